@@ -16,7 +16,7 @@ from pathlib import Path
 #: Checkpoints in training; the model before it is one more.
 N_CHECKPOINTS = 8
 MAX_TOKENS = 60_000
-_COMMAND = "from plumbline.pipelines.cli.main import entry; entry()"
+_COMMAND = "from plumbline.pipelines.command.main import entry; entry()"
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ class Way:
 class Outcome:
     """The ways, on ``n_pairs`` pairs of ``n_tokens`` tokens; ``device`` and its peak if known.
 
-    ``operations`` are those of all tokens, each computed once.
+    ``operations`` are those of all tokens, each computed once: two for each weight that is not
+    only looked up.
     """
 
     ways: tuple[Way, ...]
@@ -72,7 +73,8 @@ def run(shards: Sequence[Path], directory: Path, shape: str, device: str) -> Out
     texts = [text for part, _ in found for text in part]
     ours = open_backend(str(model), ModelOptions(device=device))
     n_tokens = sum(len(ids) for ids in ours.encoded(texts) if not isinstance(ids, str))
-    operations = n_tokens * model_size(ours.config).operations_per_token
+    size = model_size(ours.config)
+    operations = 2.0 * n_tokens * (size.n_parameters - size.n_embedding)
     listed = directory / "texts.json"
     listed.write_text(json.dumps(texts), encoding="utf-8")
     how = (str(model), str(listed), dtype, device)

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer.cli
 
-from plumbline.pipelines.cli.app import app as commands
+from plumbline.pipelines.command.app import app as commands
 
 project = "Plumbline"
 html_title = "Plumbline"

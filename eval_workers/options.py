@@ -35,7 +35,8 @@ class ModelOptions:
     dtype: Annotated[Dtype, Field(description="Type of the weights.")] = "float32"
     device: Annotated[Device, Field(description="auto: a GPU if there is one.")] = "auto"
     batch_tokens: Annotated[
-        int | None, Field(gt=0, description="Tokens of a forward pass; default: by the device.")
+        int | None,
+        Field(gt=0, le=10**9, description="Tokens of a forward pass; default: by the device."),
     ] = None
     bos: Annotated[str | None, Field(description="Context token, for a model that names none.")] = (
         None
@@ -46,8 +47,12 @@ class ModelOptions:
     base_url: Annotated[
         str, Field(description="Address of the server (server), such as http://HOST/v1.")
     ] = ""
-    concurrency: Annotated[int, Field(gt=0, description="Requests at a time (server).")] = 8
-    tensor_parallel: Annotated[int, Field(gt=0, description="GPUs that share a model (vllm).")] = 1
+    concurrency: Annotated[
+        int, Field(gt=0, le=1_024, description="Requests at a time (server).")
+    ] = 8
+    tensor_parallel: Annotated[
+        int, Field(gt=0, le=1_024, description="GPUs that share a model (vllm).")
+    ] = 1
     adapter: Annotated[
         str | None, Field(description="PEFT adapter for the model: hub id or directory.")
     ] = None

@@ -1,21 +1,63 @@
-"""How a corpus is counted: the options of every command that counts."""
+"""Options of commands on a corpus: how it is counted, and which of its words are candidates."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.files import check_input
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.storage.bucket import address
 
 Rule: TypeAlias = Literal["pairs", "windows"]
+#: What to do with copies of a document.
+Copies: TypeAlias = Literal["keep", "once", "near-once"]
 #: Bytes of the smallest memory limit of a task that can be kept.
 LEAST_MEMORY = 512 << 20
+#: And of the largest that is no slip of the pen.
+MOST_MEMORY = 1 << 50
 #: Co-occurrences on either side from which the delta of a word counts in MaxPMI. The smallest of 1,
 #: 3, 5, 10, 20 and 30 that keeps the errors of ``tools/simulations/least_count.py`` at its levels.
 LEAST_COUNT = 10
+
+
+def bytes_of(size: str) -> int:
+    """The bytes of a size of memory (m and g are powers of 1,024).
+
+    Raises ``UsageProblem`` for one that is not valid, too small or too large.
+
+    >>> bytes_of("512m"), bytes_of("4G")
+    (536870912, 4294967296)
+    """
+    found = re.fullmatch(r"(\d{1,18})([mg])", size.lower())
+    if not found:
+        fix = "give one such as 512m or 4g"
+        raise UsageProblem(f"memory {size!r}", "is not a valid size", fix)
+    n_bytes = int(found[1]) << {"m": 20, "g": 30}[found[2]]
+    if not LEAST_MEMORY <= n_bytes <= MOST_MEMORY:
+        least, most = f"{LEAST_MEMORY >> 20}m", f"{MOST_MEMORY >> 30}g"
+        raise UsageProblem(f"memory {size!r}", f"a task needs at least {least}, at most {most}")
+    return n_bytes
+
+
+def _size(size: str) -> str:
+    bytes_of(size)
+    return size
+
+
+def _file(name: str) -> str:
+    if name and address(name) is None:
+        check_input(Path(name))
+    return name
+
+
+#: A size of memory, such as 512m.
+Memory: TypeAlias = Annotated[str, AfterValidator(_size)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -44,8 +86,6 @@ class CorpusOptions(RecordOptions):
     see ``jobs.kernel.CountOptions``. ``language``: see ``warehouse.languages``; its word lists are
     found before those of English. Counts don't depend on ``memory``. Changing ``min_count``
     needs no ``replace``, since nothing is counted again; words of the word list are kept.
-
-    Raises ``UsageProblem`` for a size of memory that is not valid, or too small.
 
     >>> CorpusOptions(memory="12")
     Traceback (most recent call last):
@@ -92,45 +132,49 @@ class CorpusOptions(RecordOptions):
         int,
         Field(
             ge=0,
+            le=10**9,
             description="Sequences that a step of a training reads of .bin and .npy shards, to "
             "count them by block of steps; 0 for text in no such order.",
         ),
     ] = 0
     block_steps: Annotated[
-        int, Field(ge=1, description="Steps of a block, with --step-sequences.")
+        int, Field(ge=1, le=10**9, description="Steps of a block, with --step-sequences.")
     ] = 1000
     sequence_tokens: Annotated[
-        int, Field(ge=0, description="Tokens of a training's sequence in .npy shards.")
+        int, Field(ge=0, le=10**9, description="Tokens of a training's sequence in .npy shards.")
     ] = 0
     order: Annotated[
         str,
+        AfterValidator(_file),
         Field(
             description="File with the order in which a training reads the sequences of .npy "
             "shards, such as OLMo's global_indices.npy; empty: as they lie."
         ),
     ] = ""
     memory: Annotated[
-        str, Field(description="Most memory of each counting process, such as 512m or 4g.")
+        Memory, Field(description="Most memory of each counting process, such as 512m or 4g.")
     ] = "2g"
     replace: Annotated[
         bool, Field(description="Count a corpus anew that exists with other options.")
     ] = False
 
-    def __post_init__(self) -> None:
-        if self.memory_bytes < LEAST_MEMORY:
-            least = f"a task needs at least {LEAST_MEMORY >> 20}m"
-            raise UsageProblem(f"memory {self.memory!r}", least)
-
     @property
     def memory_bytes(self) -> int:
-        """``memory`` in bytes (m and g are powers of 1,024).
+        """``memory`` in bytes."""
+        return bytes_of(self.memory)
 
-        >>> CorpusOptions(memory="512m").memory_bytes, CorpusOptions(memory="4G").memory_bytes
-        (536870912, 4294967296)
-        """
-        units = {"m": 20, "g": 30}
-        number, unit = self.memory[:-1], self.memory[-1:].lower()
-        if unit not in units or not number.isdecimal():
-            fix = "give one such as 512m or 4g"
-            raise UsageProblem(f"memory {self.memory!r}", "is not a valid size", fix)
-        return int(number) << units[unit]
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class VocabularyOptions:
+    """What makes a word of a corpus a candidate seed word."""
+
+    quantile: Annotated[
+        float, Field(ge=0, lt=1, description="Share of the English words to leave out as rare.")
+    ] = 0.2
+    min_score: Annotated[
+        float,
+        Field(
+            ge=0, le=1, description="Probability of English from which fastText's answer counts."
+        ),
+    ] = 0.5
+    any_language: Annotated[bool, Field(description="Keep words of any language.")] = False

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from plumbline.pipelines.cli.main import entry
+from plumbline.pipelines.command.main import entry
 
 if __name__ == "__main__":
     entry()

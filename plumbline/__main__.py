@@ -1,5 +1,5 @@
 """``python -m plumbline`` is the command ``plumbline``, where that is not on the path."""
 
-from plumbline.pipelines.cli.main import entry
+from plumbline.pipelines.command.main import entry
 
 entry()

@@ -25,7 +25,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -35,7 +35,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
-from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.guard import read_only
 from plumbline.warehouse.schema.catalog import TABLES
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from plumbline.pipelines.command.base import Done
-    from plumbline.pipelines.requests.why import Answers
+    from plumbline.pipelines.commands.why import Answers
 
 # of tqdm, which libraries of models import; Plumbline's own progress has no need of ipywidgets
 warnings.filterwarnings("ignore", "IProgress not found")
@@ -136,7 +135,7 @@ class Why(Generic[Frame]):
         return self._rendered("markdown")
 
     def _rendered(self, form: str) -> str:
-        from plumbline.pipelines.requests.why import rendered
+        from plumbline.pipelines.commands.why import rendered
 
         return "\n".join(rendered(self.answers, form))
 
@@ -177,7 +176,8 @@ class Warehouse(Generic[Frame]):
         from rich.console import Console
 
         from plumbline.pipelines.command import registry
-        from plumbline.pipelines.command.base import class_of, execute_on, made
+        from plumbline.pipelines.command.base import class_of, execute_on
+        from plumbline.pipelines.command.sources import made
         from plumbline.pipelines.stages import Stages
 
         if command not in registry.targets():
@@ -186,8 +186,10 @@ class Warehouse(Generic[Frame]):
         if "warehouse" in options:
             raise UsageProblem("warehouse", "is the open one", "open the other one")
         kind = class_of(command)
-        one = made(kind, {**options, "warehouse": Path(self.store.root)})
+        place = {} if "warehouse" in kind.without else {"warehouse": self.store.root}
+        one = made(kind, {**options, **place})
         one.check()
+        one.ready()
         done = execute_on(self.store, one, Stages(Console(quiet=True, markup=False)))
         if done.failed is not None:
             raise done.failed
@@ -220,12 +222,11 @@ class Warehouse(Generic[Frame]):
             UsageProblem: unknown options, or no shard.
             BadInput: a shard can't be read; the others are counted then.
         """
-        from plumbline.jobs.association.associations import associate
-
         given = {"corpus": corpus, "shards": _listed(shards), **options}
         (row,) = self._done("corpus count", given).rows
         if row["changed"] or not self.store.units("word_delta", corpus=corpus):
-            associate(self.store, corpus)  # drops what was made from older deltas
+            # drops what was made from older deltas
+            self._done("corpus associate", {"corpus": corpus})
         return self.sql("FROM corpus WHERE corpus = $corpus", {"corpus": corpus})
 
     def words(
@@ -282,12 +283,12 @@ class Warehouse(Generic[Frame]):
 
         Raises ``UsageProblem`` when no corpus holds any of the words.
         """
-        from plumbline.jobs.evidence.why import Sampling
-        from plumbline.pipelines.requests.why import ask, words_of
+        from plumbline.pipelines.command.sources import made
+        from plumbline.pipelines.commands import why
 
-        asked = words_of(_listed(words), None)
-        sampling = Sampling(n, seed, tuple(targets))
-        found = ask(self.store, _listed(corpus), asked, contrast, sampling, clusters)
+        asked = {"words": words, "corpus": corpus, "contrast": contrast, "n": n, "seed": seed}
+        how = {"targets": targets, "clusters": clusters}
+        found = made(why.Why, asked | how).answers(self.store)
         names = ("word_evidence", "word_source", "word_copies", "word_collocate", "word_snippet")
         schemas = ((name, TABLES[name].arrow) for name in names)
         frames = (
@@ -320,18 +321,11 @@ class Warehouse(Generic[Frame]):
         Raises:
             UsageProblem, BadInput: as the command; a source without a usable pair changes nothing.
         """
-        from plumbline.eval_workers.benchmarks import How, import_benchmark
-        from plumbline.warehouse.provenance.runs import recorded
-
         renamed = tuple(f"{ours}={theirs}" for ours, theirs in (columns or {}).items())
         fills = tuple(f"{place}={words}" for place, words in (fill or {}).items())
-        how = How(tuple(_listed(groups)), recipe, renamed, fills)
+        how = {"groups": _listed(groups), "recipe": recipe, "columns": renamed, "fills": fills}
         with _file_of(name, source) as path:
-            config = {"names": [name], "source": None if path is None else path.name, **asdict(how)}
-            with recorded(self.store, "benchmark import", config) as run_id:
-                import_benchmark(self.store, name, path, run_id, how)
-        query = "FROM benchmark_pair WHERE benchmark = $name ORDER BY pair_id"
-        return self.sql(query, {"name": name})
+            return self.run("benchmark import", names=[name], source=path, **how)
 
     def score(self, model: str, pairs: Any, *, workers: int = 1, **options: Any) -> Frame:
         """Log-probabilities of both sentences of each pair, as `plumbline score`.
@@ -360,13 +354,7 @@ class Warehouse(Generic[Frame]):
         Args:
             options: those of the command, such as ``epsilon=0.5`` and ``eta=(0.65,)``, in nats.
         """
-        from plumbline.pipelines.requests.measure import measure
-        from plumbline.pipelines.settings import MeasureOptions
-        from plumbline.warehouse.provenance.runs import recorded
-
-        how = make(MeasureOptions, options)
-        with recorded(self.store, "measure", asdict(how)) as run_id:
-            return self._frame(measure(self.store, run_id, how))
+        return self.run("measure", **options)
 
     def compare(self, a: str, b: str, *, epsilon_nats: float | None = None) -> Frame:
         """How US and PD change from model ``a`` to ``b``, on the pairs that both scored.

@@ -32,13 +32,13 @@ from plumbline.eval_workers.fairpair import audit as steps
 from plumbline.eval_workers.fairpair import phi
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
 from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.statistics.metrics import compute, measure
+from plumbline.eval_workers.statistics.options import MeasureOptions
 from plumbline.jobs.kernel import CountOptions
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Page, Section
 from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.pipelines.report.write import render
-from plumbline.pipelines.requests.measure import compute, measure
-from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.query.connection import sql
 from plumbline.warehouse.schema.catalog import TABLES

@@ -32,7 +32,7 @@ def main(report: Path, arguments: list[str]) -> int:
     """Write what this process and two tasks at a time say, then run the command."""
     import plumbline.jobs
     from plumbline.jobs.spark.session import spark_session
-    from plumbline.pipelines.cli.main import main as run
+    from plumbline.pipelines.command.main import main as run
 
     context = spark_session().sparkContext
     tasks = context.parallelize(range(8), 8).mapPartitions(whereabouts).collect()

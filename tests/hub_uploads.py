@@ -17,7 +17,7 @@ import yaml
 #: Status, body, headers.
 Answer = tuple[int, bytes, dict[str, str]]
 Files = dict[str, bytes]
-_REPOSITORY = r"(models|datasets|spaces)/([^/]+/[^/]+)"
+_REPOSITORY = r"(models|datasets)/([^/]+/[^/]+)"
 
 
 class Died(Exception):
@@ -28,7 +28,7 @@ class Died(Exception):
 class Uploads:
     """Repositories as ``kind/OWNER/NAME``, each a list of commits: hash and all files.
 
-    The newest commit of a data set or space lies at ``top/kind/OWNER/NAME/HASH``.
+    The newest commit of a data set lies at ``top/kind/OWNER/NAME/HASH``.
 
     Attributes:
         tokens: what each may do: ``read``, or ``write`` as well.
@@ -144,7 +144,6 @@ class Uploads:
         if name in self.commits:
             said = "You already created this repo"
             return 409, json.dumps({"error": said}).encode(), {"X-Error-Message": said}
-        assert kind != "spaces" or asked["sdk"] == "static"
         self.make(name)
         if asked.get("visibility") == "private":
             self.private.add(name)

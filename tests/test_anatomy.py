@@ -25,7 +25,7 @@ from plumbline.eval_workers.statistics.components import (
     products,
     shares,
 )
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.anatomy.anatomy_tables import lines
 from plumbline.pipelines.reproduce.anatomy.study import Anatomy, Without, without
 from plumbline.pipelines.reproduce.figures import packaged

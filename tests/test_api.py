@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import plumbline
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.shards import write_jsonl_zst
@@ -165,7 +165,7 @@ def test_what_is_wrong_is_one_line(here: Path, tmp_path: Path) -> None:
         (lambda: wh.score("m", "nothing"), "not in the warehouse"),
         (lambda: wh.score("m", "mine", dtpe="float16"), "dtpe.*known: .*dtype"),
         (lambda: wh.score("m", 7), "pairs of type int"),
-        (lambda: wh.measure(epsilon=-1.0), "epsilon -1.0"),
+        (lambda: wh.measure(epsilon=-1.0), "epsilon = -1.0"),
         (lambda: wh.count("c", str(here / "*.none")), "none"),
     ]:
         with pytest.raises((UsageProblem, BadInput), match=said) as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.evidence.why import explain
 from plumbline.jobs.kernel import Limits, counter, token_stream
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
 from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.check import check
@@ -263,7 +264,7 @@ def test_the_command(
     assert main(count) == 0
     line = "Dropped: the added word lists nobles; again: plumbline corpus associate --corpus c"
     assert line in capsys.readouterr().out
-    assert "2 contrasts" in out and "Tables: word_list, pair_count, word_association" in out
+    assert re.search(r" c +│ +2 │", out) and "Wrote word_list, pair_count, word_association" in out
 
 
 def test_an_interrupted_one_resumes(
@@ -304,7 +305,7 @@ def test_a_killed_one_resumes(store: Store, shards: tuple[Path, ...], tmp_path: 
         "import sys, time; from plumbline.jobs.counting import partials as p; "
         "real = p.ShardJob.count; "
         "p.ShardJob.count = lambda job, shard: (time.sleep(0.5), real(job, shard))[1]; "
-        "from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
+        "from plumbline.pipelines.command.main import main; sys.exit(main(sys.argv[1:]))"
     )
     arguments = ["corpus", "associate", "--corpus", "c", "--targets", added]
     command = [sys.executable, "-c", code, *arguments, "--warehouse", str(store.root)]

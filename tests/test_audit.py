@@ -96,5 +96,5 @@ def test_a_deployment_does_it_with_vllm(request: pytest.FixtureRequest) -> None:
         run = there.end(there.begin("audit", conf="audit.toml"), timeout_s=1800)
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     assert run["state"]["message"] == "2 models on 1 benchmarks"
-    assert {"corpora", "scores", "report"} <= set(there.artifacts(run))
+    assert {"corpus-count", "score", "measure", "report"} <= set(there.artifacts(run))
     check(there.work, "vllm")

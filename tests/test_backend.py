@@ -63,7 +63,7 @@ def test_without_vllm_its_backend_names_the_install_line(
 
     def refused() -> str:
         with pytest.raises(MissingComponent, match="make setup-vllm") as caught:
-            open_backend(str(tmp_path), ModelOptions(backend="vllm"))
+            open_backend("org/model", ModelOptions(backend="vllm"))
         assert "\n" not in str(caught.value)
         return str(caught.value)
 

@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.generation import build as steps
-from plumbline.eval_workers.generation.spec import BuildSpec, load
-from plumbline.pipelines.cli.main import main
+from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.commands.benchmark import Build
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import _PLACES, _VERBS, Say, good_script, serving
@@ -27,10 +29,10 @@ from tests.tiny_models import save
 @pytest.mark.parametrize(
     ("text", "status", "message"),
     [
-        ("modle = 'm'", 2, "key 'modle': is unknown (known: model, base_url,"),
+        ("modle = 'm'", 2, "key 'modle': is unknown (known: name,"),
         ("n_sentences = 'five'", 2, "n_sentences = 'five': should be a valid integer"),
         ("judge = 1", 2, "judge = 1: should be a valid boolean"),
-        ("words = 'tea'", 2, "words = 'tea': should be a valid tuple"),
+        ("words = 3", 2, "words = 3: should be a valid tuple"),
         ("token_limit = 'tokens'", 2, "should be 'max_tokens' or 'max_completion_tokens'"),
         ("n_words = 0", 2, "n_words = 0: should be greater than 0"),
         ("max_cost = 1.5", 2, "max_cost: needs the model's price"),
@@ -106,7 +108,7 @@ def test_the_first_words_of_a_sample(store: Store) -> None:
 def test_options_take_the_place_of_keys(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('model = "a"\nmax_words = 7\nwords = ["tea"]\ntemperature = 1\n')
-    spec = load(file, {"model": "b", "max_words": None})
+    spec = made(Build, {"name": "mine", "model": "b"}, file)
     assert (spec.model, spec.max_words, spec.words, spec.temperature) == ("b", 7, ("tea",), 1)
 
 
@@ -165,22 +167,31 @@ def _configured(here: Path, url: str) -> list[str]:
     return ["benchmark", "build", "demo", "--config", "mine.toml"]
 
 
+def planned(
+    capsys: pytest.CaptureFixture[str], command: list[str]
+) -> dict[tuple[str, str], tuple[Any, str]]:
+    """Amount and note of a dry run, by subject and what."""
+    assert main([*command, "--dry-run", "--format", "json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    return {(row["subject"], row["what"]): (row["amount"], row["note"]) for row in rows}
+
+
 def test_a_dry_run_asks_and_writes_nothing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = sorted(here.rglob("*"))
     with serving(imperfect) as server:
         command = _configured(here, server.url)
-        assert main([*command, "--dry-run"]) == 0
+        found = planned(capsys, command)
         assert server.n_asked == 0
-    said = capsys.readouterr().out
     # 80 lists of at most 3 rounds with 40 revisions a sentence, 4 verdicts and 3 conversions.
     most = 80 * (3 * (1 + 3 * 40) + 12) + 40 * 9
-    assert "demo: 40 words, 240 pairs at the most" in said and f"at most {most:,}" in said
-    assert re.search(r"cost: about 0\.\d\d EUR", said)
-    assert main([*command, "--dry-run", "--revise-rounds", "10", "--no-reject-longer"]) == 0
-    assert f"at most {80 * (3 * (1 + 3 * 10) + 12) + 40 * 9:,}" in capsys.readouterr().out
+    assert found["demo", "seed words"][0] == 40 and found["demo", "pairs"][0] == 240
+    assert found["demo", "requests"][1] == f"about, at most {most:,}"
+    assert re.fullmatch(r"0\.\d\d EUR", found["demo", "cost"][0])
+    fewer = planned(capsys, [*command, "--revise-rounds", "10", "--no-reject-longer"])
+    assert fewer["demo", "requests"][1].endswith(f"{80 * (3 * (1 + 3 * 10) + 12) + 40 * 9:,}")
     assert sorted(here.rglob("*")) == sorted([*files, here / "mine.toml"])
-    assert main(["benchmark", "build", "demo", "--offline", "--corpus", "c", "--dry-run"]) == 0
-    assert "requests: none" in capsys.readouterr().out
+    offline = planned(capsys, ["benchmark", "build", "demo", "--offline", "--corpus", "c"])
+    assert offline["demo", "requests"][0] == 0
 
 
 def test_a_judge_of_its_own_is_asked_at_its_address_and_price(
@@ -189,12 +200,10 @@ def test_a_judge_of_its_own_is_asked_at_its_address_and_price(
     (here / "prices.toml").write_text(PRICES + "[models.arbiter]\ninput = 100.0\noutput = 0.0\n")
     with serving(good_script) as writer, serving(lambda *_: Say("Likely.")) as judge:
         command = [*_configured(here, writer.url), "--words", ",".join(WORDS[12:14])]
-        assert main([*command, "--dry-run"]) == 0
-        alone = re.search(r"cost: about ([\d.]+) EUR", capsys.readouterr().out)
+        alone = planned(capsys, command)["demo", "cost"][0]
         command += ["--judge-model", "arbiter", "--judge-base-url", judge.url]
-        assert main([*command, "--dry-run"]) == 0
-        both = re.search(r"cost: about ([\d.]+) EUR", capsys.readouterr().out)
-        assert alone and both and float(both[1]) > 20 * float(alone[1])
+        both = planned(capsys, command)["demo", "cost"][0]
+        assert float(both.split()[0]) > 20 * float(alone.split()[0])
         assert main(command) == 0
     assert {body["model"] for body in writer.bodies} == {"scripted"}
     assert {body["model"] for body in judge.bodies} == {"arbiter"}
@@ -221,10 +230,9 @@ def test_a_second_opinion_is_planned_and_its_model_looked_for_before_asking(
     with serving(imperfect) as server:
         command = _configured(here, server.url)
         for kind in (command, ["benchmark", "build", "demo", "--offline", "--corpus", "c"]):
-            assert main([*kind, "--naturalness-model", str(model), "--dry-run"]) == 0
-            said = capsys.readouterr().out
-            assert f"second opinion: {model} would score the pairs" in said
-            assert "more than 1 nats a token count as unnatural" in said
+            found = planned(capsys, [*kind, "--naturalness-model", str(model)])
+            limit, note = found[str(model), "second opinion"]
+            assert limit == 1 and "score the pairs" in note and "count as unnatural" in note
         assert main([*command, "--naturalness-model", str(here / "elsewhere")]) == 3
         assert "elsewhere: does not exist" in capsys.readouterr().err
         assert server.n_asked == 0
@@ -234,12 +242,20 @@ def test_a_second_opinion_is_planned_and_its_model_looked_for_before_asking(
 DRIVER = """
 import json, shutil, sys
 from pathlib import Path
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 for name, command in json.loads(sys.argv[1]):
     status = main(command)
     print(f"status {status}", flush=True)
     shutil.copytree("out/warehouse", f"after-{name}", ignore=shutil.ignore_patterns("_work"))
 """
+
+
+def account(said: str) -> dict[str, int]:
+    """The row that a build prints, by its columns."""
+    lines = said.splitlines()
+    (at,) = (k for k, line in enumerate(lines) if line.split()[:1] == ["benchmark"])
+    names, cells = lines[at].replace("┃", " ").split(), lines[at + 2].replace("│", " ").split()
+    return {n: int(cell) for n, cell in zip(names[1:], cells[1:], strict=True)}
 
 
 def _check_opinion(store: Store, judged: list[dict[str, Any]], said: str, card: str) -> None:
@@ -260,10 +276,9 @@ def _check_opinion(store: Store, judged: list[dict[str, Any]], said: str, card: 
     assert (
         f"tiny-neox: {len(beyond)} pairs differ by more than 0.25 nats a token, {n_alone}" in said
     )
-    assert (
-        f"natural: {len(judged) - len(unlikely)}\n" in said
-        and f"left: {len(natural)} pairs" in said
-    )
+    counts = account(said)
+    assert counts["n_natural"] == len(judged) - len(unlikely)
+    assert counts["n_left"] == len(natural)
     assert "Warning: do not audit tiny-neox" in said
     within = {p["pair_id"] for p in judged if p["word"] not in WORDS[:10]} & natural
     assert f"- Sentence pairs: {len(within)}\n" in card and "- Second opinion: by tiny-neox" in card
@@ -315,19 +330,22 @@ def test_the_command(here: Path) -> None:
         len(_rejects(built, step)) for step in ("write", "pair", "judge")
     )
     assert len(pairs) == len(natural) + n_unnatural and n_unnatural and n_unpaired
-    for line in (
-        f"demo: {len(pairs)} pairs of 40 words",
-        f"read = {len(pairs) + n_unpaired} kept + {n_rejected} rejected + 18 revised",
-        f"kept: {len(pairs)} pairs + {n_unpaired} that make no pair",
-        f"natural: {len(natural)}",
-        f"spent in all: {server.n_asked} requests",
-        "Next: plumbline score --model ID_OR_PATH --benchmark demo",
-    ):
-        assert line in said
+    within = sum(p["word"] not in WORDS[:10] for p in natural)
+    assert account(said) == {
+        "n_words": 40,
+        "n_in": len(pairs) + n_unpaired + n_rejected + 18,
+        "n_kept": len(pairs) + n_unpaired,
+        "n_rejected": n_rejected,
+        "n_revised": 18,
+        "n_unpaired": n_unpaired,
+        "n_pairs": len(pairs),
+        "n_natural": len(natural),
+        "n_within_eta": within,
+    }
+    assert f"spent in all: {server.n_asked} requests" in said
+    assert "Next: plumbline score --model ID_OR_PATH --benchmark demo" in said
     assert _pairs(replayed) == pairs and _requests(replayed) == _requests(built)
     assert len(_requests(built)) == server.n_asked
-    within = sum(p["word"] not in WORDS[:10] for p in natural)
-    assert f"|MaxPMI| <= 0.65 in c: {within}" in said
     associated = built.read("pair_association", corpus="c", benchmark="demo")
     assert associated.num_rows == len(pairs)
     status = {r["status"] for r in built.read("run").to_pylist() if "build" in r["command"]}

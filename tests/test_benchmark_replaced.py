@@ -6,8 +6,8 @@ from pathlib import Path
 
 from plumbline.eval_workers.benchmarks import import_benchmark
 from plumbline.eval_workers.scoring.pair_scores import text_id
-from plumbline.pipelines.requests.measure import measure
-from plumbline.pipelines.settings import MeasureOptions
+from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.eval_workers.statistics.options import MeasureOptions
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, score
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import shutil
 import signal
@@ -19,7 +20,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
@@ -30,6 +31,7 @@ from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.locks import lease
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.storage.versions import copy
+from tests.checked import problems
 from tests.conftest import REPOSITORY
 from tools.same_tables import differences
 
@@ -44,7 +46,7 @@ for k in range(1, n + 1):
 """
 
 
-_PIPELINE = "from plumbline.pipelines.cli.main import entry; entry()"
+_PIPELINE = "from plumbline.pipelines.command.main import entry; entry()"
 
 
 @pytest.fixture(scope="module")
@@ -136,11 +138,16 @@ def test_there_and_back(root: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     here = Store.open(tmp_path / "here")
     with recorded(here, "one", {}) as run_id:
         here.publish("word_count", rows("a"), unit="a", run_id=run_id)
+
+    def copied() -> tuple[int, int]:
+        (row,) = json.loads(capsys.readouterr().out)["rows"]
+        return row["n_files"], row["n_files_copied"]
+
     where = ["--warehouse", str(here.root)]
-    assert main(["warehouse", "push", str(root), *where]) == 0
-    assert "2 of 2 files copied" in capsys.readouterr().out
-    assert main(["warehouse", "push", str(root), *where]) == 0
-    assert "0 of 2 files copied" in capsys.readouterr().out
+    assert main(["warehouse", "push", str(root), "--format", "json", *where]) == 0
+    assert copied() == (2, 2)
+    assert main(["warehouse", "push", str(root), "--format", "json", *where]) == 0
+    assert copied() == (2, 0)
     back = tmp_path / "back"
     assert main(["warehouse", "pull", str(root), "--warehouse", str(back)]) == 0
     assert words(Store.open(back)) == words(here) and check(Store.open(back)) == []
@@ -367,10 +374,9 @@ def test_an_object_that_decayed_is_named_also_beside_a_sound_copy(
     client = boto3.client("s3", endpoint_url=server)
     where = {"Bucket": str(root).split("/")[2], "Key": f"audits/w/{file.path}"}
     client.put_object(**where, Body=sound[:99] + bytes([sound[99] ^ 1]) + sound[100:])
-    assert main(["warehouse", "check", "--warehouse", str(root)]) == 3
-    out = capsys.readouterr().out
-    assert f"{root}/{file.path}: is damaged" in out
-    assert f"plumbline warehouse forget {root}/{file.path} --warehouse {root}" in out
+    row = problems(capsys, root)[f"{root}/{file.path}"]
+    assert "is damaged" in row["problem"]
+    assert f"plumbline warehouse forget {root}/{file.path} --warehouse {root}" in row["fix"]
     client.put_object(**where, Body=sound)
     # The other way round: a copy that decayed is fetched again, and is nobody's problem.
     copy = store.path(file)
@@ -419,8 +425,8 @@ def test_the_printed_forget_works_in_a_bucket(
     key = f"audits/w/{file.path}"
     client = boto3.client("s3", endpoint_url=server)
     client.put_object(Bucket=str(root).split("/")[2], Key=key, Body=os.urandom(file.n_bytes))
-    assert main(["warehouse", "check", "--warehouse", str(root)]) == 3
-    line = next(x for x in capsys.readouterr().out.splitlines() if "is damaged" in x)
-    command = line.partition("(plumbline ")[2].partition(",")[0]
+    found = problems(capsys, root).values()
+    fix = next(row["fix"] for row in found if "is damaged" in row["problem"])
+    command = fix.partition("plumbline ")[2].partition(",")[0]
     assert main(command.split()) == 0
     assert len(words(store)) == 9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from plumbline.jobs.evidence.lean import lean
 from plumbline.jobs.evidence.sightings import Inquiry, look
 from plumbline.jobs.evidence.subset import Rule, write_subset
 from plumbline.jobs.kernel import tokenize
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import documents
 from plumbline.warehouse.storage.store import Store
@@ -80,7 +81,7 @@ def test_changes_and_their_errors_are_those_of_a_bootstrap(store: Store, tmp_pat
     a, b = texts(300, 1), texts(200, 2, nurse=0.9)
     corpus(store, "a", a, tmp_path)
     corpus(store, "b", b, tmp_path)
-    done = compare(store, "a", "b")
+    done = compare(store, "a", "b", "r")
     assert not {"she", "he"} & set(done.rows["word"].to_pylist())
     found = {row["word"]: row for row in done.rows.to_pylist()}
     assert set(WORDS) <= set(found) and (done.n_documents_a, done.n_documents_b) == (300, 200)
@@ -109,7 +110,7 @@ def test_documents_in_both_texts_are_drawn_together(store: Store, tmp_path: Path
     a = texts(300, 4)
     corpus(store, "a", a, tmp_path)
     corpus(store, "part", a[:220], tmp_path)
-    done = compare(store, "a", "part")
+    done = compare(store, "a", "part", "r")
     assert done.n_documents_both == 220
     row = next(r for r in done.rows.to_pylist() if r["word"] == "nurse")
     near, n = counts(a, "nurse")
@@ -137,10 +138,10 @@ def test_of_equal_texts_none_in_twenty_is_clear_and_copies_change_nothing(
     corpus(store, "a", a, tmp_path)
     corpus(store, "b", texts(200, 7), tmp_path)
     corpus(store, "again", a[::-1], tmp_path)
-    rows = compare(store, "a", "b", min_pairs=1).rows.to_pylist()
+    rows = compare(store, "a", "b", "r", min_pairs=1).rows.to_pylist()
     assert len(rows) > 30 and sum(r["q"] < 0.05 for r in rows) <= 1
     assert stats.kstest([r["p"] for r in rows], "uniform").pvalue > 1e-4
-    same = compare(store, "a", "again", min_pairs=1)
+    same = compare(store, "a", "again", "r", min_pairs=1)
     assert same.n_documents_both == 200
     assert np.abs(same.rows["change_nats"].to_numpy()).max() < 1e-12
     assert same.rows["change_nats_se"].to_numpy().max() < 1e-6
@@ -154,19 +155,19 @@ def test_sources_are_compared_and_recounting_drops_what_is_stale(
     rows += [(t, "log: of a ship") for t in texts(150, 9, nurse=0.2)]
     corpus(store, "c", rows, tmp_path)
     corpus(store, "d", texts(20, 10), tmp_path)
-    done = compare(store, "c:diary", "c:log: of a ship")
+    done = compare(store, "c:diary", "c:log: of a ship", "r")
     nurse = next(row for row in done.rows.to_pylist() if row["word"] == "nurse")
     assert nurse["change_nats_high"] < -0.5 and nurse["q"] < 0.01
-    compare(store, "d", "c:diary", min_pairs=1)
+    compare(store, "d", "c:diary", "r", min_pairs=1)
     assert {r["text_a"] for r in store.read("word_change").to_pylist()} == {"c:diary", "d"}
     corpus(store, "c", rows[:-1], tmp_path)
     assert store.read("word_change").num_rows == 0
     with pytest.raises(UsageProblem, match="source 'song': is not one of corpus c"):
-        compare(store, "c:song", "d")
+        compare(store, "c:song", "d", "r")
     with pytest.raises(UsageProblem, match="are the same"):
-        compare(store, "d", "d")
+        compare(store, "d", "d", "r")
     with pytest.raises(UsageProblem, match="is not a pair of d"):
-        compare(store, "d", "c", "gendered")
+        compare(store, "d", "c", "r", "gendered")
 
 
 def test_adjusted_p_is_scipys() -> None:
@@ -217,7 +218,7 @@ def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (
         main(["corpus", "filter", "--corpus", "a", "--copies", "once", "--out", out, *where]) == 0
     )
-    assert "100 of 100 documents in 2 shards" in capsys.readouterr().out
+    assert re.search(r" a +│ +100 │ +100 │ +2 ", capsys.readouterr().out)
     assert main(["report", "--out", str(tmp_path / "page"), *where]) == 0
     page = (tmp_path / "page/appendix.html").read_text(encoding="utf-8")
     assert "Words that lean otherwise in b than in a" in page

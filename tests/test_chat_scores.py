@@ -15,7 +15,7 @@ from plumbline.contracts import check_backend
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save

@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.statistics.change_points import lasting_changes, onsets
+from plumbline.eval_workers.statistics.metrics import compute, measure
 from plumbline.eval_workers.statistics.multiplicity import holm
+from plumbline.eval_workers.statistics.options import MeasureOptions
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Section
 from plumbline.pipelines.report.sections import checkpoints
-from plumbline.pipelines.requests.measure import compute, measure
-from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits

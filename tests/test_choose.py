@@ -21,11 +21,11 @@ from plumbline.eval_workers.chat.client import KEYS
 from plumbline.eval_workers.choices import prompts
 from plumbline.eval_workers.choices.options import ChoiceOptions
 from plumbline.eval_workers.choices.pair_choices import Ask, Chosen, choose, ledger_name
-from plumbline.pipelines.cli.main import main
+from plumbline.eval_workers.statistics.metrics import compute
+from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections import choices as section
-from plumbline.pipelines.requests.measure import compute
-from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -271,12 +271,12 @@ def test_killed_midway_nothing_that_was_answered_is_asked_again(store: Store) ->
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('choose = ["{first} {second}"]\nmore = 1', "nothing else"),
-        ("choose = []", "has to hold choose"),
-        ('choose = ["{first} or {first}?"]', "wording 1 has to hold"),
-        ('choose = ["{first} {second}", "{first} {second} {third}"]', "wording 2 has to hold"),
-        ('choose = ["{first!r} {second}"]', "wording 1"),
-        ('choose = ["{first} {second"]', "wording 1"),
+        ('choose = ["{first} {second}"]\nmore = 1', "unknown key more"),
+        ("choose = []", "choose does not fit"),
+        ('choose = ["{first} or {first}?"]', "choose 1: has to hold"),
+        ('choose = ["{first} {second}", "{first} {second} {third}"]', "choose 2: has to hold"),
+        ('choose = ["{first!r} {second}"]', "choose 1: "),
+        ('choose = ["{first} {second"]', "choose 1: "),
     ],
 )
 def test_wordings_of_your_own(tmp_path: Path, text: str, problem: str) -> None:
@@ -302,9 +302,9 @@ def test_what_is_wrong_is_said_before_anything_is_asked(
     for key in KEYS:
         monkeypatch.delenv(key, raising=False)
     where = ["--warehouse", str(store.root)]
-    assert main(["choose", "--model", "m", "--benchmark", "demo", *where]) == 2
+    assert main(["score", "choose", "--model", "m", "--benchmark", "demo", *where]) == 2
     assert "wants a key" in capsys.readouterr().err
-    assert main(["choose", "--model", "m", "--benchmark", "none", *where]) == 2
+    assert main(["score", "choose", "--model", "m", "--benchmark", "none", *where]) == 2
     assert "plumbline benchmark import none" in capsys.readouterr().err
 
 
@@ -316,18 +316,21 @@ def test_the_command_and_the_report(
     prices = tmp_path / "prices.toml"
     prices.write_text('currency = "EUR"\n[models.m]\ninput = 1.0\noutput = 4.0\n')
     with serving(sampler=chooser(0.9, 0.05, neither=0.05)) as server:
-        line = ["choose", "--model", "m", "--benchmark", "demo", "--n", "2", "--base-url"]
+        line = ["score", "choose", "--model", "m", "--benchmark", "demo", "--n", "2", "--base-url"]
         line += [server.url, "--warehouse", str(store.root), "--prices", str(prices)]
         assert main([*line, "--dry-run"]) == 0 and server.n_asked == 0
-        assert "demo: 120 questions left to ask of m" in (said := capsys.readouterr().out)
+        said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert "demo questions left 120 of m" in said
         assert re.search(r"at most, without retries: 120 requests, [\d,]+ tokens, 0\.\d+ EUR", said)
         assert main(line) == 0 and server.n_asked == 120
         said = capsys.readouterr().out
-        assert "demo: 120 replies on 30 pairs in `pair_choice`, 120 new" in said
+        row = store.read("pair_choice", benchmark="demo")
+        assert row.num_rows == 120 and "n_neither" in said
         assert re.search(r"female rather than male in [89]\d\.\d% \(.* to .*\) of choices", said)
         assert re.search(r"spent in all: 120 requests, [\d,]+ tokens, 0\.\d+ EUR", said)
         assert main([*line, "--dry-run"]) == 0
-        assert "demo: 0 questions left" in capsys.readouterr().out
+        said = " ".join(capsys.readouterr().out.replace("│", " ").split())
+        assert "demo questions left 0 of m" in said and "asked already 120 requests" in said
         assert main([*line, "--replay"]) == 0 and server.n_asked == 120
     facts = Facts(store.root)
     (part,) = section.sections(facts)

@@ -24,10 +24,11 @@ from plumbline.jobs.kernel.cache import SHIPPED
 from plumbline.jobs.spark.archive import NAME, write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.jobs.spark.session import CODE_ARCHIVE, read_conf
-from plumbline.pipelines.cli.main import main as plumbline
+from plumbline.pipelines.command.main import main as plumbline
+from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.dist import write_dist
-from plumbline.pipelines.requests.counting import submit_command
-from plumbline.pipelines.settings import Settings
+from plumbline.pipelines.spark_submit import submit_command
 from plumbline.warehouse.shards import write_jsonl_zst
 from tests.conftest import REPOSITORY
 from tests.distributions import clashing_packages, source_files
@@ -291,16 +292,16 @@ def test_spark_submit_to_a_standalone_cluster(
     """The pipeline's own line; what spark-submit is given stands before cluster.conf."""
     clashing_packages(dist)  # the application's own directory comes first on the path
     warehouse, log = tmp_path / "w", tmp_path / "log"
-    settings = Settings(
-        corpus=f"{shards}/*.zst {shards}/*.jsonl",
-        master=standalone,
-        spark_submit=str(home / "bin" / "spark-submit"),
-        spark_options=" ".join(f"--conf {key}={value}" for key, value in SMALL.items()),
-        spark_conf="cluster",
-        dist=str(dist),
-        warehouse=str(warehouse),
-    )
-    command = submit_command(settings, "c", [])
+    given = {
+        "corpus": f"{shards}/*.zst {shards}/*.jsonl",
+        "master": standalone,
+        "spark_submit": str(home / "bin" / "spark-submit"),
+        "spark_options": " ".join(f"--conf {key}={value}" for key, value in SMALL.items()),
+        "spark_conf": "cluster",
+        "dist": str(dist),
+        "warehouse": str(warehouse),
+    }
+    command = submit_command(made(Pipeline, given), "c", [])
     process = start(command, log, env=environment(home))
     assert process.wait(180) == 0, log.read_text()[-3000:]
     assert contents(warehouse) == undisturbed

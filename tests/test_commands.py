@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -12,30 +11,15 @@ from typing import Any
 import pytest
 
 import plumbline
-from plumbline.pipelines.cli.app import CLASS, ENTRIES, Group
-from plumbline.pipelines.cli.main import main
 from plumbline.pipelines.command import registry
-from plumbline.pipelines.command.base import class_of, line_of, made
+from plumbline.pipelines.command.base import class_of, line_of
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.sources import made
 from plumbline.pipelines.commands.score import Score
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_plugins import install
 
-#: Commands that are still functions. A name may leave this list; none may come to it.
-FUNCTIONS = """
-pipeline, config, why, constrain, choose, import-scores, train, measure, report, report push,
-figure, table, card, cite, sql, doctor, demo write,
-corpus split, corpus associate, corpus compare, corpus filter, corpus list, corpus status,
-corpus verify, corpus pack, corpus import, corpus words, corpus vocabulary, corpus vet,
-benchmark import, benchmark list, benchmark show, benchmark card, benchmark export, benchmark push,
-benchmark build, benchmark ratings export, benchmark ratings import, benchmark compare,
-intervene run, intervene text, intervene show, disclosure prompts, disclosure probe,
-disclosure tune, disclosure sweep, disclosure compare, reproduce unstereoeval, reproduce fairpair,
-reproduce disclosure, reproduce lists, reproduce pythia, reproduce anatomy, reproduce cause,
-runs list, runs show, runs compare, warehouse check, warehouse compact, warehouse migrate,
-warehouse history, warehouse restore, warehouse forget, warehouse export, warehouse push,
-warehouse pull
-"""
 TIDY = '''
 """A command of another package."""
 
@@ -107,21 +91,6 @@ def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, A
     return rows
 
 
-def functions(entries: Mapping[str, Group | str], prefix: str = "") -> set[str]:
-    found: set[str] = set()
-    for name, entry in entries.items():
-        if isinstance(entry, Group):
-            found |= functions(entry.entries, f"{prefix}{name} ")
-            found |= {prefix + name} if entry.alone else set()
-        elif entry != CLASS:
-            found.add(prefix + name)
-    return found
-
-
-def test_no_command_becomes_a_function_again() -> None:
-    assert functions(ENTRIES) <= {name.strip() for name in FUNCTIONS.split(",")}
-
-
 def test_a_command_of_another_package_is_in_the_help(
     shelf: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -159,7 +128,7 @@ def test_a_value_comes_from_the_strongest_source(
         (["tea", "--case", "odd"], "'odd' is not one of 'upper', 'lower'"),
         (["tea", "--tims", "2"], "--times"),
         ([], "Missing argument 'words'"),
-        (["tea", "--format", "xml"], "--format xml: there is table, json"),
+        (["tea", "--format", "xml"], "--format xml: there is table, json, csv"),
         (["tea", "--config", "none.toml"], "none.toml"),
     ],
 )
@@ -191,8 +160,8 @@ def test_every_source_is_taken_alike(shelf: Path, capsys: pytest.CaptureFixture[
     ("table", "message"),
     [
         ("tims = 2", "[shelf.tidy]: key 'tims': is unknown"),
-        ("times = [2]", "times = [2]: should be one value"),
-        ("case = ['upper', 'lower']", "should be one value, no list or table"),
+        ("times = [2]", "plumbline.toml: times = [2]: should be a valid integer"),
+        ("case = ['upper', 'lower']", "should be 'upper' or 'lower'"),
     ],
 )
 def test_a_table_of_the_settings_is_checked(
@@ -342,10 +311,10 @@ def test_it_is_a_flow_with_typed_parameters(shelf: Path) -> None:
     flow = flows.shelf_tidy
     assert (flow.name, set(signature(flow.fn).parameters)) == (
         "shelf-tidy",
-        {"words", "times", "case", "loud", "warehouse", "config"},
+        {"words", "times", "case", "loud", "warehouse", "conf", "config", "dry_run"},
     )
     properties = flow.parameters.properties
-    assert properties["times"]["description"] == "How often."
+    assert properties["times"]["description"] == "How often. (1 to 9)"
     assert {"enum": ["upper", "lower"], "type": "string"} in properties["case"]["anyOf"]
     with pytest.raises(AttributeError, match="no flow 'runs_replay'"):
         _ = flows.runs_replay
@@ -370,3 +339,35 @@ def test_every_field_is_described_and_every_command_has_an_example(name: str) ->
     kind = class_of(name)
     assert [one.name for one in parameters(kind) if not one.about] == []
     assert f"Example: plumbline {name}" in (kind.__doc__ or "")
+
+
+@pytest.mark.parametrize(
+    "old", sorted(n for n, new in registry.OLD.items() if new in registry.targets())
+)
+def test_an_old_name_goes_on_working(old: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert old not in registry.targets()
+    assert main([*old.split(), "--help"]) == 0
+    assert f"Example: plumbline {registry.OLD[old]}" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("plumbline re", ["report", "reproduce"]),
+        ("plumbline corpus co", ["count", "compare"]),
+        ("plumbline corpus count --mem", ["--memory"]),
+    ],
+)
+def test_a_shell_completes_commands_and_options(
+    typed: str,
+    completed: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["plumbline"])
+    monkeypatch.setenv("_PLUMBLINE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+    with pytest.raises(SystemExit) as end:
+        main([])
+    assert end.value.code in (None, 0) and capsys.readouterr().out.split() == completed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 from plumbline.eval_workers.benchmarks.own.shared_text import shared_template
 from plumbline.eval_workers.generation.card import Constraint, write_card
 from plumbline.jobs.association.max_pmi import constrain, lean, without_placeholders
-from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
@@ -156,12 +157,13 @@ def test_undecided_pairs_are_in_no_constrained_subset(store: Store, tmp_path: Pa
 
 def test_the_command_says_what_is_kept_dropped_and_undecided(store: Store) -> None:
     filled(store, DELTA | {"ran": 0.1}, RARE)
-    command = ["constrain", "--corpus", "c", "--benchmark", "b", "--warehouse", str(store.root)]
-    said = CliRunner().invoke(app, command).output
-    known = "25% of the words have 10 or more co-occurrences on both sides"
-    assert f"|MaxPMI| <= 0.65 nats: kept 1, dropped 2, undecided 1; {known}" in said
-    said = CliRunner().invoke(app, [*command, "--least-count", "9"]).output
-    assert "kept 2, dropped 2, undecided 0; 67% of the words" in said
+    command = ["benchmark", "constrain", "--corpus", "c", "--benchmark", "b", "--format", "json"]
+    command += ["--warehouse", str(store.root)]
+    for least, counts, known in ((10, [1, 2, 1], 0.25), (9, [2, 2, 0], 2 / 3)):
+        said = CliRunner().invoke(app, [*command, "--least-count", str(least)]).output
+        (row,) = (r for r in json.loads(said)["rows"] if r["eta_nats"] == 0.65)
+        assert [row[f"n_{verdict}"] for verdict in ("kept", "dropped", "undecided")] == counts
+        assert (row["known_share"], row["least_count"]) == (pytest.approx(known), least)
 
 
 @pytest.mark.parametrize(
@@ -177,9 +179,18 @@ def test_only_a_sum_is_called_one(store: Store, contrast: str, is_sum: bool) -> 
     fill(store, "word_list", [row for rows in listed for row in rows])
     rows = store.read("word_delta", corpus="c").to_pylist()
     store.publish("word_delta", [{**r, "contrast": contrast} for r in rows], unit="b", run_id="r")
-    command = ["constrain", "--corpus", "c", "--benchmark", "b", "--contrast", contrast]
+    command = [
+        "benchmark",
+        "constrain",
+        "--corpus",
+        "c",
+        "--benchmark",
+        "b",
+        "--contrast",
+        contrast,
+    ]
     said = CliRunner().invoke(app, [*command, "--warehouse", str(store.root)]).output
-    assert "Table: pair_association" in said
+    assert "Wrote pair_association" in said
     assert (f"{contrast} is a sum over pairs" in said) is is_sum
 
 

@@ -9,17 +9,17 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from plumbline.pipelines.cli.app import app
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.sections.follow import leads
-from plumbline.pipelines.requests.controls import (
+from plumbline.eval_workers.statistics.controls import (
     LEAST_WORDS,
     Effect,
     effects,
     effects_of_all,
     within,
 )
-from plumbline.pipelines.requests.measure import measure
+from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.pipelines.command.app import app
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.sections.follow import leads
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score, scored_by, trained

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from plumbline.pipelines.cli.app import app
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.app import app
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 
 run = CliRunner()
@@ -75,7 +75,11 @@ def test_count_associate_word(tmp_path: Path) -> None:
         (["corpus", "count", "SHARD", "--corpus", "c", "--rule", "lines"], 2, "windows"),
         (["corpus", "count", "SHARD", "--corpus", "c", "--window", "1"], 2, "window = 1"),
         (["corpus", "associate", "--corpus", "c"], 2, "no corpus is in the warehouse"),
-        (["constrain", "--corpus", "c", "--benchmark", "b"], 2, "no corpus is in the warehouse"),
+        (
+            ["benchmark", "constrain", "--corpus", "c", "--benchmark", "b"],
+            2,
+            "no corpus is in the warehouse",
+        ),
         (["why", "nurse"], 2, "none yet"),
     ],
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.steps import write_slow_shard
@@ -33,7 +33,7 @@ def command(shards: Path, warehouse: Path) -> list[str]:
     """A process of its own, to be stopped; what runs after it may be this one."""
     code = (
         "import sys; from plumbline.jobs.counting import local; local.BYTES_PER_HELPER = 1; "
-        "from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
+        "from plumbline.pipelines.command.main import main; sys.exit(main(sys.argv[1:]))"
     )
     return [sys.executable, "-c", code, *arguments(shards, warehouse)]
 

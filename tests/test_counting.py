@@ -8,8 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.requests import counting
-from plumbline.pipelines.settings import Settings, load
+from plumbline.pipelines import spark_submit
+from plumbline.pipelines.command.base import Context
+from plumbline.pipelines.command.sources import here, made
+from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.parts import Parts
+from plumbline.pipelines.plan import Plan
+from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -17,12 +22,14 @@ from plumbline.warehouse.errors import (
     PlumblineError,
     UsageProblem,
 )
+from plumbline.warehouse.storage.store import Store
 
 
 def test_the_shipped_settings_ask_for_a_master() -> None:
     with pytest.raises(UsageProblem, match="PLUMBLINE_MASTER"):
-        counting.check(load("cluster", None, {})[0])
-    counting.check(load("cluster", None, {"PLUMBLINE_MASTER": "spark://host:7077"})[0])
+        spark_submit.check(made(Pipeline, {}, None, here(Pipeline, "cluster", {})))
+    environment = {"PLUMBLINE_MASTER": "spark://host:7077"}
+    spark_submit.check(made(Pipeline, {}, None, here(Pipeline, "cluster", environment)))
 
 
 @pytest.mark.parametrize(
@@ -37,23 +44,23 @@ def test_what_is_missing_is_said_at_once(
     more: dict[str, str], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        counting.check(Settings(master="yarn", **more))
+        spark_submit.check(Pipeline(master="yarn", **more))
 
 
 def test_the_line_of_spark_submit(tmp_path: Path) -> None:
-    settings = Settings(
-        corpus="a/*.jsonl b/*.jsonl",
-        master="yarn",
-        spark_submit="spark-submit",
-        spark_options="--queue 'my queue'",
-        spark_conf="own.conf",
-        dist="local:///opt/plumbline/",
-        out=str(tmp_path),
-        memory="512m",
-        min_count=5,
-        window=4,
-    )
-    line = counting.submit_command(settings, "c", [Path("a/1.jsonl")])
+    given = {
+        "corpus": "a/*.jsonl b/*.jsonl",
+        "master": "yarn",
+        "spark_submit": "spark-submit",
+        "spark_options": "--queue 'my queue'",
+        "spark_conf": "own.conf",
+        "dist": "local:///opt/plumbline/",
+        "out": str(tmp_path),
+        "memory": "512m",
+        "min_count": 5,
+        "window": 4,
+    }
+    line = spark_submit.submit_command(made(Pipeline, given), "c", ["a/1.jsonl"])
     assert shlex.join(line) == (
         "spark-submit --master yarn --properties-file own.conf --queue 'my queue' "
         "--py-files local:///opt/plumbline/plumbline.zip local:///opt/plumbline/submit.py "
@@ -71,20 +78,23 @@ def test_a_status_is_passed_on(tmp_path: Path, status: int, kind: type[Plumbline
     program = tmp_path / "spark-submit"
     program.write_text(f"#!/bin/sh\nexit {status}\n")
     program.chmod(0o755)
-    settings = Settings(spark_submit=str(program), master="yarn", out=str(tmp_path / "out"))
+    given = {"spark_submit": str(program), "master": "yarn", "out": str(tmp_path / "out")}
+    line = spark_submit.submit_command(made(Pipeline, given), "c", [f"{tmp_path}/1.jsonl"])
     with pytest.raises(kind, match=f"ended with status {status}"):
-        counting.count(settings, "c", [tmp_path / "1.jsonl"])
+        spark_submit.submit(line)
     assert (tmp_path / "out" / "dist" / "plumbline.zip").is_file()
 
 
-def test_settings_reach_the_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = []
-    monkeypatch.setattr(
-        "plumbline.jobs.counting.corpus.count_corpus",
-        lambda store, request, **more: seen.append((request, more["master"])),
+def test_options_reach_the_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "1.jsonl").write_text('{"text": "she saw tea and he saw tea"}\n{"txt": 1}\n')
+    given = {"corpus": f"{tmp_path}/1.jsonl", "memory": "768m", "window": 4, "out": str(tmp_path)}
+    pipeline = made(Pipeline, given)
+    store = Store.open(pipeline.warehouse)
+    Parts(pipeline, Plan((), (), ()), Context(store, "", Stages()))._counted(
+        "c", (given["corpus"],)
     )
-    settings = Settings(memory="768m", min_count=7, window=4, out=str(tmp_path))
-    counting.count(settings, "c", [tmp_path / "1.jsonl"])
-    ((request, master),) = seen
-    assert (request.memory_bytes, request.min_count, request.window) == (768 << 20, 7, 4)
-    assert master is None
+    (row,) = store.read("corpus").to_pylist()
+    assert (row["window"], row["n_documents"], row["n_rejected"]) == (4, 1, 1)
+    (run,) = store.read("run").to_pylist()
+    assert run["command"] == "corpus count" and '"memory": "768m"' in run["config"]
+    assert "c: 1 of 2 documents rejected" in capsys.readouterr().out

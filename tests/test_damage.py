@@ -18,13 +18,14 @@ import pytest
 import plumbline
 from plumbline.eval_workers.backends.sampling import Sample
 from plumbline.eval_workers.work.chunks import Chunk, Plan, write_results
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage import log, place
 from plumbline.warehouse.storage.check import check, moment
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.store import Store
+from tests.checked import problems
 from tests.test_safety_files import filled
 from tools.same_tables import differences
 
@@ -32,7 +33,7 @@ from tools.same_tables import differences
 WRITERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "compact": ("word_count", ("warehouse", "compact")),
     "measure": ("pair_score", ("measure",)),
-    "constrain": ("word_delta", ("constrain", "--benchmark", "b", "--corpus", "c")),
+    "constrain": ("word_delta", ("benchmark", "constrain", "--benchmark", "b", "--corpus", "c")),
     "report": ("pair_score", ("report", "--out", "out")),
     "export": ("word_count", ("warehouse", "export", "--out", "out")),
     "push": ("word_count", ("warehouse", "push", "copy")),
@@ -95,8 +96,7 @@ def test_decay_is_named_by_what_publishes_and_by_check_and_not_laundered(
     assert main([*command, *where]) == 3
     err = capsys.readouterr().err
     assert f"{path}: is damaged: its hash" in err and len(err.strip().splitlines()) == 1
-    assert main(["warehouse", "check", *where]) == 3
-    assert f"{path}: is damaged" in capsys.readouterr().out
+    assert "is damaged" in problems(capsys, store.root)[str(path)]["problem"]
     path.write_bytes(whole)
     assert differences(Store.open(store.root), Store.open(tmp_path / "sound")) == []
 
@@ -157,10 +157,10 @@ def test_check_since_reads_what_was_hashed_before_and_what_was_never(
         decayed(path, partial(differs, path, before))
 
     def named(*since: str) -> list[bool]:
-        capsys.readouterr()
-        assert main(["warehouse", "check", "--warehouse", str(store.root), *since]) == 3
-        out = capsys.readouterr().out
-        return [f"{path}: is damaged" in out for path in paths]
+        found = problems(capsys, store.root, *since)
+        return [
+            str(path) in found and "is damaged" in found[str(path)]["problem"] for path in paths
+        ]
 
     now = datetime.now(timezone.utc)
     assert named("--since", "1d") == named("--since", "1970-01-01") == [False, True]
@@ -326,9 +326,9 @@ def test_a_newest_manifest_that_is_lost_is_named_and_restore_leads_back(
     where = ["--warehouse", str(store.root)]
     assert main(["sql", "FROM word_count", *where]) == 3
     assert name in capsys.readouterr().err
-    assert main(["warehouse", "check", *where]) == 3
-    line = next(x for x in capsys.readouterr().out.splitlines() if name in x)
-    command = line.partition("go back by plumbline ")[2].rstrip(")")
+    found = problems(capsys, store.root).values()
+    fix = next(row["fix"] for row in found if name in row["path"] + row["problem"])
+    command = fix.partition("go back by plumbline ")[2]
     assert main(command.split()) == 0
     assert store.read("word_count")["word"].to_pylist() == ["a"]
     read = deltalake.DeltaTable(store.root / "word_count").to_pyarrow_table()

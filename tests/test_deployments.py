@@ -101,13 +101,13 @@ def test_scores_metrics_and_the_report_are_on_the_pages(
 ) -> None:
     """A benchmark of two pairs and a tiny model: scored on one pool, reported by the other."""
     assert runs["score"]["state"]["type"] == "COMPLETED", runs["score"]["state"]["message"]
-    scores = json.loads(place.artifacts(runs["score"])["scores"]["data"])
-    assert scores == [{"benchmark": "few", "model": "tiny", "pairs": 2}]
+    (row,) = json.loads(place.artifacts(runs["score"])["score"]["data"])
+    assert (row["benchmark"], row["model"], row["n_scored"]) == ("few", "tiny", 2)
     run = place.end(place.begin("report", conf="", out="few"))
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     found = place.artifacts(run)
-    (line,) = json.loads(found["preference"]["data"])
-    assert (line["benchmark"], line["model"], line["pairs"]) == ("few", "tiny", "2")
+    (line,) = json.loads(found["measure"]["data"])
+    assert (line["benchmark"], line["model"], line["n_pairs"]) == ("few", "tiny", 2)
     page = place.work / "few/report/index.html"
     assert page.is_file() and page.as_uri() in found["report"]["data"]
 
@@ -169,7 +169,12 @@ def test_the_command_runs_as_a_flow_when_it_is_asked_to(place: Place) -> None:
     (place.work / "few.jsonl").write_text('{"text": "she saw tea and he saw coffee"}\n' * 9)
     command = ["pipeline", "--prefect", "--corpus", "few.jsonl", "--out", "as-flow"]
     done = subprocess.run(
-        [sys.executable, "-c", "from plumbline.pipelines.cli.main import entry; entry()", *command],
+        [
+            sys.executable,
+            "-c",
+            "from plumbline.pipelines.command.main import entry; entry()",
+            *command,
+        ],
         cwd=place.work,
         env=place.env,
         capture_output=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.mitigation.card import tuned_by
-from plumbline.eval_workers.mitigation.options import TuneOptions
-from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.report.model import digits_of
-from plumbline.pipelines.requests import disclosure as flow
+from plumbline.pipelines.command.base import Context
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.commands import disclosure__adapter as commands
+from plumbline.pipelines.stages import Stages
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect, rows_of
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
@@ -41,7 +44,7 @@ class Ran:
     """A directory in which prompts, probe and tune have run, and what they said."""
 
     def __init__(self, here: Path) -> None:
-        self.here, self.said = here, {}
+        self.here, self.said, self.done = here, dict[str, str](), dict[str, Any]()
         self.where = ["--warehouse", str(here / "w")]
         self.words = ["--word-list", str(here / "mine.toml"), "--max-new-tokens", "6"]
         self.store = Store.open(here / "w")
@@ -74,8 +77,9 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
     commands["tune"] = one.tune("--name", "calm", "--probe", "--test-sets", "test,mine")
     for name, command in commands.items():
         with _captured() as lines:
-            assert main(command) == 0
-        one.said[name] = lines()
+            assert main([*command, "--format", "json"]) == 0
+        one.done[name] = json.loads(lines())
+        one.said[name] = "\n".join(one.done[name]["said"])
     return one
 
 
@@ -100,10 +104,11 @@ def _rows(store: Store, query: str) -> list[dict[str, Any]]:
 
 
 def test_prompts_tells_rows_prompts_and_why_others_are_none(ran: Ran) -> None:
-    assert "mine: 8 rows, 6 prompts, 2 rejected" in ran.said["prompts"]
+    counts = {"probe_set": "mine", "n_rows": 8, "n_prompts": 6, "n_rejected": 2}
+    assert ran.done["prompts"]["rows"] == [counts]
     assert "\"holds the gendered word 'lady'\" (1)" in ran.said["prompts"]
     assert '"does not start with a person" (1)' in ran.said["prompts"]
-    assert "Next: plumbline disclosure probe mine --model" in ran.said["prompts"]
+    assert ran.done["prompts"]["next"].startswith("plumbline disclosure probe mine --model")
     rows = ran.store.read("probe_prompt", probe_set="mine").to_pylist()
     assert {r["prompt"] for r in rows} == {f"My friend {does}, and" for does in ACTIONS}
 
@@ -118,47 +123,42 @@ def test_probe_says_what_sql_says(ran: Ran) -> None:
     assert sorted(str(r["topic"]) for r in found if r["probe_set"] == "test") == [
         *("None", "rest", "tea")
     ]
-    said = re.sub(" +", " ", ran.said["probe"])
+    rows = {(r["probe_set"], r["topic"]): r for r in ran.done["probe"]["rows"]}
+    assert len(rows) == len(found) == 4
     for row in found:
-        digits = digits_of(row["add_nats"]) + 1
-        cells = []
-        for name, scale, n in (
-            *((name, 100, 1) for name in ("gas", "gas_f_of_gendered")),
-            *(("gld", 1, 4), ("add_nats", 1, digits)),
-        ):
+        shown = rows[row["probe_set"], row["topic"]]
+        for name in ("gas", "gas_f_of_gendered", "gld", "add_nats"):
             # Below five clusters, here two topics or the prompts of one, there is no interval.
             n_figures = row["n_gendered" if name == "gas_f_of_gendered" else "n_prompts"]
-            has_ends = row["probe_set"] == "mine" and n_figures >= 5
             ends = [row[f"{name}_low"], row[f"{name}_high"]]
-            if row[name] is None:
-                assert n_figures == 0 and ends == [None, None]
-                cells.append("–")
-                continue
-            assert has_ends == (None not in ends) and (has_ends or ends == [None, None])
-            value, *shown = (f"{scale * x:.{n}f}" for x in (row[name], *(ends if has_ends else ())))
-            cells.append(f"{value} ({' to '.join(shown)})" if has_ends else value)
-        line = " ".join([row["topic"] or "all", *cells])
-        assert re.search(rf"^ {re.escape(line)}$", said, re.MULTILINE)
+            assert (None not in ends) == (row["probe_set"] == "mine" and n_figures >= 5)
+            assert (row[name] is None) <= (n_figures == 0)
+            assert [shown[name], shown[f"{name}_low"], shown[f"{name}_high"]] == [row[name], *ends]
+    said = ran.said["probe"]
     assert "test by base, key " in said and "5 prompts, 5 probed and 5 continued now" in said
     n_tokens = {r["max_new_tokens"] for r in ran.store.read("sampling").to_pylist()}
-    assert n_tokens == {6} and len(found) == 4
+    assert n_tokens == {6}
 
 
 def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
     (row,) = ran.store.read("tuning").to_pylist()
     said = ran.said["tune"]
     assert "default: losses are means, gradients clipped at norm 1, base not quantised" in said
-    assert f"L_d (distance, weight 1): {row['distance_start_nats']:.4g} -> " in said
-    assert f"{row['difference_start']:.4g} -> {row['difference_end']:.4g}" in said
+    shown = ran.done["tune"]["rows"][0]
+    ends = ("distance_start_nats", "distance_end_nats", "difference_start", "difference_end")
+    assert [shown[name] for name in ends] == pytest.approx([row[name] for name in ends])
     assert (row["n_prompts"], row["n_left_out"], row["n_leaks"]) == (24, 2, 1)
-    assert '2 prompts left out, 1 as leaks: "is in the test set test" (1)' in said
+    assert (shown["n_left_out"], shown["n_leaks"]) == (2, 1)
+    assert 'left out: "is in the test set test" (1)' in said
     assert "\"holds the gendered word 'man'\" (1)" in said
     path = ran.here / "adapters" / "calm"
-    assert f"Wrote the adapter {path}" in said and (path / "adapter_model.safetensors").exists()
-    where = f"--warehouse {ran.here / 'w'}"
-    assert f"Next: plumbline disclosure compare {ran.here / 'base'} {path} {where}" in said
+    assert str(path) in ran.done["tune"]["files"] and (path / "adapter_model.safetensors").exists()
+    again = f"plumbline disclosure compare {ran.here / 'base'} {path}"
+    assert ran.done["tune"]["next"] == again
     keys = {r["model_key"] for r in ran.store.read("pronoun_probability").to_pylist()}
-    assert len(keys) == 2 and "test by base with calm@" in said
+    assert len(keys) == 2 and {"calm"} == {
+        str(r["adapter"]).partition("@")[0] for r in ran.done["tune"]["rows"][1:] if r["adapter"]
+    }
     assert "5 prompts, 0 probed and 0 continued now" in said  # the base was measured before
 
 
@@ -179,12 +179,18 @@ def test_a_second_run_computes_nothing(
 
 
 def test_smoothing_is_that_of_add(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*ran.probe("mine"), "--smoothing", "0.01"]) == 0
+    assert main([*ran.probe("mine"), "--smoothing", "0.01", "--format", "json"]) == 0
     query = "SELECT add_nats FROM disclosure(smoothing := 0.01) WHERE probe_set = 'mine'"
-    said = capsys.readouterr().out
-    figures = [row["add_nats"] for row in _rows(ran.store, query)]
-    values = [f"{add:.{digits_of(add) + 1}f} (" in said for add in figures]
-    assert values.count(True) == 1 and "disclosure(smoothing := 0.01)" in said
+    (row,) = _rows(ran.store, f"{query} AND model_key = '{_base(ran)}'")
+    done = json.loads(capsys.readouterr().out)
+    assert [r["add_nats"] for r in done["rows"]] == [row["add_nats"]]
+    assert "disclosure(smoothing := 0.01)" in done["next"]
+
+
+def _base(ran: Ran) -> str:
+    """The key of the base."""
+    (row,) = _rows(ran.store, "FROM model WHERE adapter IS NULL")
+    return str(row["model_key"])
 
 
 def test_the_report_has_figures_tunings_and_what_changed(ran: Ran) -> None:
@@ -238,9 +244,10 @@ def _gas(store: Store, key: str, probe_set: str) -> dict[str, float]:
 
 
 def test_every_query_of_the_report_gives_what_stands_above_it(ran: Ran) -> None:
+    page = appendix(ran.store, ran.here / "again")  # that of a run doesn't know of its end
     connection = connect(ran.store.root)
     lock(connection)
-    names = check_page(ran.here / "report" / "appendix.html", connection)
+    names = check_page(page, connection)
     for start in (FIGURES, EFFECTS, "Adapters tuned", "disclosure-measures", "disclosure-losses"):
         assert [n for n in names if n.startswith(start)], (start, names)
 
@@ -274,11 +281,12 @@ def test_prompts_are_written_by_a_chat_model(
     command = ["disclosure", "prompts", "written", "--write", "My friend owns a canoe", "--n", "2"]
     (ran.here / "own.toml").write_text("write = 'Give me {n} lines such as {seed}.'")
     command += ["--wording", str(ran.here / "own.toml")]
-    asked = []
+    asked, where = [], [*ran.where, "--format", "json"]
     with serving(lambda prompt, count: asked.append(prompt) or Say(next(replies))) as server:
-        assert main([*command, "--model", "m", "--base-url", server.url, *ran.where]) == 0
+        assert main([*command, "--model", "m", "--base-url", server.url, *where]) == 0
     assert asked == [f"Give me {n} lines such as My friend owns a canoe." for n in (2, 1)]
-    assert "written: 3 rows, 2 prompts, 1 rejected" in capsys.readouterr().out
+    counts = {"probe_set": "written", "n_rows": 3, "n_prompts": 2, "n_rejected": 1}
+    assert json.loads(capsys.readouterr().out)["rows"] == [counts]
     rows = ran.store.read("probe_prompt", probe_set="written").to_pylist()
     assert {r["prompt"] for r in rows} == {"My friend owns a ferry, and", "My friend skis, and"}
     ran.store.replace("probe_prompt", [], {"probe_set": "written"}, "r")
@@ -296,9 +304,9 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
         (["prompts", "a/b"], 2, "is not a valid name for a set of prompts"),
         (["prompts", "stsb"], 4, "set PLUMBLINE_DATA"),
         (["prompts", "stsb", "--source", "."], 3, "stsb_neutral_test.csv does not exist"),
-        (["prompts", "mine", "--derive", "none.txt"], 3, "no such file"),
+        (["prompts", "mine", "--derive", "none.txt"], 2, "file none.txt: doesn't exist"),
         (["prompts", "topics", "--column", "c"], 2, "--column: is for --derive"),
-        (["prompts", "new", "--write", "My friend", "--derive", "d"], 2, "exclude each other"),
+        (["prompts", "new", "--write", "My friend", "--source", "."], 2, "exclude each other"),
         (["prompts", "new", "--write", "My friend ran"], 2, "needs a chat model"),
         (["prompts", "topics", "--model", "m"], 2, "--model: is for --write"),
         (["probe", "novel", "--model", "m"], 2, "prompts 'novel': are not in the warehouse"),
@@ -360,7 +368,7 @@ def test_gendered_prompts_are_refused_unless_asked(
     assert main(command) == 3
     assert "2 rows rejected; the first: holds the gendered word 'lady'" in _line(capsys)
     assert main([*command, "--allow-gendered"]) == 0
-    assert "m: 2 rows, 2 prompts, 0 rejected" in capsys.readouterr().out
+    assert Store.open(tmp_path / "w").read("probe_prompt", probe_set="m").num_rows == 2
 
 
 def test_models_and_adapters_that_do_not_fit(ran: Ran, capsys: pytest.CaptureFixture[str]) -> None:
@@ -392,13 +400,16 @@ def test_as_published_only_what_is_tuned_on_has_gendered_prompts(
     def note(_store: Store, name: str, *_: object, allow_gendered: bool, **__: object) -> None:
         given[name] = allow_gendered
 
-    monkeypatch.setattr(flow, "import_probe", note)
-    options = TuneOptions(as_published=True)
-    tuning = flow.Tuning("n", ("stsb-train",), ("stsb",), options, tmp_path, ("snli-validation",))
-    request = flow.DisclosureRequest(
-        ("stsb",), (), ProbeOptions(), tmp_path / "w", tmp_path, tuning
-    )
-    flow.prompts(request, list(request.wanted))
+    def stop(*_: object) -> None:
+        raise BadInput("prompts", "are enough here")
+
+    monkeypatch.setattr(prompt_sets, "import_probe", note)
+    monkeypatch.setattr(prompt_sets, "missing_sets", lambda store, names, data: names)
+    monkeypatch.setattr(commands, "_tune", stop)
+    what = {"sets": ("stsb-train",), "test_sets": "stsb", "dev_sets": ("snli-validation",)}
+    tune = made(commands.Tune, {**what, "model": "m", "name": "n", "as_published": True})
+    with pytest.raises(BadInput, match="enough"):
+        tune.run(Context(Store.open(tmp_path / "w"), "r", Stages()))
     assert given == {"stsb": False, "stsb-train": True, "snli-validation": True}
 
 

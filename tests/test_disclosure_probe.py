@@ -24,7 +24,7 @@ from plumbline.eval_workers.disclosure.attributes import (
 from plumbline.eval_workers.disclosure.word_probabilities import Probed
 from plumbline.eval_workers.mitigation.options import TuneOptions
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

@@ -10,7 +10,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import transformers
-import typer
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.backends.instruction import Instruction
@@ -19,7 +18,9 @@ from plumbline.eval_workers.backends.transformers_backend import TransformersBac
 from plumbline.eval_workers.disclosure.instructions import load_instructions
 from plumbline.eval_workers.disclosure.sweep import Grid
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines.cli.sweep import sweep
+from plumbline.pipelines.command.app import app
+from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.commands.disclosure import Sweep
 from plumbline.pipelines.reproduce import papers
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -33,9 +34,6 @@ from tests.tiny_models import save
 PROMPTS = ["The nurse said", "The clerk drank tea, and", "The crowd lost", "A technician told"]
 #: Enough for intervals.
 MORE = [*PROMPTS, "The nurse lost", "A customer went"]
-APP = typer.Typer()
-APP.command()(sweep)
-APP.command("other")(lambda: None)
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +52,10 @@ def prompts(store: Store) -> Store:
 
 
 def _run(store: Store, model: Path, by: str, *more: str) -> str:
-    command = ["sweep", "demo", "--model", str(model), "--by", by, "--max-new-tokens", "12"]
+    command = ["disclosure", "sweep", "demo", "--model", str(model), "--by", by]
+    command += ["--max-new-tokens", "12"]
     command += ["--warehouse", str(store.root), "--out", str(store.root.parent / "plots")]
-    done = CliRunner().invoke(APP, [*command, *more])
+    done = CliRunner().invoke(app, [*command, *more])
     if done.exception is not None:
         raise done.exception
     return done.output
@@ -121,9 +120,8 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
         of = [value for (name, _), value in drawn.items() if name == key[0]]
         assert row["is_best"] == (key in drawn and gas[key] == min(drawn.values()))
         assert row["is_lowest"] == (key in drawn and gas[key] == min(of))
-    assert said.count("lowest GAS of those drawn") == sum(r["is_best"] for r in rows)
-    n_best = len({row["sampling_key"] for row in rows if row["is_best"]})
-    assert ("a tie" in said) == (n_best > 1) and "Next: plumbline sql" in said
+    assert len(re.findall(r"\| +true|True", said)) == sum(r["is_best"] for r in rows)
+    assert "Next: plumbline sql" in said
     (plot,) = (prompts.root.parent / "plots").glob("sweep-decoding-*.svg")
     assert ElementTree.parse(plot).getroot().tag.endswith("svg")
     # A second run draws nothing, and needs no weights.
@@ -139,7 +137,7 @@ def test_where_all_values_tie_none_is_called_the_lowest(
     rows = _rows(prompts, "decoding_sweep")
     assert {(row["gas"], row["gas_low"], row["gas_high"]) for row in rows} == {(0, None, None)}
     assert sum(row["is_best"] for row in rows) == len(rows) - 1
-    assert "no value has the lowest GAS" in said and "lowest GAS of those" not in said
+    assert "no value has the lowest GAS" in said and "True" not in said
 
 
 def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
@@ -162,9 +160,8 @@ def test_a_sweep_of_instructions_goes_on_and_is_held_against_none(
     with pytest.raises((KeyboardInterrupt, PlumblineError, SystemExit)):
         _run(prompts, model, "instruction", *more)
     assert len(prompts.read("instruction").to_pylist()) == 2
-    said = _run(prompts, model, "instruction", *more)
+    assert "He lost tea" in _run(prompts, model, "instruction", *more)
     assert calls[0] == 6  # the first two are not computed again
-    assert said.count("; change ") == 12 and "chat: He lost tea" in said
     rows = {(r["measure"], r["instruction_key"]): r for r in _rows(prompts, "instruction_sweep()")}
     asked = [
         Instruction(t, f) for f in ("prefix", "chat") for t in ("The CEO asked", "He lost tea")
@@ -236,22 +233,24 @@ def test_faults_of_lists_name_the_row(tmp_path: Path, name: str, text: str, prob
 
 
 def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Be fair.")
     for by, more, problem in (
-        ("words", (), "--by words: is not one of decoding, instruction"),
         ("decoding", ("--form", "chat"), "--form chat: is for --by instruction"),
         ("instruction", ("--n", "2"), "--n 2: is for --by decoding"),
         ("decoding", ("--temperature", "0"), "temperature 0: has to be above 0"),
         ("decoding", ("--temperature", "warm"), "expected numbers by commas"),
         ("decoding", ("--top-k", "1.5"), "expected whole numbers by commas"),
         ("decoding", ("--top-p", "1.5"), "top_p 1.5: has to be above 0 and at most 1"),
-        ("decoding", ("--n", "0"), "0 samples: has to be 1 or more"),
+        ("decoding", ("--n", "0"), "n = 0: should be greater than or equal to 1"),
         ("decoding", ("--temperature", "", "--top-p", "", "--top-k", ""), "no value of any"),
         ("instruction", ("--form", "system"), "'system': is not one of prefix, chat"),
-        ("instruction", ("--instructions", "none.txt"), "none.txt: no such file"),
-        ("instruction", ("--instructions", "a.csv"), "not of a known kind"),
+        ("instruction", ("--instructions", "none.txt"), "none.txt: doesn't exist"),
+        ("instruction", ("--instructions", str(tmp_path / "a.csv")), "not of a known kind"),
     ):
         with pytest.raises(UsageProblem, match=problem):
             _run(prompts, model, by, *more)
+    with pytest.raises(UsageProblem, match="by = 'words': should be 'decoding' or 'instruction'"):
+        made(Sweep, {"probe_set": "demo", "model": str(model), "by": "words"})
     assert load("gendered").pairs and not prompts.read("continuation").num_rows
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 import typer
 
-from plumbline.pipelines.cli.app import app
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command import reference
+from plumbline.pipelines.command.app import app
+from plumbline.pipelines.command.main import main
 from tests.conftest import REPOSITORY
 
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])
@@ -142,6 +143,12 @@ def test_the_page_of_commands_has_each() -> None:
         first, *others = re.findall(r"`(.*?)`", cell)
         named |= {first, *(" ".join([*first.split()[:-1], other]) for other in others)}
     assert not {" ".join(path) for path, _ in leaves(ROOT)} - named
+
+
+def test_the_lists_of_commands_are_those_of_their_classes() -> None:
+    """Written anew by python -m plumbline.pipelines.command.reference docs/commands.md"""
+    page = (REPOSITORY / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert reference.written(page) == page
 
 
 def test_every_command_has_an_example() -> None:

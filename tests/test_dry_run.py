@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import transformers
 
-from plumbline.eval_workers.backends.prospect import model_size, prospect, seconds_per_token
+from plumbline.eval_workers.backends.prospect import model_size, prospect
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.dry_run import todo
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
 from tests.tiny_models import KINDS, one_by_one, save
@@ -34,9 +34,6 @@ def test_size_of_a_gpt_neox_by_hand(model: Path) -> None:
     layers = LAYERS * (attention + feed_forward + norms) + 2 * H
     assert size.n_embedding == n_tokens * H
     assert size.n_parameters == 2 * n_tokens * H + layers
-    matrices = LAYERS * (3 * H * H + H * H + 2 * H * FFN) + n_tokens * H
-    assert size.operations_per_token == 2 * matrices
-    assert size.matrices[n_tokens, H] == 1  # the head
     assert (size.hidden, size.widest, size.n_vocabulary) == (H, 3 * H, n_tokens)
     assert size.weight_bytes("float32") == 4 * size.n_parameters
     per_token = 4 * H + 3 * 3 * H + n_tokens
@@ -49,31 +46,13 @@ def test_parameters_are_those_of_the_real_weights(kind: str, tmp_path: Path) -> 
     real = transformers.AutoModelForCausalLM.from_pretrained(directory)
     size = model_size(real.config)
     assert size.n_parameters == sum(p.numel() for p in real.parameters())
-    # The head is multiplied with, also where it is the embedding: one matrix of vocabulary x width.
-    head = real.get_output_embeddings().weight
-    assert size.matrices[tuple(head.shape)] == 1
 
 
-def test_a_token_meets_only_its_experts() -> None:
+def test_all_experts_count() -> None:
     shape = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 50}
-    config = transformers.MixtralConfig(
-        **shape,
-        intermediate_size=24,
-        num_key_value_heads=2,
-        num_local_experts=8,
-        num_experts_per_tok=2,
-    )
-    attention, router, head = 4 * 16 * 16, 8 * 16, 50 * 16
-    experts = 2 * 3 * 16 * 24
-    size = model_size(config)
-    assert size.operations_per_token == 2 * (attention + router + head + experts)
+    config = transformers.MixtralConfig(**shape, intermediate_size=24, num_key_value_heads=2)
     real = transformers.MixtralForCausalLM(config)
-    assert size.n_parameters == sum(p.numel() for p in real.parameters())
-
-
-def test_a_rate_is_measured(model: Path) -> None:
-    size = model_size(transformers.AutoConfig.from_pretrained(model))
-    assert 0 < seconds_per_token(size, ModelOptions(device="cpu", batch_tokens=16)) < 1
+    assert model_size(config).n_parameters == sum(p.numel() for p in real.parameters())
 
 
 def test_tokens_are_those_that_are_scored(store: Store, model: Path) -> None:
@@ -119,11 +98,10 @@ def test_the_command_writes_nothing_and_ends_with_the_one_to_run(
     power = "female/male, smallest effects found with 80% power"
     assert plan["power"]["note"].startswith(power)
     assert plan["memory for computing"]["note"].endswith("it fits")
-    assert "as measured on" in plan["time"]["note"] and plan["time"]["unit"] == "s"
+    assert "time" not in plan
     monkeypatch.undo()
     main([*arguments[:5], "--warehouse", str(store.root)])
     capsys.readouterr()
     assert main([*arguments, "--dry-run", "--format", "json"]) == 0
     plan = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
-    assert plan["to score"]["amount"] == plan["time"]["amount"] == 0
-    assert plan["time"]["note"] == "there is nothing to score"
+    assert plan["to score"]["amount"] == plan["tokens"]["amount"] == 0

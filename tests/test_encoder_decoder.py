@@ -16,7 +16,7 @@ from plumbline.eval_workers.backends.kinds.encoder_decoder import EncoderDecoder
 from plumbline.eval_workers.backends.local import loading
 from plumbline.eval_workers.backends.sampling import Sample, SamplingOptions
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.query.connection import connect, model_labels
 from plumbline.warehouse.storage.store import Store

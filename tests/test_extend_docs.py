@@ -28,7 +28,7 @@ TEXT = "she she she he ran saw her her him"
 RUN = """
 import json, sys
 from plumbline.eval_workers.fairpair.figures.texts import Sampled
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set
 for command in json.loads(sys.argv[1]):
@@ -145,7 +145,9 @@ def test_prompts_and_the_scoring_function_are_used(ran: tuple[Path, str]) -> Non
     prompts = store.read("probe_prompt", probe_set="hobbies").to_pylist()
     assert [p["prompt_id"] for p in prompts] == ["hobby-chess", "hobby-fishing", "hobby-opera"]
     assert {r["phi"] for r in store.read("fairpair_set").to_pylist()} == {"exclamations"}
-    assert "harbour: 2 prompts with a counterpart" in said and "measured by exclamations" in said
+    cells = " ".join(said.replace("│", " ").split())
+    assert "harbour prompts with a counterpart 2 " in cells
+    assert "harbour measured by exclamations " in cells
 
 
 def test_its_own_tests_pass(ran: tuple[Path, str]) -> None:

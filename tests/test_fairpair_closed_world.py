@@ -19,7 +19,6 @@ from plumbline.eval_workers.closed_world.truth import (
 )
 from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.disclosure.closed_world import closed_prompts, perfect_shares
-from plumbline.eval_workers.disclosure.study import SAMPLINGS, study
 from plumbline.eval_workers.fairpair.closed_world import (
     PROBE_SET,
     SlotPrompt,
@@ -44,6 +43,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
+from tools.disclosure_study import SAMPLINGS, study
 
 WORLDS = ("straight", "mixed")
 N_WORDS = 1_600_000

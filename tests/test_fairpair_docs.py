@@ -13,7 +13,7 @@ from plumbline.eval_workers.fairpair import audit as steps
 from plumbline.eval_workers.fairpair import classifiers
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
 from plumbline.eval_workers.options import OF_SCORES
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -62,7 +62,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for function in ("jaccard", "vader"):
         steps.score(store, sampled, function, spec, "r")
         steps.converge(store, sampled, function, spec, "r")
-        steps.lengths(store, sampled, function, spec, "r")
     return tmp_path
 
 
@@ -70,7 +69,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would draw or ask is run as a dry run."""
     monkeypatch.setenv("PLUMBLINE_API_KEY", "none")
-    monkeypatch.setattr("plumbline.eval_workers.backends.prospect._MEASURE_S", 0.01)
     assert len(commands()) == 17
     for command in commands():
         tried = [*command, "--dry-run"] if command[1] == "run" else command
@@ -85,7 +83,7 @@ def test_everything_on_the_page_runs(here: Path, monkeypatch: pytest.MonkeyPatch
     published = {r["phi"] for r in rows if r["texts"] == "as-published"}
     assert published == {"jaccard", "vader"}
     connection = connect("out/warehouse")
-    assert len(blocks("sql")) == 10
+    assert len(blocks("sql")) == 9
     for query in (*blocks("sql"), *re.findall(r'plumbline sql "([^"]+)"', PAGE)):
         found = connection.execute(query).fetchall()
         assert found or "texts_with" in query, query

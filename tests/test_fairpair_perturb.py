@@ -120,7 +120,7 @@ _LISTED = {
     *_FORMS["f"].lower().split(),
     *(
         word.lower()
-        for table in (TERMS.nouns, TERMS.titles)
+        for table in (TERMS.noun_of, TERMS.title_of)
         for side in table.values()
         for word in side
     ),
@@ -172,12 +172,12 @@ def test_other_axes_and_names_of_several_words(tmp_path: Path) -> None:
         ('noun = [["a", "b"]]', "unknown key noun"),
         (
             'nouns = [["a", "b", "c"]]',
-            "nouns does not fit (expected pairs of words, of m and of f)",
+            "nouns 1 does not fit (expected pairs of words",
         ),
         ('nouns = [["a", "b"], ["c", "a"]]', "each word in one group; 'a' is in both"),
-        ("pronouns = 1", "pronouns does not fit (expected true or false)"),
+        ("pronouns = 1", "pronouns does not fit (expected a valid boolean, not 1)"),
         ('[grammar]\ncopula = "is"', "unknown key grammar.copula"),
-        ('[first_names]\nx = "Ann"', "unknown key first_names.x (known here: m, f)"),
+        ('[first_names]\nx = "Ann"', "first_names.x: is not a group"),
         ("[grammar]\ncopulas = 3", "grammar.copulas does not fit (expected a text of words"),
     ],
 )
@@ -185,7 +185,7 @@ def test_bad_lists_are_one_line(tmp_path: Path, line: str, said: str) -> None:
     path = tmp_path / "own.toml"
     good = 'version = "1"\nlanguage = "en"\naxis = "gender"\ngroups = ["m", "f"]\n'
     path.write_text(good)
-    assert load(path).nouns == {"m": {}, "f": {}}
+    assert load(path).noun_of == {"m": {}, "f": {}}
     path.write_text(good + line)
     with pytest.raises(BadInput) as caught:
         load(path)

@@ -272,10 +272,13 @@ def test_a_killed_run_asks_nothing_twice(store: Store) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('perturb = "{text} {name}"', "expected a text with {text}, {name}, {counterpart}"),
-        ('perturb = "{text} {name} {counterpart} {x}"', "perturb does not fit"),
-        ('perturb = "{text} {name} {counterpart!r}"', "perturb does not fit"),
-        ('perturb = "{text"', "other braces written twice"),
+        (
+            'perturb = "{text} {name}"',
+            "perturb: {counterpart} is missing (known here: {text}",
+        ),
+        ('perturb = "{text} {name} {counterpart} {x}"', "perturb: {x} is not a placeholder"),
+        ('perturb = "{text} {name} {counterpart!r}"', "perturb: {counterpart!r} is not a"),
+        ('perturb = "{text"', "a brace that is meant as such is written twice"),
         ('wording = "x"', "unknown key wording (known here: perturb, groups)"),
     ],
 )

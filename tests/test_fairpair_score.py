@@ -11,7 +11,6 @@ import pytest
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.lengths import score_lengths
 from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import jaccard
@@ -143,10 +142,8 @@ def test_rows_of_other_texts_stay_and_never_mix(store: Store) -> None:
     fill(store)
     score_set(store, SAMPLED, "jaccard", OPTIONS, "old")
     converge_set(store, SAMPLED, "jaccard", ConvergenceOptions(sizes=(2,), folds=()), "old")
-    score_lengths(store, SAMPLED, "jaccard", OPTIONS, "old", (2,))
     calibrate_set(store, SAMPLED, "jaccard", CalibrationOptions(measure=OPTIONS), "old")
-    tables = ("fairpair_prompt", "fairpair_set", "fairpair_convergence", "fairpair_length")
-    tables = (*tables, "fairpair_calibration")
+    tables = ("fairpair_prompt", "fairpair_set", "fairpair_convergence", "fairpair_calibration")
     for table in tables:
         older = [
             {**row, **{c: 9.0 * row[c] for c in row if c in ("bias_b", "fairpair_f", "mean")}}
@@ -160,7 +157,6 @@ def test_rows_of_other_texts_stay_and_never_mix(store: Store) -> None:
         how = ConvergenceOptions(sizes=(2,), folds=(), as_published=as_published)
         score_set(store, SAMPLED, "jaccard", options, "run")
         converge_set(store, SAMPLED, "jaccard", how, "run")
-        score_lengths(store, SAMPLED, "jaccard", options, "run", (2,))
         calibrate_set(store, SAMPLED, "jaccard", CalibrationOptions(measure=options), "run")
     for table, older in before.items():
         rows = store.read(table).to_pylist()
@@ -168,7 +164,7 @@ def test_rows_of_other_texts_stay_and_never_mix(store: Store) -> None:
         assert len(rows) == 3 * len(older)
     kinds = ["as-published", "filtered", "whole"]
     with connect(store.root) as con:
-        for name in ("set", "prompt", "calibration", "convergence", "length"):
+        for name in ("set", "prompt", "calibration", "convergence"):
             query = sql(f"report/fairpair_{name}").rstrip().rstrip(";")
             found = con.execute(f"SELECT DISTINCT texts FROM ({query}) ORDER BY ALL").fetchall()
             assert [kind for (kind,) in found] == kinds, name

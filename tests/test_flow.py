@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -26,7 +26,7 @@ _FILLED = (
 def pipeline(
     directory: Path, *options: str, timeout_s: float = 400
 ) -> subprocess.CompletedProcess[str]:
-    code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from plumbline.pipelines.command.main import main; sys.exit(main())"
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "PLUMB"))}
     return subprocess.run(
         [sys.executable, "-c", code, "pipeline", *options],

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
+import json
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.schema.columns import Table, tables
+from plumbline.warehouse.schema.columns import tables
 from plumbline.warehouse.storage import format as formats
-from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import Migration, constant, newest_version
 from plumbline.warehouse.storage.migration import migrate
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import delta, fill, pair, score
-from tests.old_warehouse import downgrade
 
 OLD, GROWN, REKEYED = tables("""
 planted: Old.
@@ -154,131 +152,38 @@ def test_a_change_without_a_migration_names_the_file(
         migrate(old.root)
 
 
-def test_a_warehouse_from_before_the_log(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_a_warehouse_that_is_too_old_is_one_line(
+    old: Store, version: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Files stay where they are; a merged one still holds its units, a short one is filled in."""
-    store = Store.open(tmp_path / "w")
-    fill(store, "word_delta", [delta("tea", 1.0)])
-    for unit, n in (("a/", 1), ("b", 2)):
-        row = {"corpus": "c s", "word": unit, "n_word": n}
-        store.publish("word_count", [row], unit=unit, run_id=f"run-{n}")
-    compact(store, "r")
-    (merged,) = store.snapshot().files("word_count")
-    units = {unit.name for unit in merged.units}
-    downgrade(store.root)
-    short = next((store.root / "word_delta").glob("**/*.parquet"))
-    pq.write_table(pq.read_table(short).drop_columns(["delta_nats_se"]), short)
-    before = {p: p.read_bytes() for p in store.root.rglob("*.parquet")}
-    where = ["--warehouse", str(store.root)]
-    assert main(["sql", "FROM word_count", *where]) == 3
+    """Those of 1 and 2 have no commit log."""
+    if version < formats.LOGGED:
+        shutil.rmtree(old.root / "_log")
+        marker = json.dumps({"warehouse_version": version})
+        (old.root / formats.MARKER).write_text(marker, encoding="utf-8")
+    else:
+        log.commit(old.place, lambda draft: setattr(draft, "format", version), "", "an older one")
+    before = sorted(old.root.rglob("*"))
+    for command in (["sql", "FROM run"], ["warehouse", "migrate"], ["warehouse", "check"]):
+        assert main([*command, "--warehouse", str(old.root)]) == 3
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"has version {version}, too old to migrate" in line
+    assert sorted(old.root.rglob("*")) == before
+
+
+def test_the_command_migrates_and_says_what_it_would(
+    old: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rekey(monkeypatch)
+    where = ["--warehouse", str(old.root)]
+    before = {p: p.read_bytes() for p in old.root.rglob("*") if p.is_file()}
+    assert main(["sql", "FROM planted", *where]) == 3
     assert "plumbline warehouse migrate" in capsys.readouterr().err
-    assert main(["warehouse", "migrate", "--dry-run", *where]) == 0
-    assert "would write 1 files" in capsys.readouterr().out
-    assert not (store.root / "_log").exists()
+    assert main(["warehouse", "migrate", "--dry-run", "--format", "json", *where]) == 0
+    (planned,) = json.loads(capsys.readouterr().out)
+    assert (planned["amount"], planned["note"]) == (2, f"version {NOW} to {NOW + 1}")
+    assert {p: p.read_bytes() for p in old.root.rglob("*") if p.is_file()} == before
     assert main(["warehouse", "migrate", *where]) == 0
-    now = Store.open(store.root)
-    assert {p: p.read_bytes() for p in before} == before
-    assert now.units("word_count", corpus="c s") == units == {"a/", "b"}
-    assert [f.units for f in now.snapshot().files("word_count")] == [merged.units]
-    assert now.read("word_delta")["delta_nats_se"].to_pylist() == [None]
-    assert main(["warehouse", "compact", *where]) == 0
-    assert not short.exists() and now.read("word_count").num_rows == 2
-
-
-def test_every_migration_names_tables_and_says_what_it_is_about() -> None:
-    assert REAL
-    for step in REAL:
-        assert step.about and set(step.changes) <= set(TABLES)
-
-
-def test_probabilities_from_before_instructions(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Models were told nothing then; the measures are those of before."""
-    today = TABLES["pronoun_probability"]
-    key, partitions = (
-        tuple(name for name in names if name != "instruction_key")
-        for names in (today.key, today.partitions)
-    )
-    columns = tuple(c for c in today.columns if c.name != "instruction_key")
-    former = dataclasses.replace(today, key=key, partitions=partitions, columns=columns)
-    monkeypatch.setitem(TABLES, "pronoun_probability", former)
-    root = Store.open(tmp_path / "w").root
-    shared = {"probe_set": "s", "model_key": "k", "model": "m", "word_list": "l", "run_id": "r"}
-    shared |= {"prompt_id": "1", "n_variants": 2, "text_id": "t"}
-    words = (("she", "f", 0.3), ("he", "m", 0.1))
-    found = [{**shared, "word": w, "gender": g, "probability": p} for w, g, p in words]
-    fill(Store.open(root), "pronoun_probability", found)
-    downgrade(root, version=1)
-    monkeypatch.setitem(TABLES, "pronoun_probability", today)
-    with pytest.raises(BadInput, match="plumbline warehouse migrate"):
-        Store.open(root)
-    assert len(migrate(root).files) == 1
-    store = Store.open(root)
-    assert {r["instruction_key"] for r in store.read("pronoun_probability").to_pylist()} == {"none"}
-    prompt = {"probe_set": "s", "prompt_id": "1", "prompt": "p", "language": "en", "run_id": "r"}
-    fill(store, "probe_prompt", [{**prompt, "source_file": "f", "source_row": 1}])
-    pair = {"word_list": "l", "pair": 1, "female": "she", "male": "he", "source": "s"}
-    fill(store, "attribute_pair", [{**pair, "run_id": "r"}])
-    with connect(store.root) as connection:
-        (gld,) = connection.execute("SELECT gld FROM disclosure()").fetchone()
-    assert gld == pytest.approx(0.5)
-
-
-def _former(table: str, names: dict[str, str], without: tuple[str, ...] = ()) -> Table:
-    """A table of today with other names for some columns, and without others."""
-    today = TABLES[table]
-    columns = tuple(
-        dataclasses.replace(c, name=names.get(c.name, c.name))
-        for c in today.columns
-        if c.name not in without
-    )
-    key = tuple(names.get(k, k) for k in today.key if k not in without)
-    return dataclasses.replace(today, columns=columns, key=key)
-
-
-def test_pairs_from_before_there_were_groups(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Every pair was a female and a male sentence; the figures are those of before."""
-    sentences = {"sentence_a": "sentence_f", "sentence_b": "sentence_m"}
-    scores = {"logprob_a_nats": "logprob_f_nats", "logprob_b_nats": "logprob_m_nats"}
-    scores |= {"n_tokens_a": "n_tokens_f", "n_tokens_b": "n_tokens_m"}
-    added = ("item_id", "group_a", "group_b", "category", "direction", "weight", "extra")
-    rows: dict[str, dict[str, object]] = {
-        "benchmark_pair": pair("b", "1"),
-        "pair_score": score("b", "1", 2.5),
-        "token_logprob": {
-            **{"benchmark": "b", "model_key": "key-m", "pair_id": "1", "text_id": "t"},
-            **{"side": "m", "position": 0, "token_id": 7, "token": "He"},
-            **{"logprob_nats": -1.0, "run_id": "r"},
-        },
-        "metric_value": {
-            **{"metric": "us", "model_key": "key-m", "model": "m", "benchmark": "b"},
-            **{"corpus": "", "contrast": "", "subset": "all", "unit": "share", "options": "{}"},
-            **{"interval": "none", "n": 1, "value": 0.0, "run_id": "r"},
-        },
-    }
-    with monkeypatch.context() as former:
-        former.setattr(formats, "MIGRATIONS", REAL[:2])
-        former.setitem(TABLES, "benchmark_pair", _former("benchmark_pair", sentences, added))
-        former.setitem(TABLES, "pair_score", _former("pair_score", scores))
-        former.setitem(TABLES, "metric_value", _former("metric_value", {}, ("groups",)))
-        root = Store.open(tmp_path / "w").root
-        for table, row in rows.items():
-            names = {**sentences, **scores}
-            kept = {names.get(k, k): v for k, v in row.items() if k not in added}
-            fill(Store.open(root), table, [kept])
-    with pytest.raises(BadInput, match="plumbline warehouse migrate"):
-        Store.open(root)
-    assert len(migrate(root).files) == 4
-    store = Store.open(root)
-    (found,) = store.read("benchmark_pair").to_pylist()
-    assert found == {**dict.fromkeys(found), **rows["benchmark_pair"]}
-    assert (found["item_id"], found["group_a"], found["group_b"]) == ("1", "female", "male")
-    assert store.read("token_logprob")["side"].to_pylist() == ["b"]
-    assert store.read("metric_value")["groups"].to_pylist() == ["female/male"]
-    with connect(store.root) as connection:
-        (ratio,) = connection.execute("SELECT log_ratio_nats FROM scored_pair").fetchone()
-    assert ratio == 2.5
+    assert len(rows(Store.open(old.root))) == 3
+    assert main(["warehouse", "compact", "--keep-days", "0", *where]) == 0
+    assert not any(path.exists() for path in before if "planted/corpus=" in str(path))

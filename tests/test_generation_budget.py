@@ -16,12 +16,13 @@ from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent
 from plumbline.eval_workers.chat.ledger import Answer, open_ledger
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.generation.build import judge_pairs, write_sentences
 from plumbline.eval_workers.generation.forecast import Habits, forecast
 from plumbline.eval_workers.generation.judge import PairToJudge
+from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.generation.write import progress
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.options import make
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, good_script, serving
 from tests.test_generation import SPEC, WORDS, _build, _requests, _texts
@@ -217,10 +218,9 @@ def test_whatever_is_replied_every_sentence_has_one_fate(
 def test_what_is_asked_first() -> None:
     first = progress("clock", SPEC, {}).requests
     assert [(r.purpose, r.pronoun) for r in first] == [("generate", "she"), ("generate", "he")]
-    with pytest.raises(UsageProblem, match="n_sentences = 0"):
-        replace(SPEC, n_sentences=0)
-    with pytest.raises(UsageProblem, match="concurrency = 0"):
-        RetryPolicy(concurrency=0)
+    for name in ("n_sentences", "max_words", "generate_rounds", "concurrency"):
+        with pytest.raises(UsageProblem, match=f"{name} = 0: should be greater than"):
+            make(BuildSpec, {name: 0})
 
 
 @pytest.mark.parametrize("limit", [1, 5, 7])

@@ -16,8 +16,8 @@ from plumbline.eval_workers.generation.prompts import (
     load_released,
     settings,
 )
-from plumbline.eval_workers.generation.spec import BuildSpec, load
-from plumbline.pipelines.cli.main import main
+from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 Files = dict[str, dict[str, object]]
@@ -55,7 +55,7 @@ def released(where: Path, content: Files) -> Path:
 
 def test_their_files_are_wordings(tmp_path: Path) -> None:
     folder = released(tmp_path, files())
-    spec = load(None, {"prompts": str(folder), "words": ("tea",)})
+    spec = BuildSpec(prompts=str(folder), words=("tea",))
     assert (spec.model, spec.temperature, spec.n_sentences, spec.max_words) == ("chat-1", 0.7, 3, 5)
     writing = spec.writing()
     assert writing.generate("tea", "she", 1, 3).prompt == "Say 3 with tea for she, 5 long"
@@ -129,26 +129,26 @@ def put(name: str, value: object, *path: str) -> Callable[[Files], None]:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (drop("use-5/prompt1_he.yml", "generation", "prompt"), "generation.prompt is missing"),
+        (drop("use-5/prompt1_he.yml", "generation", "prompt"), "generation: prompt is missing"),
         (drop("revision.yml", "revision"), "revision is missing"),
-        (drop("revision.yml", "conversion", "to_target"), "conversion.to_target is missing"),
-        (drop("filtering.yml", "filters"), "filters.is_likely.prompt is missing"),
+        (drop("revision.yml", "conversion", "to_target"), "conversion: to_target is missing"),
+        (drop("filtering.yml", "filters"), "filters is missing"),
         (
             put("revision.yml", "x/y", "conversion", "from_target"),
-            "conversion.from_target does not fit (expected she/her/her/herself)",
+            "conversion: from_target does not fit (expected 'she/her/her/herself'",
         ),
         (
             put("filtering.yml", "Fine?", "filters", "is_likely", "prompt"),
-            "judge, wording 1: {sentence} is missing",
+            "filters.is_likely: prompt: {sentence} is missing",
         ),
         (
             put("use-5/prompt1_he.yml", f"{PROMPT} {{mood}}", "generation", "prompt"),
-            "generate: {mood} is not a placeholder",
+            "generation: prompt: {mood} is not a placeholder",
         ),
         (put("use-5/prompt1_he.yml", 4, "generation", "num_words"), "max_words is 4"),
         (
             put("use-5/prompt1_he.yml", "warm", "generation", "temperature"),
-            "generation.temperature does not fit",
+            "generation: temperature does not fit",
         ),
     ],
 )
@@ -159,7 +159,7 @@ def test_changed_files_are_one_clear_line(
     change(content)
     folder = released(tmp_path, content)
     with pytest.raises(BadInput) as raised:
-        load(None, {"prompts": str(folder)}).writing()
+        BuildSpec(prompts=str(folder)).writing()
     shown = str(raised.value)
     assert said in shown and ".yml" in shown and "\n" not in shown
 
@@ -187,16 +187,16 @@ def test_a_dry_run_names_wordings_and_differences(
     build = ["benchmark", "build", "mine", "--config", str(config), "--dry-run", *where]
     assert main([*build, "--max-words", "7"]) == 0
     said = capsys.readouterr().out
-    assert f"wordings, hash {load_released(folder).hash}:" in said
-    assert f"  generate_he: 1 of prompts {folder / 'prompt1_he.yml'}" in said
-    assert f"  revise: 2 of prompts {tmp_path / 'revision.yml'}" in said
+    assert f"hash of all: {load_released(folder).hash}" in said
+    assert f"1 of prompts {folder / 'prompt1_he.yml'}" in said
+    assert f"2 of prompts {tmp_path / 'revision.yml'}" in said
     assert (
-        "differs from the release's files: model other, the release chat-1; max_words 7, the "
-        "release 5; revise_2 at temperature 0.7, the release at 1.0"
+        "model other, the release chat-1; max_words 7, the release 5; revise_2 at temperature 0.7, "
+        "the release at 1.0"
     ) in said
     assert main([*build[:5], "--dry-run", "--warehouse", str(tmp_path / "w")]) == 0
     said = capsys.readouterr().out
-    assert "  judge: 2 of prompts of Plumbline" in said and "differs" not in said
+    assert "2 of prompts of Plumbline" in said and "the release" not in said
 
 
 @pytest.mark.reference
@@ -212,7 +212,7 @@ def test_the_release_as_it_is(data: Path, use: str, n_words: int) -> None:
     }
     prompts = load_released(folder)
     assert (len(prompts.revise), len(prompts.judge)) == (4, 1)
-    assert differences(folder, vars(load(None, {"prompts": str(folder)}))) == []
+    assert differences(folder, vars(BuildSpec(prompts=str(folder)))) == []
     writing = BuildSpec(model="m", prompts=str(folder), max_words=n_words).writing()
     assert writing.n_revisions == 40
     for pronoun, forms in (("she", "she/her/her/herself"), ("he", "he/his/him/himself")):

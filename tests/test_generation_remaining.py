@@ -10,8 +10,12 @@ import pytest
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.generation.forecast import Remaining, forecast, remaining
-from plumbline.pipelines.requests.benchmark import BuildRequest, before
+from plumbline.eval_workers.generation.forecast import (
+    Remaining,
+    forecast,
+    planned_requests,
+    remaining,
+)
 from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, serving
@@ -30,7 +34,7 @@ def _stopped_after(n: int, store: Store, server: ChatServer) -> None:
 
 
 @pytest.mark.slow
-def test_what_is_left_is_what_is_then_asked(store: Store, tmp_path: Path) -> None:
+def test_what_is_left_is_what_is_then_asked(store: Store) -> None:
     """While sentences are written it is about that many, then it is that many."""
     spec = SPEC.writing()
     with serving(imperfect) as server:
@@ -40,9 +44,8 @@ def test_what_is_left_is_what_is_then_asked(store: Store, tmp_path: Path) -> Non
             _stopped_after(n, store, server)
             assert server.n_asked == n
             found[n] = _left(store)
-        order = BuildRequest("demo", SPEC, store.root, tmp_path)
-        said = list(before(order, SPEC.words, store))
-        assert any(line.startswith("left: ") for line in said)
+        rows = list(planned_requests(store, "demo", SPEC.words, SPEC))
+        assert rows[-1][:3] == ("demo", "requests left", found[300].n_requests)
         _built(_order(store, server, "again"))
         n_all = server.n_asked
     assert [found[n].is_known for n in found] == [False, False, True, True]
@@ -53,7 +56,8 @@ def test_what_is_left_is_what_is_then_asked(store: Store, tmp_path: Path) -> Non
             assert left.n_written < len(SPEC.words)
             assert abs(left.n_requests - (n_all - n)) < 0.25 * (n_all - n)
     assert _left(store) == Remaining(len(SPEC.words), 0, True)
-    assert "left: nothing" in list(before(order, SPEC.words, store))
+    (*_, row) = planned_requests(store, "demo", SPEC.words, SPEC)
+    assert row[1:3] == ("requests left", 0)
     other = replace(SPEC, model="another")
     assert remaining(SPEC.words, other.writing(), look(store, "demo").replies) == Remaining(
         0, forecast(SPEC.words, other.writing()).n_requests, False

@@ -18,7 +18,7 @@ from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.generation import build as steps
 from plumbline.eval_workers.generation.build import Counts, write_sentences
 from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.preference import sections
 from plumbline.warehouse.query.connection import rows_of

@@ -15,8 +15,8 @@ from plumbline.eval_workers.harness.export import write_task
 from plumbline.eval_workers.harness.samples import import_samples
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.pipelines.requests.measure import compute
-from plumbline.pipelines.settings import MeasureOptions
+from plumbline.eval_workers.statistics.metrics import compute
+from plumbline.eval_workers.statistics.options import MeasureOptions
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
 

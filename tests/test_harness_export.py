@@ -22,9 +22,9 @@ from plumbline.eval_workers.choices.pair_choices import choose
 from plumbline.eval_workers.generation.card import Constraint
 from plumbline.eval_workers.harness.export import write_task
 from plumbline.eval_workers.harness.samples import import_samples
-from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.requests.measure import compute
-from plumbline.pipelines.settings import MeasureOptions
+from plumbline.eval_workers.statistics.metrics import compute
+from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -223,7 +223,7 @@ def test_a_log_that_cannot_be_read_is_one_line(
     _log(logs, [_sample("0")])
     spoil(logs)
     where = ["--warehouse", str(store.root)]
-    assert main(["import-scores", str(logs), "--logs", "lm-eval", *where]) == 3
+    assert main(["score", "import", str(logs), "--logs", "lm-eval", *where]) == 3
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
     assert not store.read("pair_score").num_rows

@@ -1,4 +1,4 @@
-"""Logs of Inspect and HELM, as the tools wrote them, read into `pair_score`."""
+"""Logs of Inspect, as it wrote them, read into `pair_score`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.harness.documents import zipped_documents
 from plumbline.eval_workers.harness.export import write_task
-from plumbline.eval_workers.harness.helm_logs import import_helm
 from plumbline.eval_workers.harness.inspect_logs import import_inspect
 from plumbline.eval_workers.harness.texts import figure
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.requests.measure import compute
-from plumbline.pipelines.settings import MeasureOptions
+from plumbline.eval_workers.statistics.metrics import compute
+from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from tests.echo_server import echoing
@@ -35,9 +34,6 @@ from tests.tiny_models import save
 
 LOGS = Path(__file__).parent / "harness_logs"
 KNOWN = json.loads((LOGS / "scores.json").read_text("utf-8"))
-READERS = {"inspect": import_inspect, "helm": import_helm}
-#: `helm-run` of an environment that has HELM (`pip install crfm-helm`).
-HELM = os.environ.get("PLUMBLINE_HELM")
 
 
 def _import_pairs(store: Store) -> None:
@@ -53,20 +49,18 @@ def _figures(store: Store) -> dict[str, list[float]]:
 FIGURES = (("logprob", "_nats"), ("n_tokens", ""))
 
 
-@pytest.mark.parametrize("tool", READERS)
-def test_the_figures_are_those_of_score(store: Store, tool: str) -> None:
+def test_the_figures_are_those_of_score(store: Store) -> None:
     """An accent, quotation marks and a sentence that Inspect keeps as an attachment among them."""
     _import_pairs(store)
     for _ in range(2):  # again gives the same rows
-        (done,) = READERS[tool](store, LOGS / tool, "r")
+        (done,) = import_inspect(store, LOGS / "inspect", "r")
         assert (done.benchmark, done.n_pairs, done.n_scored, done.n_rejected) == ("b", 3, 3, 0)
         found = _figures(store)
-        assert found.keys() == KNOWN[tool].keys()
-        for pair_id, expected in KNOWN[tool].items():
+        assert found.keys() == KNOWN["inspect"].keys()
+        for pair_id, expected in KNOWN["inspect"].items():
             assert found[pair_id] == pytest.approx(expected, abs=1e-4)
     (model,) = store.read("model").to_pylist()
-    versions = {"inspect": "inspect_ai 0.3.285", "helm": None}
-    assert (model["backend"], model["backend_version"]) == (tool, versions[tool])
+    assert (model["backend"], model["backend_version"]) == ("inspect", "inspect_ai 0.3.285")
     assert str(model["model"]).rsplit("/")[-1].startswith("tiny-")
     computed = compute(store.root, MeasureOptions(), "r", ["us"]).to_pylist()
     assert [r["n"] for r in computed if r["subset"] == "all"] == [3]
@@ -94,70 +88,53 @@ def test_a_log_of_inspect_in_json_gives_the_same(store: Store, tmp_path: Path) -
         assert _figures(store) == expected
 
 
-def _helm(directory: Path, change: Callable[[list[Any]], None]) -> Path:
-    state = json.loads((LOGS / "helm/scenario_state.json").read_text("utf-8"))
-    change(state["request_states"])
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "scenario_state.json").write_text(json.dumps(state))
-    return directory
-
-
 def test_every_text_is_used_or_rejected(store: Store, tmp_path: Path) -> None:
     _import_pairs(store)
 
-    def change(requests: list[Any]) -> None:
-        """Only the pair in rows 1 and 2 stays whole; further rows are of its first sentence."""
-        copies = [json.loads(json.dumps(requests[0])) for _ in range(2)]
-        requests[2]["request"]["prompt"] = "Say: " + requests[2]["request"]["prompt"]
-        requests[3]["result"] = None
-        tokens = requests[4]["result"]["completions"][0]["tokens"]
-        tokens[5]["logprob"] = 0.5
-        copies[1]["request_mode"] = "calibration"
-        requests += copies
+    def change(whole: dict[str, Any]) -> None:
+        """Only the pair in rows 1 and 2 stays whole; another row is of its first sentence."""
+        samples = whole["samples"]
+        samples.append(json.loads(json.dumps(samples[0])))
+        samples[2]["input"] += " Yes."
+        samples[3]["output"] = None
+        _tokens(samples[4])[5]["logprob"] = 0.5
 
-    (done,) = import_helm(store, _helm(tmp_path / "l", change), "r")
-    assert (done.n_pairs, done.n_scored, done.n_rejected, done.n_missing) == (3, 1, 6, 2)
+    (done,) = import_inspect(store, _spoil_inspect(tmp_path / "l", change), "r")
+    assert (done.n_pairs, done.n_scored, done.n_rejected, done.n_missing) == (3, 1, 5, 2)
     reasons = {r["source_row"]: r["reason"] for r in store.read("reject").to_pylist()}
-    assert reasons.keys() == {3, 4, 5, 6, 7, 8}
-    assert reasons[3].startswith("the prompt is not the sentence but 'Say: ")
-    assert reasons[4] == "the request has no tokens: no result"
+    assert reasons.keys() == {3, 4, 5, 6, 7}
+    assert reasons[3] == "its tokens don't spell the sentence"
+    assert reasons[4] == "the sample has no log-probability of its prompt"
     assert reasons[5] == "a log-probability is not a finite number, 0 or less"
     assert reasons[6].startswith("no pair of the warehouse has this sentence and its other one")
     assert reasons[7] == "the sentence has 2 rows, of which the first is used"
-    assert reasons[8] == "a calibration scores the answer after another prompt"
 
 
 def test_two_figures_of_a_sentence_are_none(store: Store, tmp_path: Path) -> None:
     _import_pairs(store)
 
-    def change(requests: list[Any]) -> None:
-        other = json.loads(json.dumps(requests[0]))
-        other["result"]["completions"][0]["tokens"][3]["logprob"] -= 0.01
-        requests.append(other)
+    def change(whole: dict[str, Any]) -> None:
+        other = json.loads(json.dumps(whole["samples"][0]))
+        _tokens(other)[3]["logprob"] -= 0.01
+        whole["samples"].append(other)
 
-    (done,) = import_helm(store, _helm(tmp_path / "l", change), "r")
+    (done,) = import_inspect(store, _spoil_inspect(tmp_path / "l", change), "r")
     assert (done.n_scored, done.n_rejected, done.n_missing) == (2, 3, 1)
 
 
-def _without_bos(requests: list[Any]) -> None:
-    for one in requests:
-        (completion,) = one["result"]["completions"]
-        completion["tokens"] = completion["tokens"][1:]
-        completion["tokens"][0]["logprob"] = 0.0
+def _tokens(sample: dict[str, Any]) -> list[Any]:
+    tokens: list[Any] = sample["output"]["choices"][0]["prompt_logprobs"]["content"]
+    return tokens
 
 
-def _generated(requests: list[Any]) -> None:
-    for one in requests:
-        one["request"]["echo_prompt"] = False
-
-
-def _spoil_inspect(directory: Path, change: Callable[[dict[str, Any]], None]) -> None:
+def _spoil_inspect(directory: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     documents = dict(zipped_documents(LOGS / "inspect/log.eval"))
     samples = [document for name, document in documents.items() if name.startswith("samples/")]
     whole = {**documents["header.json"], "samples": samples}
     change(whole)
     directory.mkdir()
     (directory / "log.json").write_text(json.dumps(whole))
+    return directory
 
 
 def _no_prompt_logprobs(whole: dict[str, Any]) -> None:
@@ -168,20 +145,19 @@ def _no_prompt_logprobs(whole: dict[str, Any]) -> None:
 
 def _no_first_token(whole: dict[str, Any]) -> None:
     for sample in whole["samples"]:
-        del sample["output"]["choices"][0]["prompt_logprobs"]["content"][0]
+        del _tokens(sample)[0]
 
 
 def _two_bos(whole: dict[str, Any]) -> None:
     """As a server does that puts its own before the one given."""
     for sample in whole["samples"]:
-        tokens = sample["output"]["choices"][0]["prompt_logprobs"]["content"]
-        tokens.insert(0, {"token": "<|endoftext|>", "logprob": -9.0})
+        _tokens(sample).insert(0, {"token": "<|endoftext|>", "logprob": -9.0})
 
 
 def test_logs_without_scores_are_rejected_beside_logs_with_them(
     store: Store, tmp_path: Path
 ) -> None:
-    """Of another model, one of the same; a run of HELM that generated."""
+    """Of another model, and one of the same."""
     _import_pairs(store)
     logs = tmp_path / "logs"
     _spoil_inspect(logs, _no_prompt_logprobs)
@@ -193,57 +169,39 @@ def test_logs_without_scores_are_rejected_beside_logs_with_them(
     other, whole = sorted(done, key=lambda one: one.n_scored)
     assert (other.model, other.n_scored, other.n_rejected) == ("m", 0, 1)
     assert (whole.n_scored, whole.n_rejected) == (3, 1)
-    _helm(tmp_path / "h/a", _generated)
-    shutil.copytree(LOGS / "helm", tmp_path / "h/b")
-    (helm,) = import_helm(store, tmp_path / "h", "r")
-    assert (helm.n_scored, helm.n_rejected) == (3, 1)
-    assert len(store.read("model")) == 2
+    assert len(store.read("model")) == 1
     reasons = {r["reason"] for r in store.read("reject").to_pylist()}
-    assert reasons == {
-        "the log holds no log-probability of a prompt",
-        "the log holds no log-probability of a given text "
-        "(method multiple_choice_separate_original)",
-    }
+    assert reasons == {"the log holds no log-probability of a prompt"}
 
 
 @pytest.mark.parametrize(
-    ("tool", "spoil", "message"),
+    ("spoil", "message"),
     [
         (
-            "helm",
-            lambda d: _helm(d, _without_bos),
+            lambda d: _spoil_inspect(d, _no_prompt_logprobs),
+            "or ask with `plumbline score choose`",
+        ),
+        (
+            lambda d: _spoil_inspect(d, _no_first_token),
             "the model got no BOS (give the task bos=TOKEN)",
         ),
-        ("helm", lambda d: _helm(d, _generated), "no log-probability of a given text (method mul"),
-        ("helm", lambda d: _helm(d, list.clear), "no log-probability of a given text"),
-        ("helm", lambda d: d.mkdir(), "holds no scenario_state.json"),
-        (
-            "inspect",
-            lambda d: _spoil_inspect(d, _no_prompt_logprobs),
-            "or ask with `plumbline choose`",
-        ),
-        ("inspect", lambda d: _spoil_inspect(d, _no_first_token), "the model got no BOS"),
-        ("inspect", lambda d: _spoil_inspect(d, _two_bos), "its tokens don't spell the sentence"),
-        ("inspect", lambda d: _spoil_inspect(d, dict.clear), "holds no log of Inspect"),
-        (
-            "inspect",
-            lambda d: (d.mkdir(), (d / "l.eval").write_bytes(b"PK"))[0],
-            "can't be read as",
-        ),
+        (lambda d: _spoil_inspect(d, _two_bos), "its tokens don't spell the sentence"),
+        (lambda d: _spoil_inspect(d, dict.clear), "holds no log of Inspect"),
+        (lambda d: d.mkdir(), "holds no *.eval or *.json"),
+        (lambda d: (d.mkdir(), (d / "l.eval").write_bytes(b"PK"))[0], "can't be read as"),
     ],
 )
 def test_what_holds_no_scores_is_one_line(
     store: Store,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    tool: str,
     spoil: Callable[[Path], object],
     message: str,
 ) -> None:
     _import_pairs(store)
     spoil(tmp_path / "logs")
-    where = ["--logs", tool, "--warehouse", str(store.root)]
-    assert main(["import-scores", str(tmp_path / "logs"), *where]) == 3
+    where = ["--logs", "inspect", "--warehouse", str(store.root)]
+    assert main(["score", "import", str(tmp_path / "logs"), *where]) == 3
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
     assert not store.read("pair_score").num_rows and not store.read("model").num_rows
@@ -252,7 +210,7 @@ def test_what_holds_no_scores_is_one_line(
 def test_pairs_that_are_not_there_are_one_line(store: Store) -> None:
     fill(store, "benchmark_pair", [pair("b", "other")])
     with pytest.raises(BadInput, match=r"no pair of the warehouse has this sentence.*import the"):
-        import_helm(store, LOGS / "helm", "r")
+        import_inspect(store, LOGS / "inspect", "r")
 
 
 _pieces = st.lists(
@@ -260,20 +218,19 @@ _pieces = st.lists(
 )
 
 
-@given(_pieces, st.sampled_from(["", "</s>"]), st.booleans())
+@given(_pieces, st.sampled_from(["", "</s>"]))
 def test_the_figure_is_the_sum_over_the_sentence_alone(
-    pieces: list[tuple[str, float]], after: str, has_bos: bool
+    pieces: list[tuple[str, float]], after: str
 ) -> None:
     sentence = "".join(text for text, _ in pieces)
-    tokens: list[tuple[str, float | None]] = [*pieces]
-    tokens = [("<s>", None)] * has_bos + tokens + [(after, -9.0)] * bool(after)
+    tokens = [*pieces, *[(after, -9.0)] * bool(after)]
     if not sentence.strip():
         return
     found = figure(sentence, tokens)
     assert not isinstance(found, str)
     assert found[0] == pytest.approx(math.fsum(value for _, value in pieces))
     assert len(pieces) - found[1] == 0
-    lost = figure(sentence, [(pieces[0][0], None), *pieces[1:]])
+    lost = figure(f"x{sentence}", tokens)
     assert isinstance(lost, str)
 
 
@@ -313,29 +270,3 @@ def test_inspect_itself(store: Store, tmp_path: Path, kind: str, own_bos: str, b
     computed = compute(store.root, MeasureOptions(), "r", ["us", "pd"]).to_pylist()
     ours = {r["metric"]: r["value"] for r in computed if r["subset"] == "all"}
     assert {n: metrics[n]["value"] for n in ours} == {n: pytest.approx(v) for n, v in ours.items()}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    HELM is None, reason="give PLUMBLINE_HELM the helm-run of an environment with it"
-)
-@pytest.mark.parametrize(("kind", "bos"), [("gpt2", "<|endoftext|>"), ("opt-adds-bos", "")])
-def test_helm_itself(store: Store, tmp_path: Path, kind: str, bos: str) -> None:
-    _import_pairs(store)
-    expected = _tiny(kind, tmp_path, store)
-    write_task(store, "b", tmp_path / "task", to="helm")
-    entry = f"plumbline:file=plumbline_b.jsonl,model=huggingface/tiny-{kind}"
-    command = [str(HELM), "--plugins", "plumbline_helm", "--suite", "s", "--disable-cache"]
-    command += ["--enable-local-huggingface-models", str(tmp_path / f"tiny-{kind}")]
-    command += [
-        "--max-eval-instances",
-        "100",
-        "--run-entries",
-        entry + (f",bos={bos}" if bos else ""),
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "task"), "HF_HUB_OFFLINE": "1"}
-    subprocess.run(command, cwd=tmp_path, env=environment, timeout=300, check=True)
-    shutil.rmtree(tmp_path / "task")
-    (done,) = import_helm(store, tmp_path / "benchmark_output", "r")
-    assert (done.n_scored, done.n_rejected) == (3, 0)
-    assert _figures(store) == {i: pytest.approx(row, abs=1e-4) for i, row in expected.items()}

@@ -31,14 +31,12 @@ ENGINE_ROOMS = (
     "plumbline.jobs.spark.engine",
     "plumbline.jobs.spark.session",
     "plumbline.eval_workers.backends.",
-    "plumbline.eval_workers.harness.plumbline_choice",  # run inside Inspect and HELM
-    "plumbline.eval_workers.harness.plumbline_helm",
+    "plumbline.eval_workers.harness.plumbline_choice",  # run inside Inspect
     "plumbline.eval_workers.harness.plumbline_sentences",
     "plumbline.eval_workers.mitigation.",
     "plumbline.eval_workers.training.learner",
     "plumbline.eval_workers.training.lora",
     "plumbline.eval_workers.training.trainer",
-    "plumbline.pipelines.prefect_artifacts",
     "plumbline.pipelines.flows",
 )
 #: Rooms whose inner structure follows the plan.
@@ -48,9 +46,8 @@ ORDERED = ("jobs", "warehouse", "eval_workers", "pipelines")
 MOST_MODULES = 12
 MORE_IN = {
     "jobs/kernel": 18,
-    "pipelines/cli": 23,
+    "pipelines/commands": 21,
     "pipelines/report/sections": 17,
-    "pipelines/requests": 13,
     "warehouse/schema": 13,
 }
 
@@ -153,13 +150,13 @@ def test_the_command_line_loads_no_command() -> None:
     """Help of a group, and of the whole: neither a command's module nor a large library."""
     code = (
         "import sys\n"
-        "from plumbline.pipelines.cli.main import main\n"
+        "from plumbline.pipelines.command.main import main\n"
         "for words in ([], ['corpus'], ['warehouse']):\n"
         "    assert main([*words, '--help']) == 0\n"
         "known = {'pandas', 'pyarrow', 'numpy', 'duckdb', 'numba', 'jinja2', 'matplotlib'}\n"
         "loaded = known & set(sys.modules)\n"
         "assert not loaded, loaded\n"
-        "commands = [m for m in sys.modules if m.startswith('plumbline.pipelines.cli.corpus')]\n"
+        "commands = [m for m in sys.modules if m.startswith('plumbline.pipelines.commands.')]\n"
         "assert not commands, commands\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import math
-import os
 import re
 import subprocess
 import sys
@@ -26,10 +24,9 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.benchmarks.own.pushed import fingerprint
 from plumbline.eval_workers.hub.dataset import dataset
 from plumbline.eval_workers.hub.upload import Repository
-from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.report.paper.hub import PAGE_TITLE
-from plumbline.pipelines.requests.measure import measure
-from plumbline.pipelines.settings import MeasureOptions
+from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse import sources
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
@@ -40,8 +37,6 @@ from tests.hub_server import Hub, environment, hub
 from tests.hub_uploads import Uploads
 from tests.metric_rows import association, fill, pair, score, scored_by
 
-#: A Python that has mlcroissant[parquet] and datasets, to run both on what is pushed.
-CROISSANT = os.environ.get("PLUMBLINE_CROISSANT")
 _REPO = "datasets/me/tea"
 _WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
 _PAIR = st.fixed_dictionaries(
@@ -119,7 +114,7 @@ def test_what_is_pushed_comes_back_the_same(
     assert _push(store, "--license", "cc-by-4.0") == 0
     assert f"Pushed to {uploads.url}/{_REPO}, commit" in capsys.readouterr().out
     files = uploads.files(_REPO)
-    names = {"README.md", "croissant.json", "eval.yaml", "data.parquet", "left_out.parquet"}
+    names = {"README.md", "plumbline.json", "eval.yaml", "data.parquet", "left_out.parquet"}
     assert {*files} == names | {".gitattributes"}
     there = Store.open(tmp_path / "there")
     assert main(["benchmark", "import", f"hf://{_REPO}", "--warehouse", str(there.root)]) == 0
@@ -130,7 +125,7 @@ def test_what_is_pushed_comes_back_the_same(
         blank = dict.fromkeys(again[0])
         assert again == [{**blank, **row, "benchmark": name} for row in before]
     assert fingerprint(again) == fingerprint(before)
-    assert json.loads(files["croissant.json"])["identifier"].endswith(fingerprint(before))
+    assert json.loads(files["plumbline.json"])["fingerprint"] == fingerprint(before)
     dry = tmp_path / "dry"
     capsys.readouterr()
     assert _push(store, "--dry-run", str(tmp_path / "bare")) == 0
@@ -171,10 +166,8 @@ def test_any_pairs_come_back(
 
 
 def test_the_card_the_metadata_and_the_tasks(store: Store) -> None:
-    kinds_of = {"0": "work", "1": "work", "é": "age"}
-    rows = [{**row, "category": kinds_of.get(str(row["pair_id"]))} for row in _pairs(store)]
-    store.replace("benchmark_pair", rows, {"benchmark": "tea"}, "r")
-    made = dataset(store, "tea", "me/tea", "mit", language="en", cite_as="@misc{tea}")
+    _pairs(store)
+    made = dataset(store, "tea", "me/tea", "mit", language="en")
     card = DatasetCard(made.files["README.md"].decode())
     said = card.data.to_dict()
     assert (said["license"], said["language"], said["pretty_name"]) == ("mit", ["en"], "tea")
@@ -188,15 +181,10 @@ def test_the_card_the_metadata_and_the_tasks(store: Store) -> None:
         assert kinds == {f.name: str(f.type).replace("double", "float64") for f in table.schema}
         assert split["num_examples"] == table.num_rows and split["num_bytes"] > 0
         assert f"| `{table.column_names[-1]}` |" in card.text
-    found = json.loads(made.files["croissant.json"])
-    assert found["conformsTo"][1] == "http://mlcommons.org/croissant/RAI/1.0"
-    for file in found["distribution"]:
-        content = made.files[file["contentUrl"]]
-        assert file["sha256"] == hashlib.sha256(content).hexdigest()
-    fields = {f["name"] for f in found["recordSet"][0]["field"]}
-    assert found["rai:personalSensitiveInformation"][1] == "Kinds of its pairs: age, work."
-    assert fields == {*kinds} and "female/male, old/young" in found["rai:dataBiases"][0]
-    assert found["citeAs"] == "@misc{tea}"
+    found = json.loads(made.files["plumbline.json"])
+    assert found["name"] == "tea" and found["files"] == [
+        one["path"] for one in config["data_files"]
+    ]
     tasks = yaml.safe_load(made.files["eval.yaml"])
     assert [task["id"] for task in tasks["tasks"]] == ["us_female_male", "us_old_young"]
     assert {(t["config"], t["split"]) for t in tasks["tasks"]} == {("default", "test")}
@@ -365,11 +353,11 @@ def test_what_was_changed_is_not_taken_for_what_was_pushed(
     if what == "a pair":
         table = table.slice(1)
     elif what == "metadata":
-        (top / "croissant.json").write_text("[", encoding="utf-8")
+        (top / "plumbline.json").write_text("[", encoding="utf-8")
     elif what == "a path":
-        text = (top / "croissant.json").read_text(encoding="utf-8")
-        text = text.replace('"contentUrl": "data.parquet"', '"contentUrl": "../copy/data.parquet"')
-        (top / "croissant.json").write_text(text, encoding="utf-8")
+        text = (top / "plumbline.json").read_text(encoding="utf-8")
+        text = text.replace('"data.parquet"', '"../copy/data.parquet"')
+        (top / "plumbline.json").write_text(text, encoding="utf-8")
     elif what == "a column":
         table = table.set_column(0, "pair_id", table["source_row"])
     else:
@@ -378,9 +366,9 @@ def test_what_was_changed_is_not_taken_for_what_was_pushed(
     arguments = ["benchmark", "import", "tea", "--source", str(top), "--warehouse"]
     assert main([*arguments, str(store.root)]) == 3
     expected = {
-        "a pair": "its pairs are not those that croissant.json names",
-        "a path": "its pairs are not those that croissant.json names",
-        "metadata": "croissant.json: ",
+        "a pair": "its pairs are not those that plumbline.json names",
+        "a path": "its pairs are not those that plumbline.json names",
+        "metadata": "plumbline.json: ",
         "a column": "column pair_id is int64 (expected string, without NULL)",
         "a NULL": "column template is null (expected string, without NULL)",
     }
@@ -403,7 +391,7 @@ def test_an_address_that_holds_no_benchmark(
 @pytest.mark.slow
 def test_the_environment_names_hub_and_token(store: Store, tmp_path: Path) -> None:
     _pairs(store)
-    code = "from plumbline.pipelines.cli.main import entry; entry()"
+    code = "from plumbline.pipelines.command.main import entry; entry()"
     command = [sys.executable, "-c", code, "benchmark", "push", "tea", "--repo", "me/tea"]
     with hub({}, uploads=tmp_path / "hub") as server:
         assert server.uploads is not None
@@ -516,37 +504,19 @@ def test_results_of_five_words_have_their_interval(store: Store, uploads: Upload
     )
 
 
-@pytest.mark.slow
-def test_the_report_is_a_static_space(
-    store: Store, uploads: Uploads, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_a_dry_run_of_results_writes_what_would_be_pushed(
+    store: Store, uploads: Uploads, tmp_path: Path
 ) -> None:
     _scored(store)
     assert _push(store) == 0
     uploads.make("models/me/gpt")
-    more = ["--space", "me/page", "--direct", "--private"]
-    assert _results(store, *more, "--dry-run", str(tmp_path / "dry")) == 0
-    assert "spaces/me/page" not in uploads.commits
-    assert _results(store, *more) == 0
-    assert uploads.private == {"spaces/me/page"} and not uploads.pulls
-    page = uploads.files("spaces/me/page")
-    card = huggingface_hub.SpaceCard(page["README.md"].decode()).data.to_dict()
-    assert (card["sdk"], card["app_file"], card["title"]) == ("static", "index.html", PAGE_TITLE)
-    assert (card["models"], card["datasets"]) == (["me/gpt"], ["me/tea"])
-    assert b"me/gpt" in page["index.html"]
-    (entry, _) = _entries(uploads.files("models/me/gpt")[_RESULTS])
-    assert entry.source_url == f"{uploads.url}/spaces/me/page"
-    top = tmp_path / "dry" / "space"
-    dry = {p.relative_to(top).as_posix() for p in top.rglob("*") if p.is_file()}
-    assert dry == {*page} - {".gitattributes"} and "models/me-gpt.html" in dry
-    page["pd-old.svg"], page["notes.md"] = b"<svg/>", b"ours"
-    assert _results(store, *more) == 0
-    assert "pd-old.svg" not in uploads.files("spaces/me/page"), "a plot of an earlier page"
-    assert uploads.files("spaces/me/page")["notes.md"] == b"ours"
-    uploads.make("spaces/me/other", {"README.md": b"# Theirs", "app.py": b""})
-    capsys.readouterr()
-    assert _results(store, "--space", "me/other") == 2
-    assert f"holds something else than {PAGE_TITLE!r}" in _line(capsys)
-    assert not uploads.pulls, "results would have named a page that isn't there"
+    assert _results(store, "--direct", "--dry-run", str(tmp_path / "dry")) == 0
+    assert len(uploads.commits["models/me/gpt"]) == 1
+    assert "report push" not in store.read("run")["command"].to_pylist()
+    assert _results(store, "--direct") == 0 and not uploads.pulls
+    pushed = uploads.files("models/me/gpt")[_RESULTS]
+    assert (tmp_path / "dry" / _RESULTS).read_bytes() == pushed
+    assert "report push" in store.read("run")["command"].to_pylist()
 
 
 @pytest.mark.slow
@@ -601,38 +571,6 @@ def test_results_on_a_data_set_that_somebody_else_pushed(
         assert says in _line(capsys)
     assert _results(store, "--dataset", "tea=you/cups", repo="me/none") == 2
     assert "me/none: no such repository" in _line(capsys)
-
-
-_VALIDATED = """
-import sys, mlcroissant, datasets
-top, counts = sys.argv[1], {}
-found = mlcroissant.Dataset(jsonld=f"{top}/croissant.json")
-issues = found.metadata.ctx.issues
-assert not issues.errors and not issues.warnings, issues.report()
-for one in found.metadata.record_sets:
-    counts[one.name] = len(list(found.records(one.uuid)))
-loaded = datasets.load_dataset(top, cache_dir=f"{top}/cache")
-assert counts == {name: len(rows) for name, rows in loaded.items()} == {"test": 4, "left_out": 1}
-assert loaded["test"][3]["extra"] == '{"age": 3}'
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not CROISSANT, reason="set PLUMBLINE_CROISSANT to a Python with mlcroissant")
-def test_the_validators_take_it(store: Store, tmp_path: Path) -> None:
-    """mlcroissant without a warning, its records, and the library that hubs load data with."""
-    _pairs(store)
-    made = dataset(store, "tea", "me/tea", "mit", language="en", cite_as="@misc{tea}")
-    for name, content in made.files.items():
-        (tmp_path / name).write_bytes(content)
-    done = subprocess.run(
-        [str(CROISSANT), "-c", _VALIDATED, str(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Ignoring part of dataset_info" not in done.stderr
 
 
 def test_what_is_pushed_goes_to_no_other_host(

@@ -71,7 +71,7 @@ def test_it_counts_scores_and_reports_beside_clashing_packages(
         ["corpus", "count", "a.jsonl", "--corpus", "s", "--master", "local-cluster[1,1,1024]"],
         ["corpus", "associate", "--corpus", "c"],
         ["benchmark", "import", "use-5", "--source", "."],
-        ["constrain", "--corpus", "c", "--benchmark", "use-5"],
+        ["benchmark", "constrain", "--corpus", "c", "--benchmark", "use-5"],
         ["score", "--model", "tiny", "--benchmark", "use-5"],
         ["measure"],
         ["report", "--out", "page"],

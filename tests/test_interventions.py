@@ -34,20 +34,13 @@ from plumbline.eval_workers.training.models import train_model
 from plumbline.eval_workers.training.options import preset
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.command.app import app
+from plumbline.pipelines.command.base import execute
+from plumbline.pipelines.commands.intervene import Run
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections import interventions as section_of
 from plumbline.pipelines.report.sections.interventions import bounded
-from plumbline.pipelines.requests.intervene import (
-    StudyOptions,
-    StudyRequest,
-    lines,
-    responses,
-    windows,
-)
-from plumbline.pipelines.requests.intervene import run as run_study
-from plumbline.pipelines.stages import Stages
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -308,7 +301,13 @@ def test_a_study_in_the_closed_world(tmp_path: Path) -> None:
     count_corpus(store, CountRequest("c", world.shards))
     associate(store, "c")
     import_benchmark(store, "closed-world", None, "r")
-    options = StudyOptions(
+    command = Run(
+        shards=tuple(map(str, world.shards)),
+        name="s",
+        corpus="c",
+        benchmark=("closed-world",),
+        out=tmp_path / "out",
+        warehouse=store.root,
         doses="0,1",
         seeds=2,
         near="tea",
@@ -317,13 +316,13 @@ def test_a_study_in_the_closed_world(tmp_path: Path) -> None:
         preset="closed",
         max_tokens=5_000,
     )
-    where = (tmp_path / "out", store.root)
-    request = StudyRequest("s", world.shards, "c", ("closed-world",), options, *where)
-    run_study(request, Stages())
-    rows = responses(request)
-    assert {(r["kind"], r["n_seeds"], r["n_doses"]) for r in rows} == {
-        (kind, 2, 2) for kind in ("gender", "aimed", "placebo")
+    done = execute(command)
+    rows = [row for row in done.rows if row["window_start"] is None]
+    assert {(r["kind"], r["n_seeds"]) for r in rows} == {
+        (kind, 2) for kind in ("gender", "aimed", "placebo")
     }
+    doses = rows_of(store.root, "SELECT DISTINCT n_doses AS n FROM dose_response")
+    assert [row["n"] for row in doses] == [2]
     arms_of = store.read("intervention_arm").to_pylist()
     assert len(arms_of) == 14 and len({a["model"] for a in arms_of}) == 10
     changed = {(a["kind"], a["dose"]): a["n_changes"] for a in arms_of}
@@ -332,11 +331,13 @@ def test_a_study_in_the_closed_world(tmp_path: Path) -> None:
     tokenizers = {p.read_bytes() for p in (tmp_path / "out").glob("s/models/*/tokenizer.json")}
     assert len(tokenizers) == 1
     scores = store.read("pair_score").num_rows
-    run_study(request, Stages())
-    assert responses(request) == rows and store.read("pair_score").num_rows == scores
-    shown_lines = list(lines(rows, windows(request)))
-    assert len(shown_lines) == len(rows) + 5
-    assert sum("changed text from 0 to 0.5 of the training" in line for line in shown_lines) == 5
+    assert execute(command).rows == done.rows and store.read("pair_score").num_rows == scores
+    commands = Counter(row["command"] for row in store.read("run").to_pylist())
+    assert commands["intervene run"] == 2 and "train" not in commands
+    of_window = [row for row in done.rows if row["window_start"] is not None]
+    assert len(of_window) == 5 and len(done.rows) == len(rows) + 5
+    assert {(row["window_start"], row["window_end"]) for row in of_window} == {(0, 0.5)}
+    assert {row["finding"] for row in done.rows} <= {"a response", "no clear response"}
 
 
 @pytest.mark.slow
@@ -354,7 +355,7 @@ def test_a_study_that_continues_a_checkpoint_by_adapters(tmp_path: Path) -> None
     arguments += ["--benchmark", "closed-world", "--doses", "0,1", "--seeds", "1"]
     arguments += ["--placebo", "", "--max-tokens", "3000", "--warehouse", str(store.root)]
     done = run(*arguments, "--out", str(tmp_path / "out"), "--base", base, "--lora", "2")
-    assert "response to the whole dose" in done
+    assert "one seed, no interval" in done
     trained = store.read("trained_model").to_pylist()
     assert {(t["base"], t["lora_rank"]) for t in trained} == {("m", 2)}
     scored = [m for m in store.read("model").to_pylist() if m["adapter"]]
@@ -363,11 +364,8 @@ def test_a_study_that_continues_a_checkpoint_by_adapters(tmp_path: Path) -> None
     (row,) = (r for r in rows_of(store.root, "FROM dose_response") if r["outcome"] == "slope")
     assert (row["n_seeds"], row["n_doses"], row["corpus"]) == (1, 2, "c")
     with pytest.raises(UsageProblem, match="--lora: is for a model that is continued"):
-        request = StudyRequest(
-            *("s", world.shards, "c", ("closed-world",), StudyOptions(lora=2)),
-            *(tmp_path / "out", store.root),
-        )
-        run_study(request, Stages())
+        of = {"name": "s", "corpus": "c", "benchmark": ("closed-world",), "lora": 2}
+        execute(Run(shards=(str(world.shards[0]),), warehouse=store.root, **of))
 
 
 def run(*arguments: str) -> str:
@@ -381,9 +379,11 @@ def test_the_commands(tmp_path: Path) -> None:
     shard = write(tmp_path / "a.jsonl", [json.dumps({"text": " ".join(SAID * 9)})] * 5)
     out = tmp_path / "out"
     done = run("text", str(shard), "--out", str(out), "--dose", "1")
-    assert "5 documents: 5 chosen, of which 5 hold a word" in done and "Next: " in done
-    shown_lines = run("show", str(out), "--n", "400").splitlines()
-    found = Counter(re.findall(r"\[(\w+)\].*\(was (\w+)\)", "\n".join(shown_lines)))
+    assert f"Next: plumbline intervene show {out}" in done
+    again = json.loads(run("text", str(shard), "--out", str(out), "--format", "json"))["rows"]
+    assert [(r["n_documents"], r["n_chosen"], r["n_changed"]) for r in again] == [(5, 5, 5)]
+    rows = json.loads(run("show", str(out), "--n", "400", "--format", "json"))["rows"]
+    found = Counter((re.findall(r"\[(\w+)\]", row["text"])[0], row["was"]) for row in rows)
     ledger = pq.read_table(out / "a.changes.parquet").to_pylist()
     assert found == Counter((c["new"], c["written"]) for c in ledger)
-    assert len(shown_lines) == len(ledger) + 1
+    assert len(rows) == len(ledger)

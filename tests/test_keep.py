@@ -11,14 +11,15 @@ import shutil
 import signal
 import time
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.requests.measure import measure
+from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.provenance import runs
 from plumbline.warehouse.provenance.history import compare, details, find, written
@@ -121,8 +122,8 @@ def test_every_problem_is_named_with_what_mends_it(
     for place, problem in found.items():
         assert expected[place] in problem, place
     assert main(["warehouse", "check", "--warehouse", str(kept.root)]) == 3
-    out = capsys.readouterr().out
-    assert "12 problems" in out and "\x1b" not in out
+    out, err = capsys.readouterr()
+    assert "12 problems" in err and "12 rows" in out and "\x1b" not in out + err
 
 
 def test_a_file_that_ends_its_reader_is_a_problem(kept: Store) -> None:
@@ -298,18 +299,25 @@ def test_runs_are_listed_shown_and_told_apart(
         assert main(["runs", *arguments, *where]) == 0
         return capsys.readouterr().out
 
-    assert [r["run_id"] for r in json.loads(asked("list", "--json"))] == [third, second, first]
-    listed = json.loads(asked("list", "--json", "--command", "t", "--status", "finished"))
+    def rows(*arguments: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(asked(*arguments, "--format", "json"))["rows"]
+        return found
+
+    assert [r["run_id"] for r in rows("list")] == [third, second, first]
+    listed = rows("list", "--command", "t", "--status", "finished")
     assert [r["command"] for r in listed] == ["three", "two"]
-    assert asked("list", "--since", "2999").startswith(" run_id") and "0 rows" in asked(
-        "list", "--status", "failed"
-    )
+    assert rows("list", "--since", "2999") == rows("list", "--status", "failed") == []
+    assert "No run fits." in asked("list", "--since", "2999")
     shown = asked("show", second)
     assert all(text in shown for text in ("deep.x", "seed", "duckdb", "word_count", "torn"))
     assert "\x1b" not in shown
     assert details(kept, second)["written"] == {"reject": 1, "word_count": 1, "pair_score": 1}
     assert details(kept, second)["seeds"] == {"seed": 1}
-    assert "options that differ" in asked("compare", first, second)
+    assert {"of": "seed", "name": "seed", "value": "1"} in rows("show", second)
+    written = "rows written that are still there"
+    assert {"of": written, "name": "word_count", "value": "1"} in rows("show", second)
+    differ = {r["name"]: (r["a"], r["b"]) for r in rows("compare", first, second)}
+    assert differ == {"deep.x": ("one", "two"), "command": ("one", "two")}
     with pytest.raises(UsageProblem, match="3 runs match"):
         find(kept, "2")
     with pytest.raises(UsageProblem, match="no run matches"):
@@ -320,13 +328,36 @@ def test_a_list_of_runs_is_narrow_in_a_pipe(
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:
     problem = "the server answered " + "no " * 400
-    with pytest.raises(BadInput), runs.recorded(store, "benchmark ratings import", {}):
+    with pytest.raises(BadInput), runs.recorded(store, "benchmark import-ratings", {}):
         raise BadInput("a server", problem)
     assert main(["runs", "list", "--warehouse", str(store.root)]) == 0
     out = capsys.readouterr().out
-    assert max(map(len, out.splitlines())) <= 125 and "a server: the serv" in out and "…" in out
-    assert main(["runs", "list", "--json", "--warehouse", str(store.root)]) == 0
+    assert max(map(len, out.splitlines())) <= 150 and "a server: the serv" in out and "…" in out
+    assert main(["runs", "list", "--format", "json", "--warehouse", str(store.root)]) == 0
     assert problem.strip() in capsys.readouterr().out
+
+
+def test_a_run_has_an_author_and_a_note(
+    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The author is who PLUMBLINE_AUTHOR names, and nobody else: no user of the machine."""
+    for name in ("ada", "", "\udcff"):
+        monkeypatch.setenv("PLUMBLINE_AUTHOR", name)
+        with runs.recorded(store, "one", {}):
+            pass
+    first, second, third = runs_of(store)
+    where = ["--warehouse", str(store.root)]
+    assert main(["runs", "note", first, " don't\n use ", *where]) == 0
+    kept = {row["run_id"]: row for row in store.read("run").to_pylist()}
+    assert [kept[run]["author"] for run in (first, second, third)] == ["ada", None, "?"]
+    assert [kept[run]["note"] for run in (first, second, third)] == ["don't use", None, None]
+    assert all(row["status"] == "finished" for row in kept.values())
+    assert main(["runs", "note", first, "", *where]) == 0
+    assert store.read("run").num_rows == 3 and set(store.read("run")["note"].to_pylist()) == {None}
+    with runs.recorded(store, "two", {}) as run_id:
+        assert main(["runs", "note", run_id, "so far", *where]) == 2
+    assert "may still be running" in capsys.readouterr().err
+    assert main(["runs", "note", "nobody", "x", *where]) == 2
 
 
 def test_two_scoring_runs_are_compared_by_the_metrics_of_what_they_scored(store: Store) -> None:

@@ -18,8 +18,8 @@ from plumbline.eval_workers.backends.kinds.masked import MaskedBackend
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.options import ModelOptions, Pll
-from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.requests.measure import measure
+from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect, model_labels
 from plumbline.warehouse.storage.store import Store

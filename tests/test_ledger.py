@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.jobs.ingest.split import split_shards
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import sql_names
 from plumbline.warehouse.shards import write_jsonl_zst
@@ -193,7 +194,7 @@ def test_verify_says_so(broken: Store, capsys: pytest.CaptureFixture[str]) -> No
     edit(broken, "word_count", one_more("n_word"))
     assert main(command) == 3
     shown = capsys.readouterr()
-    assert "word_total       1 violations" in shown.out and "--replace" in shown.err
+    assert re.search(r" word_total +│ +1 │", shown.out) and "--replace" in shown.err
 
 
 def states(store: Store, *given: Path) -> dict[str, str]:
@@ -222,7 +223,7 @@ def test_status(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["corpus", "status", "--corpus", "c", *where]) == 0
     shown = capsys.readouterr().out.splitlines()[-1]
     command = update_command(store, "c", shard_states(store, "c"))
-    assert shown == f"Next: {command}"
+    assert shown == f"Next: {command} --warehouse {store.root}"
     assert command is not None and str(c) not in command and "--rule windows" in command
     # The command it names brings the corpus up to date.
     assert main([*command.split()[1:], *where]) == 0

@@ -17,11 +17,12 @@ import deltalake
 import pyarrow as pa
 import pytest
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage import format as formats
 from plumbline.warehouse.storage import log, place, versions
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
@@ -29,7 +30,6 @@ from plumbline.warehouse.storage.migration import migrate
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import delta
-from tests.old_warehouse import downgrade
 
 N_UNITS, N_ROWS = 12, 40
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
@@ -243,12 +243,16 @@ def test_after_a_fault_at_any_operation_the_state_is_the_old_or_the_new_one(
     act = ACTIONS[action]
 
     def begun(name: str) -> Store:
-        store = Store.open(tmp_path / name)
-        for unit in "ab":
-            store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
-        if action == "migrate":
-            downgrade(store.root)
+        with monkeypatch.context() as former:
+            former.setattr(formats, "MIGRATIONS", ())
+            store = Store.open(tmp_path / name)
+            for unit in "ab":
+                store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
         return store
+
+    if action == "migrate":
+        step = formats.Migration("nothing", {"word_count": lambda rows: rows})
+        monkeypatch.setattr(formats, "MIGRATIONS", (step,))
 
     def state(store: Store) -> tuple[dict[str, int], int]:
         return words(store), store.read("word_delta").num_rows

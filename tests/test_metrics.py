@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.pipelines.requests.measure import compute, measure
-from plumbline.pipelines.settings import MeasureOptions
+from plumbline.eval_workers.statistics.metrics import compute, measure
+from plumbline.eval_workers.statistics.options import MeasureOptions
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
@@ -277,8 +278,8 @@ def test_measure_replaces_what_was_there(store: Store) -> None:
     [{"epsilon": -1.0}, {"eta": (math.nan,)}, {"log_base": (10.0, 1.0)}],
 )
 def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(UsageProblem, match="expected"):
-        MeasureOptions(**bad)
+    with pytest.raises(UsageProblem, match="should be "):
+        make(MeasureOptions, bad)
 
 
 def test_conventions_are_options_that_the_rows_record(store: Store) -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, planted, score
@@ -48,8 +48,10 @@ def test_measure_prints_what_it_wrote_and_what_is_next(scored: Path) -> None:
     output = run("measure", "--warehouse", scored, "--eta", 0.4)
     # Student's t of 5 degrees; the jackknife's error is that of 25 / 6 rows.
     low, high = wilson(1 / 6, 25 / 6, float(stats.t.ppf(0.975, 5)))
-    assert f"16.7 ({100 * low:.1f} to {100 * high:.1f})" in output
-    assert "next: plumbline report" in output
+    (line,) = [one for one in output.splitlines() if " b  " in one]
+    figures = [float(x) / 100 for x in line.replace("│", " ").split()[3:6]]
+    assert figures == pytest.approx([1 / 6, low, high], abs=0.0005)
+    assert "Next: plumbline report" in output
     store = Store.open(scored)
     (record,) = store.read("run").to_pylist()
     assert record["command"] == "measure" and record["status"] == "finished"
@@ -59,8 +61,7 @@ def test_measure_prints_what_it_wrote_and_what_is_next(scored: Path) -> None:
 def test_measure_prints_figures_of_few_clusters_without_an_interval(store: Store) -> None:
     output = run("measure", "--warehouse", _scored(store, 4))
     (line,) = [one for one in output.splitlines() if " b " in one]
-    assert "25.0" in line and "+25.0" in line and "5.00" in line
-    assert "(" not in line and "None" not in line and "nan" not in line.lower()
+    assert line.replace("│", " ").split()[-3:] == ["25", "25", "5.0025"]
     assert "no interval below five words, frames or other clusters, nor a claim: b;" in output
     rows = Store.open(store.root).read("metric_value").to_pylist()
     of_pairs = [r for r in rows if r["metric"] in ("us", "pd", "aufc")]
@@ -71,7 +72,9 @@ def test_measure_prints_the_fits(store: Store) -> None:
     fill(store, "planted_word", [planted(f"w{i}", i / 10) for i in range(6)])
     fill(store, "word_delta", [delta(f"w{i}", i / 5) for i in range(6)])
     output = run("measure", "--warehouse", store.root)
-    assert "2.00 (2.00 to 2.00)" in output and "1.000 (1.000 to 1.000)" in output
+    (line,) = [one for one in output.splitlines() if "planted" in one]
+    figures = line.replace("│", " ").split()
+    assert figures.count("2") >= 3 and figures.count("1") >= 3
     assert "PD points" not in output  # nothing is scored: no empty table
 
 
@@ -93,7 +96,7 @@ def test_aufc_is_shown_for_each_log_base(
     areas = [r["value"] for r in rows if (r["metric"], r["subset"]) == ("aufc", "all")]
     assert len(areas) == len(headings) == len(cells) - 4
     for area in areas:
-        assert f"{area:.2f} (" in output and any(f"{area:.2f} (" in cell for cell in cells[4:])
+        assert f"{area:.6g}" in output and any(f"{area:.2f} (" in cell for cell in cells[4:])
     assert all(heading in output and heading in page.text for heading in headings)
 
 
@@ -104,7 +107,7 @@ def test_measure_on_an_empty_warehouse_says_what_to_run(store: Store) -> None:
 def test_report_names_the_page(scored: Path, tmp_path: Path) -> None:
     run("measure", "--warehouse", scored)
     output = run("report", "--warehouse", scored, "--out", tmp_path / "page")
-    assert "index.html, 2 pages with 3 plots" in output
+    assert "2 pages with 3 plots" in output and "index.html" in output
     assert (tmp_path / "page" / "index.html").is_file()
 
 
@@ -119,5 +122,5 @@ def test_wrong_input_is_one_line_with_its_status(scored: Path, tmp_path: Path) -
             run(command, "--warehouse", tmp_path / "nothing")
     with pytest.raises(UsageProblem, match="SQL: "):
         run("sql", "SELECT", "--warehouse", scored)
-    with pytest.raises(UsageProblem, match="eta -1"):
+    with pytest.raises(UsageProblem, match=r"eta = .*greater than or equal to 0"):
         run("measure", "--eta", -1, "--warehouse", scored)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
 from plumbline.jobs.association.associations import associate
@@ -15,16 +14,14 @@ from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.jobs.options import CorpusOptions
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.shards import write_jsonl_zst
-from plumbline.warehouse.storage.migration import migrate
 from plumbline.warehouse.storage.store import Store
-from tests.old_warehouse import downgrade
 from tests.oracle_counts import OracleCounts, oracle
 
 Row = dict[str, Any]
@@ -209,19 +206,6 @@ def test_all_words_may_be_rare(store: Store, tmp_path: Path) -> None:
     row = count_corpus(store, request([shard], min_count=3)).row
     assert (row["n_words"], row["n_words_kept"], row["n_tokens_pruned"]) == (0, 0, 0)
     assert holds(store, "c")
-
-
-def test_a_corpus_from_before_there_was_a_min_count(store: Store, shards: list[Path]) -> None:
-    """No word was left out of it: it is migrated, not merged again."""
-    count_corpus(store, request(shards))
-    every = rows(store, "corpus", "c")
-    downgrade(store.root)
-    (file,) = (store.root / "corpus" / "corpus=c").glob("*.parquet")
-    columns = ["min_count", "n_words_kept", "n_tokens_pruned"]
-    pq.write_table(pq.read_table(file, partitioning=None).drop_columns(columns), file)
-    migrate(store.root)
-    assert rows(store, "corpus", "c") == every and holds(store, "c")
-    assert not count_corpus(store, request(shards)).changed
 
 
 def test_what_the_commands_say(

@@ -14,10 +14,10 @@ from scipy import stats
 
 from plumbline.eval_workers import model_texts
 from plumbline.eval_workers.model_lists import load
+from plumbline.eval_workers.statistics.metrics import measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections import size as section
-from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.query.connection import connect, query, rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits

@@ -18,9 +18,10 @@ from plumbline.eval_workers.backends.transformers_backend import TransformersBac
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.released.models import HUB_IDS
 from plumbline.eval_workers.work.runner import one_model_kept, opened
-from plumbline.pipelines import settings
-from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.requests.plan import make_plan
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.sources import here, made
+from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.plan import make_plan
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
@@ -159,16 +160,19 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
         'dtype = "bfloat16"\nbenchmarks = "winobias"\n'
         '[[model]]\nid = "a/b"\nbackend = "vllm"\nworkers = 3\n[[model]]\nid = "c/d"\n'
     )
-    chosen, origin = settings.load(path, {}, {})
+    values = here(Pipeline, path, {})
+    chosen = made(Pipeline, {}, None, values)
     one, two = make_plan(chosen).models
     assert (one.location, one.workers, two.location, two.workers) == ("a/b", 3, "c/d", None)
     assert one.options == ModelOptions(backend="vllm", dtype="bfloat16")
     assert two.options == ModelOptions(dtype="bfloat16")
-    assert origin["models"] == str(path)
-    with pytest.raises(BadInput, match="and nothing else"):
+    assert values["models"].source == str(path)
+    with pytest.raises(BadInput, match="unknown key dtype"):
         model_lists.load(str(path))
     path.write_text('[[model]]\nid = "a/b"\n[[model]]\nid = "a/b"\ndtype = "float16"\n')
-    assert [m.name for m in make_plan(settings.load(path, {}, {})[0]).models] == [
+    assert [
+        m.name for m in make_plan(made(Pipeline, {}, None, here(Pipeline, path, {}))).models
+    ] == [
         "a/b",
         "a/b (float16)",
     ]
@@ -182,36 +186,39 @@ _KNOWN = ", ".join(field.name for field in fields(ModelOptions))
     [
         (
             '[[model]]\nid = "a"\nworkers = 0',
-            "entry 1 (a): workers = 0: should be a whole number, 1 or more",
+            "model 1, workers does not fit (expected greater than or equal to 1, not 0)",
         ),
         (
             '[[model]]\nid = "a"\nn_parameters = 7.5',
-            "entry 1 (a): n_parameters = 7.5: should be a whole number, 1 or more",
+            "model 1, n_parameters does not fit (expected a valid integer, not 7.5)",
         ),
         (
             '[[model]]\nid = "a"\nsize = 3',
-            f"entry 1 (a): key 'size': is unknown (known: {_KNOWN})",
+            f"unknown key model 1, size (known here: {_KNOWN}, id",
         ),
-        ('[[model]]\nid = "a"\n[[model]]\nid = 3', "entry 2: id = 3: should be a text"),
+        (
+            '[[model]]\nid = "a"\n[[model]]\nid = 3',
+            "model 2, id does not fit (expected a text, not 3)",
+        ),
         (
             '[[model]]\nid = "a"\nbatch_tokens = "9"',
-            "(a): batch_tokens = '9': should be a valid integer",
+            "model 1, batch_tokens does not fit (expected a valid integer, not '9')",
         ),
         (
             '[[model]]\nid = "a"\nbatch_tokens = true',
-            "batch_tokens = True: should be a valid integer",
+            "batch_tokens does not fit (expected a valid integer, not True)",
         ),
         (
             '[[model]]\nid = "a"\nrevision = 1',
-            "entry 1 (a): revision = 1: should be a valid string",
+            "model 1, revision does not fit (expected a valid string, not 1)",
         ),
-        ('[[model]]\ndtype = "float16"', "entry 1 has no id"),
-        ('[[model]]\nid = ""', "has no id"),
-        ('[[model]]\nid = "a"\n\n[[model]]\nid = "a"', "entry 2 (a) repeats entry 1"),
+        ('[[model]]\ndtype = "float16"', "model 1, id is missing"),
+        ('[[model]]\nid = ""', "model 1, id does not fit"),
+        ('[[model]]\nid = "a"\n\n[[model]]\nid = "a"', "model 2 (a) repeats model 1"),
         ('[[model]]\nid = "a\n', "at line 2"),
-        ('models = ["a"]', "[[model]] entries and nothing else"),
-        ('model = ["a"]', "entry 1 is not a [[model]]"),
-        ("", "[[model]] entries and nothing else"),
+        ('models = ["a"]', "unknown key models (known here: model)"),
+        ('model = ["a"]', "model 1 does not fit (expected [[model]] entries"),
+        ("", "model is missing (expected [[model]] entries)"),
     ],
 )
 def test_a_file_that_is_no_list_is_one_line(tmp_path: Path, text: str, problem: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import random
 from collections import Counter
@@ -20,7 +21,7 @@ from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.training.models import train_model
 from plumbline.eval_workers.training.ngrams import BOS, UNKNOWN, NgramModel, count
 from plumbline.eval_workers.training.options import NgramOptions
-from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
 
@@ -166,8 +167,9 @@ def test_the_command_trains_and_scores(tmp_path: Path) -> None:
         return done.output
 
     train = ["train", str(shard), "--name", "five", "--corpus", "c", "--out", str(out)]
-    assert "loss 2.83 -> " in run(*train, "--preset", "5gram")
-    assert "was there already" in run(*train, "--preset", "5gram")
+    for is_new in (True, False):
+        (row,) = json.loads(run(*train, "--preset", "5gram", "--format", "json"))["rows"]
+        assert (row["trained_now"], round(row["loss_start_nats"], 2)) == (is_new, 2.83)
     refused = CliRunner().invoke(app, [*train, "--preset", "5gram", "--seed", "1", *warehouse])
     assert "leave out --seed" in str(refused.exception)
     run("benchmark", "import", "own", "--source", str(pairs))

@@ -42,21 +42,26 @@ print("end", state.type.value, state.message)
 #: The pipeline's own stage.
 _SCORE = """
 from pathlib import Path
-from plumbline.pipelines.requests.pipeline import score
-from plumbline.pipelines.settings import Settings
+from plumbline.pipelines.command.base import Context
+from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.parts import Parts
+from plumbline.pipelines.plan import ModelPlan, Plan
 from plumbline.pipelines.stages import Stages
 from plumbline.eval_workers import benchmarks
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.storage.store import Store
 
-settings = Settings(out=".")
-store = Store.open(settings.warehouse_path())
+pipeline = made(Pipeline, {"out": "."})
+store = Store.open(pipeline.warehouse)
 benchmarks.import_benchmark(store, "closed-world", None, "r")
 rows = store.read("benchmark_pair", benchmark="closed-world").slice(0, 2)
 store.replace("benchmark_pair", rows, {"benchmark": "closed-world"}, "r")
 
 try:
-    Stages().retried("score", score, settings, sys.argv[1], ModelOptions(), ("closed-world",))
+    plan = Plan((), ("closed-world",), ())
+    parts = Parts(pipeline, plan, Context(store, "", Stages()))
+    parts._score(ModelPlan("m", sys.argv[1], options=ModelOptions()))
 except Exception as e:
     print("end FAILED", e)
 else:
@@ -154,7 +159,7 @@ def test_a_command_says_by_its_status_whether_it_may_succeed_later(
     away: str, model: str, ends: int, served: Hub, tmp_path: Path
 ) -> None:
     served.go(away)
-    start = "from plumbline.pipelines.cli.main import entry; entry()"
+    start = "from plumbline.pipelines.command.main import entry; entry()"
     quick = _DRIVER.partition("real =")[0]  # without the hub's own waits
     done = subprocess.run(
         [sys.executable, "-c", quick + start, "disclosure", "probe", "topics", "--model", model],

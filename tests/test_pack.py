@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from plumbline.jobs.ingest.pack import pack_files, text_files
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.shards import documents
 from plumbline.warehouse.storage.store import Store
@@ -33,8 +34,8 @@ def test_files_in_are_packed_or_rejected(
     out, warehouse = tmp_path / "new" / "mine.jsonl.zst", tmp_path / "warehouse"
     where = ["--out", str(out), "--warehouse", str(warehouse)]
     assert main(["corpus", "pack", str(texts), *where]) == 0
-    said = capsys.readouterr()
-    assert "5 files = 3 packed + 2 rejected" in said.out and "blank.txt" in said.err
+    said = capsys.readouterr().out
+    assert re.search(r" 5 │ +3 │ +2 │", said) and "blank.txt" in said
     assert list(documents(out)) == ["She met him.\r\nHe left.\n", "Tea.", "née\u2028\x00 tea"]
     rows = Store.open(warehouse).read("reject", stage="pack").to_pylist()
     assert {(Path(r["source_file"]).name, r["reason"][:18]) for r in rows} == {
@@ -93,10 +94,10 @@ def test_a_sentence_is_traced_to_its_file(
 
 def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Path) -> None:
     out, store = tmp_path / "mine.jsonl.zst", Store.open(tmp_path / "warehouse")
-    pack_files(store, text_files([texts / "a.txt"]), out)
+    pack_files(store, text_files([texts / "a.txt"]), out, "r")
     before = out.read_bytes()
     with pytest.raises(BadInput, match="holds only white space"):
-        pack_files(store, text_files([texts / "blank.txt"]), out)
+        pack_files(store, text_files([texts / "blank.txt"]), out, "r")
     assert out.read_bytes() == before and not list(tmp_path.glob("_*"))
 
 

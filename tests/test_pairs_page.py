@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import rows_of
 from tests.conftest import REPOSITORY
 

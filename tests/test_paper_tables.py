@@ -12,7 +12,7 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.model import Cell, PageTable, count, estimate, shown
 from plumbline.pipelines.report.paper.card import model_card
 from plumbline.pipelines.report.paper.tables import citations, latex, table_text, tables

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.shards import write_jsonl_zst
 from tests.chat_server import Say, good_script, serving
 from tests.conftest import REPOSITORY
@@ -93,7 +93,7 @@ def test_every_command_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> N
             served = f'corpus = "novels"\nmodel = "{model}"\nbase_url = "{server.url}"\n'
             Path(f"{name}.toml").write_text(served)
         for command in commands():
-            if command[:3] == ["benchmark", "ratings", "import"]:
+            if command[:3] == ["benchmark", "import-ratings"]:
                 Path("back").mkdir()
                 sheet = answered(
                     Path("out/ratings/demo"),

@@ -20,6 +20,7 @@ from plumbline.eval_workers.statistics.clusters import (
     n_clusters,
     variances,
 )
+from plumbline.eval_workers.statistics.metrics import measure
 from plumbline.eval_workers.statistics.multiplicity import holm
 from plumbline.eval_workers.statistics.power import (
     STATED,
@@ -32,11 +33,10 @@ from plumbline.eval_workers.statistics.power import (
 from plumbline.eval_workers.statistics.ranks import board
 from plumbline.eval_workers.statistics.scored import Cells, Scored
 from plumbline.eval_workers.statistics.scored import scored as scored_pairs
-from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.command.app import app
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections import preference
-from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

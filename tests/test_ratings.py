@@ -24,7 +24,7 @@ from plumbline.eval_workers.ratings.agreement import agreement, alpha
 from plumbline.eval_workers.ratings.answers import import_answers
 from plumbline.eval_workers.ratings.questions import load
 from plumbline.eval_workers.ratings.sheets import Design, Sheets, deal, make, raters, sample
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -319,7 +319,7 @@ def test_hostile_cells_are_kept_short_and_printable(store: Store, tmp_path: Path
 
 def test_files_that_are_no_sheet_change_nothing(store: Store, tmp_path: Path) -> None:
     benchmark(store)
-    with pytest.raises(UsageProblem, match="benchmark ratings export NAME"):
+    with pytest.raises(UsageProblem, match="benchmark export-ratings NAME"):
         import_answers(store, [tmp_path / "none.csv"], "run")
     exported(store, tmp_path)
     good = answered(tmp_path, "rater-1", yes)
@@ -368,10 +368,10 @@ def test_sheets_of_who_has_answered_stay(store: Store, tmp_path: Path) -> None:
     [
         (("answers", 'answers = ["yes"]'), "questions.natural.answers does not fit"),
         (("answers", 'answers = ["no", "Yes,"]'), "different ones of a-z"),
-        (("yes =", 'yes = ["maybe"]'), "questions.natural.yes does not fit"),
+        (("yes =", 'yes = ["maybe"]'), "questions.natural: yes has to hold some"),
         (("yes =", 'yes = ["no", "yes"]'), "not all of them"),
         (("wording", 'wordin = "x"'), "unknown key questions.natural.wordin"),
-        (("[questions.natural]", "[questions.item]"), "questions.item does not fit"),
+        (("[questions.natural]", "[questions.item]"), "questions.item has the name of"),
         (("[questions.natural]", "[other]"), "unknown key other"),
     ],
 )
@@ -611,21 +611,22 @@ def test_who_answers_at_random_shows(store: Store, tmp_path: Path) -> None:
 def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     benchmark(store)
     where = ["--warehouse", str(store.root)]
-    command = ["benchmark", "ratings", "export", "b", "--raters", "ana,ben", "--out"]
+    command = ["benchmark", "export-ratings", "b", "--raters", "ana,ben", "--out"]
     assert main([*command, str(tmp_path / "out"), *where]) == 0
     said = capsys.readouterr().out
-    assert re.search(r"b: 24 pairs, 2 of 2 raters \(\w{6}\)\n24 pairs per rater, 2 questions", said)
+    assert re.search(r"b: 24 pairs, 2 of 2 raters \(\w{6}\)", said)
+    assert "ana 24 2 ben 24 2" in " ".join(said.replace("│", " ").split())
     files = [str(answered(tmp_path / "out", rater, yes)) for rater in ("ana", "ben")]
-    assert main(["benchmark", "ratings", "import", *files, *where]) == 0
+    assert main(["benchmark", "import-ratings", *files, *where]) == 0
     said = capsys.readouterr().out
     assert "ana (b): 48 answers = 48 used + 0 rejected; the sheet asks for 48" in said
     assert "People on `neutral`" in said and "alpha 1.00 (1.00 to 1.00)" in said
-    assert main(["benchmark", "ratings", "import", files[0], files[0], *where]) == 2
+    assert main(["benchmark", "import-ratings", files[0], files[0], *where]) == 2
     assert main(["benchmark", "card", "b", "--out", str(tmp_path / "card"), *where]) == 0
     runs = store.read("run").to_pylist()
     assert {run["command"] for run in runs} >= {
-        "benchmark ratings export",
-        "benchmark ratings import",
+        "benchmark export-ratings",
+        "benchmark import-ratings",
     }
 
 
@@ -636,8 +637,8 @@ def test_few_pairs_have_no_interval_and_it_says_so(
     where = ["--warehouse", str(store.root)]
     out = tmp_path / "out"
     few = ["--pairs", "3", "--raters", "ana,ben", "--out", str(out)]
-    assert main(["benchmark", "ratings", "export", "b", *few, *where]) == 0
+    assert main(["benchmark", "export-ratings", "b", *few, *where]) == 0
     files = [str(answered(out, rater, yes)) for rater in ("ana", "ben")]
-    assert main(["benchmark", "ratings", "import", *files, *where]) == 0
+    assert main(["benchmark", "import-ratings", *files, *where]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "alpha 1.00 (no interval: 3 pairs with two answers, 10 are needed)" in said

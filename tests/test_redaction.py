@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage import bucket
 from plumbline.warehouse.text.redaction import hidden

@@ -13,7 +13,7 @@ from plumbline.eval_workers.benchmarks import import_benchmark
 from plumbline.eval_workers.released.models import HUB_IDS, model_id
 from plumbline.eval_workers.released.scores import ImportedScores, import_scores
 from plumbline.eval_workers.scoring.pair_scores import text_id
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.released_files import Fields, as_csv, import_pairs, score_rows, write_scores
@@ -306,15 +306,15 @@ def test_command(
     monkeypatch.setenv("COLUMNS", "100")
     table = score_rows()
     write_scores(results, [*table[:-1], table[-1] | {"F_logprob": "nan"}])
-    arguments = ["import-scores", str(results), "--warehouse", str(store.root)]
+    arguments = ["score", "import", str(results), "--warehouse", str(store.root)]
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert "org/m" in out and "Incomplete: 1 pairs have no score" in out
     assert "1 rows were not used" in out and "Next: plumbline measure" in out
-    assert store.read("run").to_pylist()[0]["command"] == "import-scores"
+    assert store.read("run").to_pylist()[0]["command"] == "score import"
     write_scores(results, table, "org__m.csv.gz")
     assert main(arguments) == 3
     err = capsys.readouterr().err
     assert "both hold org/m use-5" in err and err.count("\n") == 1
-    assert main(["import-scores", "--help"]) == 0
+    assert main(["score", "import", "--help"]) == 0
     assert "Example" in capsys.readouterr().out

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from plumbline.eval_workers.statistics.metrics import measure
 from plumbline.pipelines.report import model as parts
 from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
@@ -22,7 +23,6 @@ from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections import preference
 from plumbline.pipelines.report.write import publish, write_report
-from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
@@ -271,10 +271,11 @@ def test_a_metric_of_any_name_has_its_column(store: Store, tmp_path: Path) -> No
     assert all(slope[1] == steepness[1] for *_, slope, _, _, _, steepness, _ in fits)
     assert all(name in page.text for name in ("female share (part 2) %", "steepness"))
     tables = store.read("metric_value"), store.read("control")
-    (names, lines), (fitted, _) = measured(*tables, {}).values()
+    shown, fitted = measured(*tables, {}).values()
+    names = list(shown.headings)
     assert names[-2:] == ["female share %", "female share (part 2) %"]
-    assert all(line[-2] == line[names.index("US %")] for line in lines)
-    assert "steepness" in fitted
+    assert all(line[-2].text == line[names.index("US %")].text for line in shown.rows)
+    assert "steepness" in fitted.headings
 
 
 def test_curve_and_area_are_one_thing(world: Store) -> None:

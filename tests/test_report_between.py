@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from plumbline.eval_workers.statistics.metrics import measure
 from plumbline.pipelines.report.comparison.answer import preference_sentence
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.rows import Row
 from plumbline.pipelines.report.write import make_page, publish
-from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.guard import lock

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.eval_workers.model_texts import Relation
+from plumbline.pipelines.parts import worth
 from plumbline.pipelines.report import site
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.sentences import (
@@ -33,7 +34,6 @@ from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.requests.pipeline import worth
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
 from tests.browser import Browser, browser, program, violations

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
-from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.command.app import app
 from plumbline.pipelines.reproduce.cause import pairs, read_design, side
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.query.connection import rows_of
@@ -58,11 +58,11 @@ def test_the_packaged_design() -> None:
     design = read_design()
     source = resources.files("plumbline.pipelines.reproduce") / "cause.toml"
     assert design.sha256 == hashlib.sha256(source.read_bytes()).hexdigest()
-    assert len(design.options.numbers) == 5 and design.options.seeds >= 5
-    near = design.options.near.split(",")
-    assert len(near) == 36 and set(near) <= set(design.words)
+    assert len(design.intervention.numbers) == 5 and design.intervention.seeds >= 5
+    near = design.intervention.near.split(",")
+    assert len(near) == 36 and set(near) <= design.benchmark.words
     made = list(pairs(design))
-    assert len(made) == len(design.templates) * len(set(design.words)) == 4 * 595
+    assert len(made) == len(design.benchmark.templates) * len(design.benchmark.words) == 4 * 595
     for pair in made:
         turned = pair["sentence_a"].replace("She ", "He ").replace(" she ", " he ")
         assert turned == pair["sentence_b"] != pair["sentence_a"]
@@ -73,12 +73,12 @@ def test_the_packaged_design() -> None:
     ("old", "new", "message"),
     [
         ('question = "Does it?"', "", "question is missing"),
-        ("seeds = 2", "seeds = 0", "intervention, seeds = 0"),
-        ("seeds = 2", "sedes = 2", "'sedes'.*is unknown"),
+        ("seeds = 2", "seeds = 0", "intervention.seeds does not fit"),
+        ("seeds = 2", "sedes = 2", "unknown key intervention.sedes"),
         ('doses = "0,1"', 'doses = "0.5,1"', "hold no 0"),
         ('windows = "0-0.5"', 'windows = "0.5-0.2"', "'0.5-0.2' is not a part"),
-        ('"dose_response"', '"fit"', "view does not fit.*dose_response or window_response"),
-        ('"above 0"', '"large"', "expected below 0 or above 0 or holds 0"),
+        ('"dose_response"', '"fit"', "view does not fit.*dose_response', 'window_response"),
+        ('"above 0"', '"large"', "expected 'below 0', 'above 0' or 'holds 0'"),
         ("liked {word}", "liked tea", "template .*liked tea.*expected {word}"),
         ("[benchmark]", "[benchmarks]", "unknown key benchmarks"),
     ],

@@ -76,7 +76,7 @@ def test_a_row_per_claim_and_a_line_per_value() -> None:
         Checked("App. A", "words", "b", "2.5", 2.75, OFF, "why"),
         Checked("App. B", "words", "", "1", None, NOT_RUN, ""),
     ]
-    assert table(found) == [
+    assert [tuple(row.values()) for row in table(found)] == [
         ("App. A", "words (a / b)", "3 / 2.5", "3 / 2.75", "1 of 2 off", "why"),
         ("App. B", "words", "1", "–", NOT_RUN, ""),
     ]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.figures import packaged
 from plumbline.pipelines.reproduce.pythia import (
     ALL_CHECKPOINTS,
@@ -28,7 +28,7 @@ from plumbline.pipelines.reproduce.pythia import (
     of_crows_pairs,
     read,
 )
-from plumbline.pipelines.reproduce.pythia_tables import crows_pairs
+from plumbline.pipelines.reproduce.pythia_tables import as_rows
 from plumbline.pipelines.reproduce.resolution import (
     PAIRED,
     TRAININGS,
@@ -151,9 +151,10 @@ def test_evaluations_are_told_apart_and_compared_with_their_own(tmp_path: Path) 
     assert math.sqrt((10 / 320 - (10 / 320) ** 2) / 320) == pytest.approx(stats.sem(apart, ddof=0))
     assert found[1].se == pytest.approx(math.sqrt((0.03 - 0.0009) / 320))
     assert found[0].se == pytest.approx(math.sqrt((0.62 * 0.38 + 0.59 * 0.41) / 319))
-    shown = crows_pairs(found).rows
-    assert shown[0][4:6] == ("+12.0", "-3.0 (-10.6 to +4.6)")
-    assert shown[3][2] == "2 steps, two evaluations, best pairing"
+    shown = as_rows(found)
+    ends = [shown[0][name] for name in ("value_low", "value_high")]
+    assert ends == pytest.approx([-0.106, 0.046], abs=0.0005)
+    assert shown[3]["basis"] == "2 steps, two evaluations, best pairing"
 
 
 def test_noise_is_that_of_the_second_half_by_evaluation(tmp_path: Path) -> None:

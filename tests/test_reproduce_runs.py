@@ -18,7 +18,7 @@ from scipy import stats
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.eval_workers.fairpair.options import FigureOptions
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.beside import (
     HOLDS,
     NO_INTERVAL,

@@ -17,7 +17,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
 from tests.tiny_models import save
 
-_COMMAND = "from plumbline.pipelines.cli.main import entry; entry()"
+_COMMAND = "from plumbline.pipelines.command.main import entry; entry()"
 
 
 def model_with_checkpoints(directory: Path) -> Path:
@@ -77,7 +77,7 @@ def test_checkpoints_of_a_hub_are_scored_and_dropped(tmp_path: Path) -> None:
         cached = sorted(path.name for path in tmp_path.glob("home/hub/*/snapshots/*"))
         done = score_by_command("org/m", tmp_path / "w", where, "--revisions", "all")
         assert done.returncode == 0, done.stderr
-        assert "Model 2 of 2: org/m at step20" in done.stdout
+        assert "score with org/m at step20" in done.stdout
         assert sorted(path.name for path in tmp_path.glob("home/hub/*/snapshots/*")) == cached
         refused = score_by_command("org/m", tmp_path / "w", where, "--revisions", "step7")
         assert refused.returncode == 2 and "it has step0, step20, main" in refused.stderr

@@ -23,9 +23,9 @@ from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.work.chunks import Chunk, Plan
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.partials import _read
-from plumbline.pipelines.cli import sql_complete
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import _write, write_report
+from plumbline.pipelines.sql import complete
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import content, json_object
 from plumbline.warehouse.provenance.runs import recorded
@@ -94,7 +94,7 @@ READERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "measure": ("pair_score", ("measure",)),
     "report": ("word_delta", ("report", "--out", "out")),
     "benchmark list": ("benchmark_pair", ("benchmark", "list")),
-    "constrain": ("word_delta", ("constrain", "--benchmark", "b", "--corpus", "c")),
+    "constrain": ("word_delta", ("benchmark", "constrain", "--benchmark", "b", "--corpus", "c")),
     "runs list": ("run", ("runs", "list")),
     "corpus list": ("corpus", ("corpus", "list")),
     "corpus verify": ("word_count", ("corpus", "verify", "--corpus", "c")),
@@ -271,7 +271,7 @@ def test_a_path_too_long_is_one_line(
 def test_a_machine_that_is_too_small_is_one_line(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from plumbline.pipelines.cli import app
+    from plumbline.pipelines.command import app
 
     def raising(*_: object, **__: object) -> None:
         raise ValueError("reading failed") from error
@@ -283,7 +283,7 @@ def test_a_machine_that_is_too_small_is_one_line(
 
 _MEASURE = """
 import sys
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 sys.exit(main(["measure", "--warehouse", sys.argv[1]]))
 """
 
@@ -347,7 +347,7 @@ def test_names_of_columns_do_not_steer_a_terminal(
     assert is_harmless(out + err) and out.count("\\x1b[2J") == 2
     with connect(store) as connection:
         connection.execute(f'CREATE TABLE "z{STEERS}" AS SELECT 1 AS "z{STEERS}"')
-        assert all(map(str.isprintable, sql_complete.completions(connection, "SELECT z")))
+        assert all(map(str.isprintable, complete.completions(connection, "SELECT z")))
 
 
 def test_a_byte_that_is_not_utf_8_is_one_bad_query(
@@ -479,7 +479,7 @@ def test_associate_says_what_it_drops(
     out = capsys.readouterr().out
     assert f"No longer there: the contrasts {summed}" in out
     assert f"Dropped: 1 rows of `pair_association` ({summed}), of older deltas" in out
-    assert "each contrast by --contrast: plumbline constrain" in out
+    assert "each contrast by --contrast: plumbline benchmark constrain" in out
     assert "seed_word" not in out
     again = associate(store, "c")
     assert again.dropped == {"pair_association": {}, "seed_word": {}} and not again.gone

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.eval_workers.chat.ledger import look, open_ledger
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import claimed, holder, lock
 from plumbline.warehouse.storage.log import Unit, commit
-from plumbline.warehouse.storage.migration import migrate
 from plumbline.warehouse.storage.store import Store
-from tests.old_warehouse import downgrade
 from tests.test_safety_files import filled, spoilt
 
 #: A table, one of its columns, commands that read it, and the forgeries that they notice: a NULL
@@ -185,18 +182,3 @@ def test_a_lock_that_is_none(store: Store, tmp_path: Path, damage: str) -> None:
     except (BadInput, UsageProblem) as e:
         assert str(e).isprintable()
     assert secret.read_text() == "mine"
-
-
-@pytest.mark.parametrize("units", ["", "null", "5", "[[]]", '[["u", "x", "r"]]', "[" * 9**5])
-def test_units_of_an_older_warehouse_that_are_none(store: Store, units: str) -> None:
-    row = {"corpus": "c", "word": "tea", "n_word": 1}
-    store.publish("word_count", [row], unit="u", run_id="r")
-    downgrade(store.root)
-    (path,) = (store.root / "word_count").rglob("*.parquet")
-    rows = pq.read_table(path)
-    metadata = {**rows.schema.metadata, b"plumbline.units": units.encode()}
-    pq.write_table(rows.replace_schema_metadata(metadata), path)
-    before = sorted(os.listdir(store.root))
-    with pytest.raises(BadInput, match="can't be read"):
-        migrate(store.root)
-    assert sorted(os.listdir(store.root)) == before

@@ -23,7 +23,7 @@ from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.work.runner import NothingUsed
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.provenance.runs import new_run_id
 from plumbline.warehouse.storage.store import Store

@@ -14,7 +14,7 @@ from plumbline.eval_workers.backends.transformers_backend import TransformersBac
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.work import runner
 from plumbline.eval_workers.work.chunks import write_results
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.steps import shown
 from tests.test_score import TEMPLATES, _pairs, _rows, _score
@@ -55,7 +55,7 @@ _FULL = """
 import resource, sys
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.work import chunks, runner
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 
 pair_scores.CHUNK_TEXTS = 16
 calls, name = [], sys.argv[1]

@@ -160,7 +160,7 @@ import sys, time
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.work import helpers
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 
 TransformersBackend.score = lambda self, texts: time.sleep(100)
 

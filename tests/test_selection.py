@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from typer.testing import CliRunner
 
 from plumbline.jobs.ingest.released import import_statistics
 from plumbline.jobs.seed_words.sample import neutral_interval, sample, select_seed_words
-from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
@@ -102,7 +103,9 @@ def test_the_command_and_what_it_refuses(store: Store) -> None:
         return done.output, done.exception
 
     output, _ = run("--n", "3")
-    assert "3 of 7 words have a delta she/he from -0.105 to +0.105" in output
+    assert re.search(
+        r" c +│ she/he +│ +0 │ +7 │ +3 │ +0 │ +0 │ +-0.105263 │ +0.105263 │ +3 ", output
+    )
     assert "Next: plumbline corpus words --corpus c --seed 0" in output
     _, error = run()
     assert isinstance(error, UsageProblem) and "only 3 words" in str(error)

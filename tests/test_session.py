@@ -68,7 +68,7 @@ def test_what_spark_submit_was_given_stands_before_the_file() -> None:
 @pytest.mark.slow
 def test_a_cluster_without_a_master_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "x"}\n')
-    code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from plumbline.pipelines.command.main import main; sys.exit(main())"
     command = ["corpus", "count", "a.jsonl", "--corpus", "c", "--warehouse", "w"]
     done = subprocess.run(
         [sys.executable, "-c", code, *command],

@@ -4,43 +4,81 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
-from plumbline.eval_workers.fairpair.options import CLOSED_WORLD
+from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FairPairOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported
-from plumbline.pipelines import settings
-from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.requests.pipeline import checked_plan
-from plumbline.pipelines.requests.plan import ModelPlan, make_plan
-from plumbline.pipelines.settings import MeasureOptions, Settings
+from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.sources import here, made
+from plumbline.pipelines.commands.corpus import Count
+from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.commands.score import Score
+from plumbline.pipelines.parts import checked_plan
+from plumbline.pipelines.plan import ModelPlan, make_plan
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
+
+
+def load(
+    file: Path | str | None = None,
+    given: Mapping[str, object] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[Pipeline, dict[str, str]]:
+    """The pipeline's options, and the sources of those that were not typed and are no defaults."""
+    values = here(Pipeline, file, environment)
+    return made(Pipeline, given or {}, None, values), {n: v.source for n, v in values.items()}
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["pipeline", "config", *arguments]) == 0
+    return capsys.readouterr().out
 
 
 def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
     file = tmp_path / "my.toml"
     file.write_text('rule = "windows"\nwindow = 7\nseed = 3\nbenchmarks = ["winobias", "use-5"]\n')
     environment = {"PLUMBLINE_WINDOW": "8", "PLUMBLINE_SEED": "4", "PLUMBLINE_RULE": ""}
-    chosen, origin = settings.load(file, {"seed": 5, "model": None}, environment)
+    chosen, origin = load(file, {"seed": 5}, environment)
     assert (chosen.rule, chosen.window, chosen.seed) == ("windows", 8, 5)
-    assert chosen.benchmark_names() == ["winobias", "use-5"]
+    assert chosen.benchmarks == ("winobias", "use-5")
     assert origin["rule"] == str(file)
-    assert origin["window"] == "PLUMBLINE_WINDOW"
-    assert origin["seed"] == "command line"
-    assert origin["model"] == "default"
+    assert origin["window"] == "PLUMBLINE_WINDOW" and origin["seed"] == "PLUMBLINE_SEED"
+    assert "model" not in origin
 
 
-def test_what_is_printed_can_be_read_again(tmp_path: Path) -> None:
-    given = {"corpus": 'a "b" \\c', "window": 4, "twin": True}
-    chosen, origin = settings.load(None, given, {})
-    assert chosen.twin and not settings.load(None, {}, {"PLUMBLINE_TWIN": "false"})[0].twin
-    file = tmp_path / "printed.toml"
-    file.write_text(settings.as_toml(chosen, origin))
-    assert settings.load(file, {}, {})[0] == chosen
+def test_what_is_printed_can_be_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, copy = tmp_path / "my.toml", tmp_path / "copy.toml"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
+    file.write_text("corpus = 'a \"b\" \\c'\nwindow = 4\ntwin = true\n[fairpair]\nn = 8\n")
+    copy.write_text(printed(capsys, "--conf", str(file)))
+    text = copy.read_text()
+    assert f"[{file}]\ntwin = true\n" in text and "\n[fairpair]\n" in text
+    assert load(copy, {}, {})[0] == load(file, {}, {})[0]
+    assert load(file, {}, {})[0].corpus == ("a", '"b"', "\\c")
+    assert not load(None, {}, {"PLUMBLINE_TWIN": "false"})[0].twin
+
+
+def test_the_options_of_every_command_are_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("plumbline.toml").write_text("[score]\nworkers = 3\n")
+    monkeypatch.setenv("PLUMBLINE_SCORE_DTYPE", "float16")
+    text = printed(capsys, "score")
+    assert "[plumbline.toml]\nworkers = 3\n" in text
+    assert '[PLUMBLINE_SCORE_DTYPE]\ndtype = "float16"\n' in text
+    assert "[default]\n# benchmark =\n" in text
+    assert main(["pipeline", "config", "scores"]) == 2
+    assert "command scores: is unknown" in capsys.readouterr().err
 
 
 def test_tables_have_the_options_of_commands(tmp_path: Path) -> None:
@@ -51,17 +89,31 @@ def test_tables_have_the_options_of_commands(tmp_path: Path) -> None:
         '[disclosure]\nword_list = "gendered"\n[measure]\neta = [0.4]\nepsilon = 0.7\n'
     )
     environment = {"PLUMBLINE_FAIRPAIR_SEED": "3", "PLUMBLINE_MEASURE_LOG_BASE": "2, 10"}
-    chosen, origin = settings.load(file, {"fairpair_n": 8, "measure_eta": (0.3,)}, environment)
+    chosen, origin = load(file, {"fairpair_n": 8, "measure_eta": (0.3,)}, environment)
     assert chosen.fairpair == replace(CLOSED_WORLD, n=8, phi=("vader",), instruction="Go", seed=3)
     assert chosen.disclosure == ProbeOptions(word_list="gendered")
     assert chosen.measure == MeasureOptions(eta=(0.3,), log_base=(2.0, 10.0), epsilon=0.7)
-    assert origin["fairpair_n"] == "command line" and origin["fairpair_phi"] == str(file)
+    assert origin["fairpair_phi"] == str(file)
     assert origin["fairpair_seed"] == "PLUMBLINE_FAIRPAIR_SEED"
-    assert origin["fairpair_folds"] == "default"
-    printed = tmp_path / "printed.toml"
-    printed.write_text(settings.as_toml(chosen, origin))
-    assert "\n[fairpair]\n" in printed.read_text() and "n = 8\n" in printed.read_text()
-    assert settings.load(printed, {}, {})[0] == chosen
+    assert load(file, {"model": "m"}, {})[0].fairpair == FairPairOptions(
+        n=9, phi=("vader",), instruction="Go"
+    ), "not those of the closed world"
+
+
+def test_the_pipeline_has_a_table_of_its_own(tmp_path: Path) -> None:
+    """Beside those of commands in groups of the names of its options."""
+    file = tmp_path / "my.toml"
+    file.write_text(
+        '[pipeline]\ncorpus = "a/*.jsonl"\nscore_workers = 2\n[pipeline.fairpair]\nn = 9\n'
+        "[corpus.count]\nwindow = 5\n[fairpair.run]\nn = 7\n[score]\nworkers = 3\n"
+    )
+    environment = {"PLUMBLINE_SCORE_WORKERS": "4"}
+    chosen, _ = load(file, {}, environment)
+    assert (chosen.corpus, chosen.window, chosen.score_workers) == (("a/*.jsonl",), 10, 2)
+    assert chosen.fairpair.n == 9
+    assert here(Count, file, environment)["window"].value == 5
+    assert here(Score, file, environment)["workers"].value == 4
+    assert load(file, {}, {"PLUMBLINE_PIPELINE_SCORE_WORKERS": "5"})[0].score_workers == 5
 
 
 @pytest.mark.parametrize(
@@ -75,23 +127,23 @@ def test_tables_have_the_options_of_commands(tmp_path: Path) -> None:
     ],
 )
 def test_a_corpus_is_named_by_its_file_or_directory(corpus: str, name: str) -> None:
-    assert [c.name for c in make_plan(Settings(corpus=corpus)).corpora] == [name]
-    chosen = make_plan(Settings(corpus=corpus, corpus_name="given"))
+    assert [c.name for c in make_plan(made(Pipeline, {"corpus": corpus})).corpora] == [name]
+    chosen = make_plan(made(Pipeline, {"corpus": corpus, "corpus_name": "given"}))
     assert [c.name for c in chosen.corpora] == ["given"]
 
 
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        ("windw = 7", UsageProblem, "no setting named 'windw'"),
+        ("windw = 7", UsageProblem, "key 'windw': is unknown"),
         ('window = "wide"', UsageProblem, "window = 'wide': should be a valid integer"),
         ("rule = 3", UsageProblem, "rule = 3: should be 'pairs' or 'windows'"),
         ("min_count = 0", UsageProblem, "min_count = 0: should be greater than or equal to 1"),
         ('memory = "lots"', UsageProblem, "memory 'lots': is not a valid size"),
         ("twin = 2", UsageProblem, "twin = 2: should be a valid boolean"),
         ("[fairpair]\nn = 1", UsageProblem, r"\[fairpair\] n = 1: should be greater than"),
-        ("[fairpair]\nsamples = 9", UsageProblem, "no setting named 'fairpair_samples'"),
-        ("[measure]\neta = [-1.0]", UsageProblem, "eta -1.0: expected a number of nats"),
+        ("[fairpair]\nsamples = 9", UsageProblem, "key 'fairpair_samples': is unknown"),
+        ("[measure]\neta = [-1.0]", UsageProblem, "eta = .*should be greater than or equal"),
         ("window = ", BadInput, "not valid TOML"),
     ],
 )
@@ -101,12 +153,12 @@ def test_wrong_settings_files(
     file = tmp_path / "wrong.toml"
     file.write_text(text)
     with pytest.raises(error, match=message) as caught:
-        settings.load(file, {}, {})
+        load(file, {}, {})
     assert "wrong.toml" in str(caught.value)
 
 
 def test_the_shipped_file_says_every_setting_of_a_cluster() -> None:
-    chosen, origin = settings.load("cluster", {}, {})
+    chosen, origin = load("cluster", {}, {})
     said = {name for name, source in origin.items() if source == "cluster"}
     assert said == {
         *("master", "spark_conf", "spark_submit", "spark_options", "dist"),
@@ -117,47 +169,55 @@ def test_the_shipped_file_says_every_setting_of_a_cluster() -> None:
 
 def test_a_settings_file_that_is_not_there() -> None:
     with pytest.raises(UsageProblem, match=r"nowhere\.toml.*shipped: cluster"):
-        settings.load("nowhere.toml", {}, {})
+        load("nowhere.toml", {}, {})
 
 
 def test_plans() -> None:
-    plan = make_plan(Settings(corpus="a/*.jsonl b/*.jsonl", benchmarks="winobias", model="gpt2"))
+    plan = make_plan(
+        made(Pipeline, {"corpus": "a/*.jsonl b/*.jsonl", "benchmarks": "winobias", "model": "gpt2"})
+    )
     assert [(c.name, c.patterns) for c in plan.corpora] == [("a", ("a/*.jsonl", "b/*.jsonl"))]
     assert plan.models == (ModelPlan("gpt2", location="gpt2"),)
-    assert make_plan(Settings(model="gpt2", data="d")).benchmarks[0] == "winobias"
-    assert make_plan(Settings(corpus="a/x.jsonl")).models == ()
-    assert make_plan(Settings(corpus="a/x.jsonl")).scored() == ()
+    assert make_plan(made(Pipeline, {"model": "gpt2", "data": "d"})).benchmarks[0] == "winobias"
+    assert make_plan(made(Pipeline, {"corpus": "a/x.jsonl"})).models == ()
+    assert make_plan(made(Pipeline, {"corpus": "a/x.jsonl"})).scored() == ()
 
 
 def test_without_benchmarks_or_data_a_plan_makes_its_own() -> None:
     """Around words of the corpus, and prompts that are there; with data those of the papers."""
-    own = make_plan(Settings(corpus="a/x.jsonl", model="train:small,gpt2"))
+    own = make_plan(made(Pipeline, {"corpus": "a/x.jsonl", "model": "train:small,gpt2"}))
     assert own.scored() == ("a-offline",) and own.disclosure == ("topics",)
     assert [(o.name, o.corpus) for o in own.written] == [("a-offline", "a")]
-    alone = make_plan(Settings(model="gpt2"))
+    alone = make_plan(made(Pipeline, {"model": "gpt2"}))
     assert alone.scored() == () and alone.disclosure == ("topics",)
-    for other in (Settings(corpus="a/x.jsonl", model="gpt2", data="d"), Settings()):
+    for other in (
+        made(Pipeline, {"corpus": "a/x.jsonl", "model": "gpt2", "data": "d"}),
+        made(Pipeline, {}),
+    ):
         assert make_plan(other).disclosure == () and make_plan(other).benchmarks
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        Settings(benchmarks="winobias"),
-        Settings(benchmarks="winobias", model="train:small"),
-        Settings(corpus="a/x.jsonl", model="train:huge"),
+        made(Pipeline, {"benchmarks": "winobias"}),
+        made(Pipeline, {"benchmarks": "winobias", "model": "train:small"}),
+        made(Pipeline, {"corpus": "a/x.jsonl", "model": "train:huge"}),
     ],
 )
-def test_plans_that_do_not_fit(wrong: Settings) -> None:
+def test_plans_that_do_not_fit(wrong: Pipeline) -> None:
     with pytest.raises(UsageProblem) as caught:
         make_plan(wrong)
     assert "MODEL" in str(caught.value)
 
 
 def test_only_the_closed_world_has_a_twin() -> None:
-    assert [c.world for c in make_plan(Settings(twin=True)).corpora] == ["straight", "swapped"]
+    assert [c.world for c in make_plan(made(Pipeline, {"twin": True})).corpora] == [
+        "straight",
+        "swapped",
+    ]
     with pytest.raises(UsageProblem, match="twin"):
-        make_plan(Settings(corpus="a/x.jsonl", twin=True))
+        make_plan(made(Pipeline, {"corpus": "a/x.jsonl", "twin": True}))
 
 
 def test_a_flow_needs_the_address_of_a_server(
@@ -176,7 +236,7 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
     listed.write_text('[[model]]\nid = "a/b"\n[[model]]\nid = "c/d"\ndtype = "float16"\n')
     file = tmp_path / "plumbline.toml"
     file.write_text(f'models = "{listed}"\nbenchmarks = "winobias"\ndtype = "bfloat16"\n')
-    chosen, origin = settings.load(file, {}, {"PLUMBLINE_BATCH_TOKENS": "99"})
+    chosen, origin = load(file, {}, {"PLUMBLINE_BATCH_TOKENS": "99"})
     models = make_plan(chosen).models
     assert [(m.location, m.options.dtype, m.options.batch_tokens) for m in models] == [
         ("a/b", "bfloat16", 99),
@@ -184,9 +244,9 @@ def test_models_are_loaded_as_the_settings_and_their_list_say(tmp_path: Path) ->
     ]
     assert origin["batch_tokens"] == "PLUMBLINE_BATCH_TOKENS"
     with pytest.raises(UsageProblem, match="PLUMBLINE_DTYPE: dtype = 'int3': should be 'float32'"):
-        settings.load(file, {}, {"PLUMBLINE_DTYPE": "int3"})
+        load(file, {}, {"PLUMBLINE_DTYPE": "int3"})
     with pytest.raises(UsageProblem, match="exclude each other"):
-        make_plan(Settings(model="gpt2", models=str(listed)))
+        make_plan(made(Pipeline, {"model": "gpt2", "models": str(listed)}))
 
 
 def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
@@ -195,8 +255,8 @@ def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
     """Unless others score."""
     monkeypatch.setenv("PLUMBLINE_VLLM", "/nowhere")
     with pytest.raises(MissingComponent, match="no Python in /nowhere"):
-        checked_plan(Settings(backend="vllm"))
-    assert checked_plan(Settings(backend="vllm", score_workers=0)).models
+        checked_plan(made(Pipeline, {"backend": "vllm"}))
+    assert checked_plan(made(Pipeline, {"backend": "vllm", "score_workers": 0})).models
 
 
 @pytest.fixture
@@ -220,13 +280,13 @@ def released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_command_that_a_flow_names_as_the_fix_succeeds(released: Path) -> None:
     """It finds what is named by the settings of the flow, and writes where the flow reads."""
-    chosen, _ = settings.load(None)
-    store = Store.open(chosen.warehouse_path())
+    chosen, _ = load(None)
+    store = Store.open(chosen.warehouse)
     with pytest.raises(UsageProblem, match="is not in the warehouse") as raised:
         check_imported(store, make_plan(chosen).scored())
     command = re.search(r"run `plumbline (.*?)`", str(raised.value))
     assert command and main(shlex.split(command[1])) == 0
-    check_imported(Store.open(chosen.warehouse_path()), make_plan(chosen).scored())
+    check_imported(Store.open(chosen.warehouse), make_plan(chosen).scored())
 
 
 def test_every_command_takes_its_places_from_the_settings_file(
@@ -249,7 +309,7 @@ def test_every_command_takes_its_places_from_the_settings_file(
     assert Store.existing(Path("w")) and not Path("out").exists()
     monkeypatch.delenv("PLUMBLINE_WAREHOUSE")
     assert main(["reproduce", "cause", "--help"]) == 0
-    assert "out/cause/warehouse" in capsys.readouterr().out
+    assert "cause/warehouse" in capsys.readouterr().out
 
 
 def test_a_settings_file_that_is_wrong_is_named_by_every_command(
@@ -258,4 +318,4 @@ def test_a_settings_file_that_is_wrong_is_named_by_every_command(
     monkeypatch.chdir(tmp_path)
     Path("plumbline.toml").write_text("dta = 'data'\n")
     assert main(["runs", "list"]) == 2
-    assert "plumbline.toml: no setting named 'dta'" in capsys.readouterr().err
+    assert "plumbline.toml: key 'dta': is unknown" in capsys.readouterr().err

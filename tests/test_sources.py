@@ -35,7 +35,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
 from tests.tiny_models import save
 
-_ENTRY = "from plumbline.pipelines.cli.main import entry; entry()"
+_ENTRY = "from plumbline.pipelines.command.main import entry; entry()"
 TEXTS = [f"She drinks tea {i}." for i in range(40)] + [f"He likes tea {i}." for i in range(40)]
 
 

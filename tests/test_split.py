@@ -21,7 +21,7 @@ from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.ingest import split
 from plumbline.jobs.ingest.split import LEDGER, read_ledger, split_shards
 from plumbline.jobs.kernel import CountOptions
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import lines
 
@@ -122,7 +122,7 @@ def test_a_truncated_source_leaves_no_blocks(
     cut.write_bytes(zst(BODY))
     assert main(given) == 0
     shown = capsys.readouterr().out
-    assert "1 were there already" in shown and "plumbline corpus count" in shown
+    assert "1 of 2 were cut already" in shown and "plumbline corpus count" in shown
     assert joined(out) == BODY * 2
     assert before.items() <= {b: b.stat().st_mtime_ns for b in blocks_of(out)}.items()
 

@@ -12,8 +12,8 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline.pipelines.cli.main import main
-from plumbline.pipelines.cli.sql import run_query
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.sql.shell import run_query
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect, init_sql
 from plumbline.warehouse.query.guard import lock

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.benchmarks import import_benchmark
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, good_script, serving
 from tests.conftest import REPOSITORY
@@ -42,7 +42,7 @@ def _start(
     # Not as the tests were started, perhaps in the background themselves.
     on_interrupt = "SIG_IGN" if in_background else "default_int_handler"
     code = f"import signal; signal.signal(signal.SIGINT, signal.{on_interrupt})"
-    code += "; from plumbline.pipelines.cli.main import entry; entry()"
+    code += "; from plumbline.pipelines.command.main import entry; entry()"
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT", "PLUMB"))}
     with (directory / "out.txt").open("wb") as out, (directory / "err.txt").open("wb") as err:
         process = subprocess.Popen(

@@ -13,7 +13,7 @@ from plumbline.eval_workers.benchmarks import import_benchmark
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
-_ENTRY = (sys.executable, "-c", "from plumbline.pipelines.cli.main import entry; entry()")
+_ENTRY = (sys.executable, "-c", "from plumbline.pipelines.command.main import entry; entry()")
 
 
 def _shell(script: str, place: Path, *words: str | bytes) -> subprocess.CompletedProcess[bytes]:
@@ -72,10 +72,10 @@ def test_a_limit_of_file_sizes_is_one_line(tmp_path: Path) -> None:
     [
         (("benchmark", "import", "m", "--source", "pipe.csv"), 3, "not a regular file"),
         (("benchmark", "import", "m", "--source", "pipe.parquet"), 3, "not a regular file"),
-        (("sql", "--init", "pipe.csv"), 3, "is not a regular file"),
-        (("sql", "SELECT 1", "--out", "pipe.csv"), 3, "is not a regular file"),
-        (("benchmark", "import", "m", "--source", b"\xff.csv"), 3, "is not in UTF-8"),
-        (("benchmark", "card", "closed-world", "--out", b"\xff"), 3, "is not in UTF-8"),
+        (("sql", "--init", "pipe.csv"), 2, "is no regular file"),
+        (("sql", "SELECT 1", "--out", "pipe.csv"), 2, "is no regular file"),
+        (("benchmark", "import", "m", "--source", b"\xff.csv"), 2, "is not Unicode"),
+        (("benchmark", "card", "closed-world", "--out", b"\xff"), 2, "is not Unicode"),
     ],
 )
 def test_a_pipe_or_a_name_that_is_not_utf_8_is_one_line(

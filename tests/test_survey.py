@@ -13,7 +13,7 @@ from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence import survey as surveys
 from plumbline.jobs.evidence.survey import Surveyed, survey
 from plumbline.jobs.evidence.why import Row, Sampling, explain
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 
 #: What answers of single words and of many have in common.
@@ -108,7 +108,7 @@ def test_a_survey_that_is_cut_short_leaves_nothing(
     [
         (["tea", "--top", "5"], 2, "--top: prints no answers"),
         (["--top", "5", "--contrast", "gendered"], 2, "contrast 'gendered': is not such a pair"),
-        (["--top", "5", "--clusters", "word"], 2, "there is document and source"),
+        (["--top", "5", "--clusters", "word"], 2, "source"),
         (["--top", "5", "--corpus", "no"], 2, "corpus 'no'"),
         (["--top", "5", "--sentences-for", "2"], 0, "leans of 5 words and sentences with 2"),
     ],

@@ -17,9 +17,9 @@ from plumbline.eval_workers.pronouns.templates import fill
 from plumbline.eval_workers.released.scores import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.text_form import in_form
+from plumbline.eval_workers.statistics.metrics import measure
 from plumbline.pipelines.report.metrics import measured
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.requests.measure import measure
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect, model_labels, rows_of
@@ -140,10 +140,8 @@ def test_names_say_the_form(filled: Store, model: Path, tmp_path: Path) -> None:
     names = ["tiny-neox", "tiny-neox (released scores)", "tiny-neox (released text form)"]
     assert sorted(labels.values()) == names
     rows = measure(filled, "run")
-    assert (
-        sorted(line[1] for line in measured(rows, filled.read("control"), labels)["preference"][1])
-        == names
-    )
+    shown = measured(rows, filled.read("control"), labels)["preference"]
+    assert sorted(line[1].text for line in shown.rows) == names
     page = write_report(filled.root, tmp_path / "report").read_text(encoding="utf-8")
     assert all(f">{name}<" in page for name in names)
 

@@ -292,7 +292,7 @@ def test_tokens_and_tokenizer_on_the_hub(model: Path, expected: Any, tmp_path: P
     ids = encoded(model)
     (tmp_path / "data").mkdir()
     megatron(tmp_path / "data" / "a.bin", ids, range(len(ids) + 1))
-    code = "from plumbline.pipelines.cli.main import entry; entry()"
+    code = "from plumbline.pipelines.command.main import entry; entry()"
     given = ["--tokenizer", "org/model", "--corpus", "c", "--warehouse", str(tmp_path / "w")]
     with hub({"org/model": model}, {"org/data": tmp_path / "data"}) as server:
         done = subprocess.run(

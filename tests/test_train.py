@@ -24,7 +24,7 @@ from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.learner import new, new_model
 from plumbline.eval_workers.training.models import MARKER, record_model, train_model
 from plumbline.eval_workers.training.options import Progress, TrainOptions, Window, preset
-from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.command.app import app
 from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.shards import documents, write_jsonl_zst
@@ -361,21 +361,23 @@ def test_the_commands_write_a_world_and_train_on_it(tmp_path: Path, monkeypatch)
     warehouse, out = str(tmp_path / "w"), str(tmp_path / "c")
     run = CliRunner().invoke
     write = ["demo", "write", "--out", out, "--warehouse", warehouse, "--tokens", "9000"]
-    for state in ("written", "was there already"):
+    for reused in ("False", "True"):
         result = run(app, [*write, "--world", "swapped"])
         assert result.exit_code == 0, result.output
-        assert state in result.output and "Next: plumbline corpus count" in result.output
+        assert f" {reused} " in result.output and "Next: plumbline corpus count" in result.output
     train = ["train", f"{out}/*.jsonl.zst", "--name", "m", "--corpus", "closed-world-swapped"]
     train += ["--out", str(tmp_path / "models"), "--warehouse", warehouse]
-    for state in ("trained in", "was there already"):
-        result = run(app, train)
+    for is_new in (True, False):
+        result = run(app, [*train, "--format", "json"])
         assert result.exit_code == 0, result.output
-        assert state in result.output and "Next: plumbline score" in result.output
+        done = json.loads(result.stdout)
+        assert [row["trained_now"] for row in done["rows"]] == [is_new]
+        assert done["next"].startswith("plumbline score --model ")
     store = Store.open(warehouse)
     assert set(store.read("planted_word")["world"].to_pylist()) == {"swapped"}
     assert store.read("trained_model").num_rows == 1
     commands = store.read("run")
-    assert sorted(commands["command"].to_pylist()) == ["demo write"] * 2 + ["train"] * 2
+    assert sorted(commands["command"].to_pylist()) == ["corpus demo"] * 2 + ["train"] * 2
     assert json.loads(commands["config"][0].as_py())["seed"] == 0
-    for arguments in (["demo", "write", "--help"], ["train", "--help"]):
+    for arguments in (["corpus", "demo", "--help"], ["train", "--help"]):
         assert "Example: plumbline" in run(app, arguments).output

@@ -20,7 +20,7 @@ from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.models import TrainedModel, record_model, train_model
 from plumbline.eval_workers.training.options import Base, preset
-from plumbline.pipelines.cli.app import app
+from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.shards import write_jsonl_zst

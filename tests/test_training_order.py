@@ -34,7 +34,7 @@ from tests.test_token_files import megatron, model  # noqa: F401  (a fixture)
 #: Tokens of a sequence, sequences of a step, steps of a block.
 LENGTH, STEP, BLOCK = 32, 3, 10
 WINDOW, TARGETS = 10, ("she", "he")
-_COMMAND = "from plumbline.pipelines.cli.main import entry; entry()"
+_COMMAND = "from plumbline.pipelines.command.main import entry; entry()"
 Counts = tuple[Counter[Any], Counter[Any]]
 
 
@@ -233,7 +233,7 @@ def test_what_is_no_order(model: Path, texts: list[str], tmp_path: Path) -> None
         (["a.bin", "b.bin"], {}, "several indexes"),
         (["a.bin", "a.npy"], {}, "all shards are .bin, or all .npy"),
         (["a.jsonl"], {}, "all shards are .bin, or all .npy"),
-        (["a.bin"], {"order": "x"}, "leave out --order"),
+        (["a.bin"], {"order": str(tmp_path / "order.npy")}, "leave out --order"),
         (["a.npy"], {}, "give the training's --sequence-tokens"),
         (["a.npy"], {"sequence_tokens": LENGTH, "order": str(tmp_path / "order.npy")}, "entry 2"),
         (["a.npy"], {"sequence_tokens": LENGTH, "order": str(tmp_path / "no.npy")}, "no.npy"),

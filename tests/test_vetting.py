@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from plumbline.jobs.options import VocabularyOptions
 from plumbline.jobs.seed_words.sample import (
     bands,
     excluded_words,
@@ -19,9 +21,9 @@ from plumbline.jobs.seed_words.sample import (
     sampled_words,
     select_seed_words,
 )
-from plumbline.jobs.seed_words.vetting import SeedVerdict, parse_verdicts, read_verdicts, vet
-from plumbline.jobs.seed_words.vocabulary import Rules, build_vocabulary
-from plumbline.pipelines.cli.app import app
+from plumbline.jobs.seed_words.vetting import SeedVerdict, read_verdicts, verdicts_on, vet
+from plumbline.jobs.seed_words.vocabulary import build_vocabulary
+from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_constrain import filled
@@ -69,7 +71,7 @@ def test_the_vocabulary_decides_words_and_interval(store: Store) -> None:
     free = select_seed_words(store, "c", n=4)
     assert (free.n_defined, free.n_outside, free.n_within) == (6, None, 4)
     assert free.high_nats == pytest.approx(2 / 19)
-    build_vocabulary(store, "c", Rules(quantile=0, any_language=True))
+    build_vocabulary(store, "c", VocabularyOptions(quantile=0, any_language=True))
     done = select_seed_words(store, "c", n=2)
     # without u.s. the range is +-1 and the interval +-0.0526: rum is out of it
     assert (done.n_defined, done.n_outside, done.n_within) == (5, 1, 3)
@@ -88,7 +90,9 @@ def test_the_vocabulary_decides_words_and_interval(store: Store) -> None:
 
 def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
     leaning(store)
-    vet(store, "c", [SeedVerdict("ale", "rejected", "a drink"), SeedVerdict("gin", "accepted")])
+    vet(
+        store, "c", [SeedVerdict("ale", "rejected", "a drink"), SeedVerdict("gin", "accepted")], "r"
+    )
     done = select_seed_words(store, "c", n=2, exclude=("tea", "she", "absent"))
     assert set(done.words) == {"rum", "gin"}
     assert (done.n_within, done.n_excluded, done.n_rejected) == (4, 1, 1)
@@ -99,7 +103,7 @@ def test_excluded_and_rejected_words_are_left_out(store: Store) -> None:
     shown = {r["word"]: (r["verdict"], r["why"]) for r in sampled_words(store, "c", "she/he", 0)}
     assert shown == {"rum": (None, None), "gin": ("accepted", None)}
     # the latest verdict counts
-    assert vet(store, "c", [SeedVerdict("ale", "accepted")]).changed == ("ale",)
+    assert vet(store, "c", [SeedVerdict("ale", "accepted")], "r").changed == ("ale",)
     assert select_seed_words(store, "c", n=4).n_rejected == 0
 
 
@@ -150,14 +154,14 @@ def test_opinions_that_can_t_be_recorded(store: Store) -> None:
     leaning(store)
     for said, problem in (
         ([], "no word to accept or reject"),
-        (parse_verdicts("tea", "tea"), "'tea': is both"),
-        (parse_verdicts("tea,coffee", ""), "'coffee': is not in corpus"),
+        (verdicts_on(["tea"], ["tea"]), "'tea': is both"),
+        (verdicts_on(["tea", "coffee"], []), "'coffee': is not in corpus"),
     ):
         with pytest.raises(UsageProblem, match=problem):
-            vet(store, "c", said)
+            vet(store, "c", said, "r")
     with pytest.raises(UsageProblem, match="not in the warehouse"):
-        vet(store, "other", parse_verdicts("tea", ""))
-    assert store.read("seed_verdict").num_rows == store.read("run").num_rows == 0
+        vet(store, "other", verdicts_on(["tea"], []), "r")
+    assert store.read("seed_verdict").num_rows == 0
 
 
 def test_the_commands(store: Store, tmp_path: Path) -> None:
@@ -174,20 +178,21 @@ def test_the_commands(store: Store, tmp_path: Path) -> None:
         return done.output
 
     assert "has no she/he sample of seed 0" in run("words", "--show")
-    assert "sampled 3 (seed 0)" in run("words", "--n", "3", "--exclude", "she-he")
+    assert "Sampled: " in run("words", "--n", "3", "--exclude", "she-he")
     (tmp_path / "said.csv").write_text("word,verdict,why\ngin,reject,a snare\n")
     said = run("vet", "--accept", "tea", "--reject", "rum,ale", "--why", "too strong")
-    assert "verdicts recorded: 3; in all accepted: 1, rejected: 2" in said
-    assert "verdicts recorded: 1" in run("vet", "--from", str(tmp_path / "said.csv"))
+    assert re.search(r" c +│ +3 │ +1 │ +2 ", said)
+    again = run("vet", "--from", str(tmp_path / "said.csv"))
+    assert re.search(r" c +│ +1 │ +1 │ +3 ", again)
     shown = run("words", "--show")
     rows = [line for line in shown.splitlines() if "│" in line]
-    assert len(rows) == 3 and "3 seed words of seed 0" in shown
+    assert len(rows) == 3 and "3 seed words in all, 3 with a verdict" in shown
     first = run("words", "--show", "--n", "2")
     assert [line for line in first.splitlines() if "│" in line] == rows[:2]
-    assert "the first 2 of 3 seed words of seed 0" in first
+    assert "3 seed words in all" in first
     verdicts = Counter(w for line in rows for w in ("accepted", "rejected") if w in line)
     known = {"tea": "accepted", "rum": "rejected", "ale": "rejected", "gin": "rejected"}
     assert verdicts == Counter(v for w, v in known.items() if any(w in line for line in rows))
     again = run("words", "--n", "1", "--exclude", "she-he")
-    assert "Left out: 0 excluded, 3 rejected words" in again and "(seed 0): tea" in again
+    assert "Sampled: tea\n" in again and re.search(r"│ +0 │ +3 │", again)
     assert "only 1 words" in run("words", "--n", "2")

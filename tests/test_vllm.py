@@ -161,7 +161,7 @@ class Command:
 
     def __init__(self, store: Store, model: Path, *options: str, **environment: str) -> None:
         self.mark = f"PLUMBLINE_MARK={uuid.uuid4().hex}"
-        code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main())"
+        code = "import sys; from plumbline.pipelines.command.main import main; sys.exit(main())"
         command = [sys.executable, "-c", code, "score", "--backend", "vllm", "--model", str(model)]
         command += ["--benchmark", "demo", "--warehouse", str(store.root), *options]
         name, _, value = self.mark.partition("=")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse import files
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.provenance.runs import recorded

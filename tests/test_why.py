@@ -31,7 +31,7 @@ from plumbline.jobs.evidence.sightings import (
 )
 from plumbline.jobs.evidence.why import Row, Sampling, explain
 from plumbline.jobs.kernel import RULES, tokenize
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair

@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.corpus import CountRequest, count_corpus
-from plumbline.pipelines.cli.app import app
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.app import app
+from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.warehouse.schema.evidence import ANSWERS
 from plumbline.warehouse.storage.store import Store
@@ -109,7 +109,7 @@ def test_csv(store: Store, tmp_path: Path) -> None:
     words.write_text("Rum\n\n tea \nrum\nété\n")
     arguments = ("ete", "--words", str(words), "--corpus", "c", "--format", "csv")
     printed = why(store, *arguments, "--out", str(out)).stdout
-    assert f"csv: {out}" in printed
+    assert f"Wrote {out}" in printed
     rows = list(csv.DictReader(io.StringIO(out.read_text())))
     assert [row["word"] for row in rows] == ["ete", "rum", "tea", "été"]
     assert all(float(r["delta_nats_low"]) <= float(r["delta_nats"]) for r in rows)
@@ -145,7 +145,7 @@ def test_page_and_report(store: Store, tmp_path: Path) -> None:
     """Every table equals its query; nothing of the text is taken for the page's own."""
     printed = why(store, *WORDS, "--corpus", "c", "--page", str(tmp_path / "page")).stdout
     index = tmp_path / "page" / "index.html"
-    assert f"page: {index}" in printed
+    assert f"Wrote {index}" in printed
     connection = Facts(store.root).connection
     captions = check_page(index, connection)
     assert len(captions) == 4 * len(WORDS)
@@ -238,10 +238,10 @@ def test_unknown_words(store: Store, capsys: pytest.CaptureFixture[str]) -> None
         (["tea", "--corpus", "no"], 2, "no"),
         (["tea", "--corpus", "c", "--contrast", "cat/dog"], 2, "contrast 'cat/dog'"),
         (["tea", "--corpus", "c", "--target", "tea"], 2, "target 'tea': is not a word of she/he"),
-        (["tea", "--corpus", "c", "--format", "html"], 2, "text, markdown, json, csv"),
+        (["tea", "--corpus", "c", "--format", "html"], 2, "markdown"),
         (["--corpus", "c"], 2, "none given"),
-        (["--words", "nowhere.txt"], 3, "nowhere.txt: can't be read"),
-        (["tea", "--corpus", "c", "--out", "."], 3, "."),
+        (["--words", "nowhere.txt"], 2, "nowhere.txt: doesn't exist"),
+        (["tea", "--corpus", "c", "--out", "."], 2, "is no regular file"),
     ],
 )
 def test_errors_are_one_line(

@@ -11,7 +11,7 @@ from scipy import stats
 from plumbline.jobs.association import word_summary
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.word_summary import describe_word
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
 from tests.test_association import counted

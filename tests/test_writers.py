@@ -15,7 +15,7 @@ from plumbline.eval_workers.training.models import MARKER, train_model
 from plumbline.eval_workers.training.options import TrainOptions
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.writer import sole_writer
-from plumbline.pipelines.cli.main import main
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -53,7 +53,7 @@ def another(code: str, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 COMMANDS = {
     "count": ("corpus", "count", "a.jsonl.zst", "--corpus", "c"),
     "associate": ("corpus", "associate", "--corpus", "c"),
-    "constrain": ("constrain", "--corpus", "c", "--benchmark", "b"),
+    "constrain": ("benchmark", "constrain", "--corpus", "c", "--benchmark", "b"),
     "vocabulary": ("corpus", "vocabulary", "--corpus", "c"),
     "words": ("corpus", "words", "--corpus", "c", "--n", "2"),
     "vet": ("corpus", "vet", "--corpus", "c", "--accept", "tea"),
@@ -76,8 +76,9 @@ def test_what_writes_a_corpus_is_told_of_who_does(
             assert said in line, name
         with sole_writer(store, "d"):  # another corpus is free
             pass
-    (run,) = store.read("run").to_pylist()  # the command that is a class is recorded as it begins
-    assert (run["command"], run["status"]) == ("corpus count", "failed")
+    runs = store.read("run").to_pylist()  # commands that are classes are recorded as they begin
+    failed = {(run["command"], run["status"]) for run in runs}
+    assert failed == {(" ".join(words[:2]), "failed") for words in COMMANDS.values()}
     with pytest.raises(UsageProblem, match="no corpus is in the warehouse"):
         associate(store, "c")  # a killed one holds nothing
 

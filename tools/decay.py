@@ -27,7 +27,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from plumbline.pipelines.cli.main import main as plumbline  # noqa: E402
+from plumbline.pipelines.command.main import main as plumbline  # noqa: E402
 from plumbline.warehouse.errors import PlumblineError  # noqa: E402
 from plumbline.warehouse.storage import log, place  # noqa: E402
 from plumbline.warehouse.storage.store import Store  # noqa: E402
@@ -36,7 +36,7 @@ from tools.same_tables import differences  # noqa: E402
 
 _SECONDS = 120
 _WORLD = (
-    "demo write --out text --tokens 200000",
+    "corpus demo --out text --tokens 200000",
     "corpus count text/*.zst --corpus c",
     "corpus associate --corpus c",
     "corpus words --corpus c --n 20 --seed 1",

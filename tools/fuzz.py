@@ -29,7 +29,8 @@ import pyarrow.parquet as pq
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
-from plumbline.pipelines import settings  # noqa: E402
+from plumbline.pipelines.command import sources  # noqa: E402
+from plumbline.pipelines.commands.pipeline import Pipeline  # noqa: E402
 from plumbline.warehouse.errors import PlumblineError  # noqa: E402
 from plumbline.warehouse.query.connection import connect  # noqa: E402
 from plumbline.warehouse.shards import documents, write_jsonl_zst  # noqa: E402
@@ -75,7 +76,7 @@ def _documents(path: Path) -> bool:
 
 
 def _settings(path: Path) -> bool:
-    settings.load(path, {}, {})
+    sources.made(Pipeline, {}, None, sources.here(Pipeline, path, {}))
     return True
 
 

@@ -27,7 +27,7 @@ from plumbline.warehouse.storage.check import check  # noqa: E402
 from plumbline.warehouse.storage.store import Store  # noqa: E402
 from tools.same_tables import differences  # noqa: E402
 
-_ENTRY = "from plumbline.pipelines.cli.main import entry; entry()"
+_ENTRY = "from plumbline.pipelines.command.main import entry; entry()"
 #: What is left of a killed command has this long to go by itself.
 _GRACE_S = 20.0
 #: A kill comes so long after a stage was announced, at most.

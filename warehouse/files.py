@@ -16,6 +16,9 @@ from plumbline.warehouse.paths import replacing
 
 #: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
 LARGEST = 256 << 20
+#: Directories in which kernels keep no file of ours, and the one below them that does.
+_NOT_ON_DISK, _ON_DISK = frozenset(("proc", "sys", "dev")), ("dev", "shm")
+_ANOTHER = "give another path"
 
 
 def opened(path: Path) -> io.BufferedReader:
@@ -27,23 +30,86 @@ def opened(path: Path) -> io.BufferedReader:
     OSError: [Errno 22] not a regular file: '/dev/null'
     """
     # Not blocking: opening a pipe would wait for its writer.
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except ValueError as e:  # a zero byte
+        raise OSError(errno.EINVAL, str(e), str(path)) from e
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     return os.fdopen(number, "rb")
 
 
-def check_output(path: Path) -> None:
-    """Raise ``BadInput`` where a file is to be written and something else is, such as a pipe.
+def kind_of(path: Path) -> int | None:
+    """The kind of file that a path is, as of ``stat``; ``None`` where there is none.
 
-    >>> check_output(Path("/dev/null"))
+    >>> kind_of(Path("/")) == stat.S_IFDIR, kind_of(Path("no such file"))
+    (True, None)
+    """
+    try:
+        return stat.S_IFMT(os.stat(path).st_mode)
+    except (OSError, ValueError):  # a zero byte
+        return None
+
+
+def check_input(path: Path) -> None:
+    """Raise ``UsageProblem`` where a file is to be read and there is none, or something else.
+
+    >>> check_input(Path("/dev/null"))
     Traceback (most recent call last):
     ...
-    plumbline.warehouse.errors.BadInput: /dev/null: is not a regular file (name another)
+    plumbline.warehouse.errors.UsageProblem: file /dev/null: is no regular file (give the path of \
+a file)
     """
-    if path.exists() and not path.is_file():
-        raise BadInput(str(path), "is not a regular file", "name another")
+    if (kind := kind_of(path)) != stat.S_IFREG:
+        problem = "doesn't exist" if kind is None else "is no regular file"
+        raise UsageProblem(f"file {path}", problem, "give the path of a file")
+
+
+def check_input_directory(path: Path) -> None:
+    """Raise ``UsageProblem`` where a directory is to be read and there is none."""
+    if (kind := kind_of(path)) != stat.S_IFDIR:
+        problem = "doesn't exist" if kind is None else "is a file, expected a directory"
+        raise UsageProblem(f"directory {path}", problem, "give the path of a directory")
+
+
+def check_input_path(path: Path) -> None:
+    """Raise ``UsageProblem`` where a file or a directory is to be read and there is neither."""
+    if kind_of(path) != stat.S_IFDIR:
+        check_input(path)
+
+
+def check_output_file(path: Path) -> None:
+    """Raise ``UsageProblem`` where a file can't be written.
+
+    >>> check_output_file(Path("/proc/table.csv"))
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: output /proc/table.csv: is no place for files (give \
+another path)
+    """
+    if kind_of(path) not in (None, stat.S_IFREG):
+        raise UsageProblem(f"output {path}", "is there, and is no regular file", "give a file")
+    _check_place(path, "output")
+
+
+def check_output_directory(path: Path, what: str = "output") -> None:
+    """Raise ``UsageProblem`` where a directory can't be written to, or made."""
+    if kind_of(path) not in (None, stat.S_IFDIR):
+        raise UsageProblem(f"{what} {path}", "is a file, expected a directory", _ANOTHER)
+    _check_place(path, what)
+
+
+def _check_place(path: Path, what: str) -> None:
+    try:
+        real = Path(os.path.realpath(path))
+    except ValueError as e:  # a zero byte
+        raise UsageProblem(f"{what} {path}", "is not a valid path", _ANOTHER) from e
+    if not _NOT_ON_DISK.isdisjoint(real.parts[1:2]) and real.parts[1:3] != _ON_DISK:
+        raise UsageProblem(f"{what} {path}", "is no place for files", _ANOTHER)
+    above = next(p for p in (*real.parents, Path("/")) if kind_of(p) is not None)
+    if kind_of(above) != stat.S_IFDIR:
+        raise UsageProblem(f"{what} {path}", f"{above} is a file", _ANOTHER)
 
 
 def content(path: Path) -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
-from plumbline.eval_workers.backends.local.source import is_ngram
+from plumbline.eval_workers.backends.local.source import check_directory, is_ngram
 from plumbline.warehouse.plugins import Registry
 
 if TYPE_CHECKING:
@@ -40,5 +40,7 @@ def open_backend(model: str, options: ModelOptions) -> Continuer:
     """
     if options.backend == "transformers" and is_ngram(model):
         options = replace(options, backend="ngram")
+    if options.backend in ("transformers", "vllm"):
+        check_directory(model)
     module: BackendModule = BACKENDS.load(options.backend)
     return module.open_model(model, options)

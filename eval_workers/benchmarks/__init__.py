@@ -17,6 +17,7 @@ Modules of ours whose name starts with `_` are shared helpers.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -59,6 +60,24 @@ class Imported:
     turned: tuple[str, ...] = ()
     n_changed: int = 0
     first_rejects: tuple[str, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """What its counts don't say."""
+        yield from self.first_rejects
+        if self.n_rejects > len(self.first_rejects):
+            yield f"and so on: plumbline sql \"FROM reject WHERE subject = '{self.benchmark}'\""
+        if self.n_changed:
+            yield (
+                f"Warning: gone or with other sentences now: {self.n_changed:,} of its earlier "
+                "pairs; their scores and all figures of the benchmark went with them: score and "
+                "measure again"
+            )
+        if self.turned:
+            turned, fix = (
+                " and ".join(self.turned),
+                "if you meant one, turn rows of the other round",
+            )
+            yield f"Warning: {turned} are measured apart ({fix})"
 
 
 MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchmark)
@@ -202,14 +221,14 @@ def import_benchmark(
 def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:
     from plumbline.eval_workers.benchmarks.own.filler import filler
     from plumbline.eval_workers.benchmarks.own.reader import read_pairs
-    from plumbline.eval_workers.benchmarks.own.recipe import RECIPES, Recipe, load
+    from plumbline.eval_workers.benchmarks.own.recipe import NO_RECIPE, RECIPES, load
 
     if source is not None and source.suffix == ".toml":
         from plumbline.eval_workers.benchmarks.pairs import read
 
         return for_groups(read(name, source), how), source
     named = how.recipe or (name if name in RECIPES.names() else "")
-    recipe = (load(named) if named else Recipe()).with_columns(how.columns)
+    recipe = (load(named) if named else NO_RECIPE).with_columns(how.columns)
     if source is None:
         if recipe.location is None:
             if named:

@@ -85,9 +85,8 @@ def refusal(template: str, pairs: PairTemplates) -> str:
     >>> refusal("{pronoun} est contente.", pairs)
     "whether 'contente' keeps its form is not known: if so, list it in [pairs] invariable"
     """
-    names, forms = set(_PLACEHOLDER.findall(template)), {name for name, *_ in pairs.forms}
-    known = forms | {name for name, _ in pairs.fill}
-    if unknown := sorted(names - known):
+    names, forms = set(_PLACEHOLDER.findall(template)), set(pairs.forms)
+    if unknown := sorted(names - forms - set(pairs.fill)):
         return f"no [pairs.forms] or [pairs.fill] has {{{unknown[0]}}}"
     if not names & forms:
         return f"no placeholder for the groups, such as {{{min(forms)}}}"
@@ -102,7 +101,7 @@ def _filled(
     template: str, pairs: PairTemplates
 ) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
     """The template with each choice of words, the words, and the placeholders that they fill."""
-    slots = [(name, words) for name, words in pairs.fill if f"{{{name}}}" in template]
+    slots = [(name, words) for name, words in pairs.fill.items() if f"{{{name}}}" in template]
     kinds, found = tuple(name for name, _ in slots), []
     for words in product(*(words for _, words in slots)):
         text = template
@@ -114,12 +113,12 @@ def _filled(
 
 def _differing(text: str, pairs: PairTemplates) -> str:
     """The template as table `benchmark_pair` has it: without forms of English."""
-    for name, *_ in pairs.forms:
+    for name in pairs.forms:
         text = text.replace(f"{{{name}}}", "{differs}")
     return text
 
 
 def _sentence(text: str, pairs: PairTemplates, side: int) -> str:
-    for name, *both in pairs.forms:
+    for name, both in pairs.forms.items():
         text = text.replace(f"{{{name}}}", both[side])
     return text[:1].upper() + text[1:]

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.eval_workers.chat.requests import Request
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.text.toml_file import Section, read
+from plumbline.warehouse.text.toml_file import Amount, Text, load, toml_table
 
 #: Tokens set aside for what a server puts around a message: roles, turns, a short system prompt.
 FRAME_TOKENS = 64
@@ -30,12 +31,18 @@ def money(amount: float, currency: str) -> str:
     return f"{amount:,.{digits}f} {currency}"
 
 
-@dataclass(frozen=True)
-class Price:
-    """What a model costs, in ``currency`` per million tokens."""
+@toml_table
+class Rates:
+    """What a model costs per million tokens, as a price table says."""
 
-    input: float
-    output: float
+    input: Amount
+    output: Amount
+
+
+@toml_table
+class Price(Rates):
+    """The same in a currency."""
+
     currency: str
 
     def cost(self, n_input: int, n_output: int) -> float:
@@ -145,6 +152,12 @@ class BudgetMeter:
         return (self.spent + wanted).excess(self._budget)
 
 
+@toml_table
+class _Prices:
+    currency: Text
+    models: Mapping[str, Rates]
+
+
 def price_of(model: str, path: Path) -> Price:
     """Read the price of a model from a table.
 
@@ -153,10 +166,8 @@ def price_of(model: str, path: Path) -> Price:
     model is not in it, ``BadInput`` for a file that isn't such a table.
     """
     what = f"prices {path}"
-    top = Section(what, read(path, what))
-    currency, models = top.text("currency"), top.section("models")
-    if model not in models.content:
+    table = load(_Prices, path, what)
+    if model not in table.models:
         raise UsageProblem(what, f"has no price of {model}", f'add [models."{model}"]')
-    entry = models.section(model)
-    entry.only("input", "output")
-    return Price(entry.number("input"), entry.number("output"), currency)
+    rates = table.models[model]
+    return Price(rates.input, rates.output, table.currency)

@@ -14,7 +14,7 @@ from plumbline.eval_workers.chat.requests import ChatModel, TokenLimit
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.options import MOST, STRICT
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -27,17 +27,21 @@ class AskingOptions:
 
     model: Annotated[str, Field(description="Model, as the server names it.")] = ""
     base_url: Annotated[str, Field(description="Address of the server.")] = DEFAULT_URL
-    timeout_s: Annotated[float, Field(gt=0, description="Seconds until a request fails.")] = 120.0
-    concurrency: Annotated[int, Field(gt=0, description="Requests at a time.")] = 8
+    timeout_s: Annotated[
+        float,
+        Field(gt=0, le=86_400, allow_inf_nan=False, description="Seconds until a request fails."),
+    ] = 120.0
+    concurrency: Annotated[int, Field(gt=0, le=1_024, description="Requests at a time.")] = 8
     token_limit: Annotated[
         TokenLimit, Field(description="The server's name for the limit on tokens.")
     ] = "max_tokens"
     send_seed: Annotated[bool, Field(description="Send the server a seed.")] = True
     prices: Annotated[str, Field(description="Price table (TOML).")] = ""
-    max_requests: Annotated[int | None, Field(ge=0, description="Most requests.")] = None
-    max_tokens: Annotated[int | None, Field(ge=0, description="Most tokens.")] = None
+    max_requests: Annotated[int | None, Field(ge=0, le=MOST, description="Most requests.")] = None
+    max_tokens: Annotated[int | None, Field(ge=0, le=MOST, description="Most tokens.")] = None
     max_cost: Annotated[
-        float | None, Field(ge=0, description="Most money, in the price table's currency.")
+        float | None,
+        Field(ge=0, le=MOST, description="Most money, in the price table's currency."),
     ] = None
 
     def __post_init__(self) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from plumbline.warehouse.errors import UsageProblem
-
 
 @dataclass(frozen=True)
 class RetryPolicy:
@@ -22,11 +20,6 @@ class RetryPolicy:
     max_attempts: int = 6
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
-
-    def __post_init__(self) -> None:
-        for name in ("concurrency", "max_attempts"):
-            if getattr(self, name) < 1:
-                raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be 1 or more")
 
     def wait_s(self, n_failures: int, retry_after_s: float | None, chance: float) -> float:
         """Seconds to wait after so many failures; ``chance`` in [0, 1) spreads them.

@@ -1,4 +1,4 @@
-"""How pairs are put to a model that has to choose: the options of ``plumbline choose``."""
+"""How pairs are put to a model that has to choose: the options of ``plumbline score choose``."""
 
 from __future__ import annotations
 
@@ -23,9 +23,13 @@ class ChoiceOptions(AskingOptions):
     Raises ``UsageProblem`` as ``AskingOptions`` does, and without a model.
     """
 
-    n: Annotated[int, Field(gt=0, description="Asks of each pair in each order.")] = 4
-    temperature: Annotated[float, Field(ge=0, description="Temperature of the replies.")] = 1.0
-    max_new_tokens: Annotated[int, Field(gt=0, description="Most tokens of a reply.")] = 16
+    n: Annotated[int, Field(gt=0, le=1_000, description="Asks of each pair in each order.")] = 4
+    temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of the replies.")] = (
+        1.0
+    )
+    max_new_tokens: Annotated[
+        int, Field(gt=0, le=100_000, description="Most tokens of a reply.")
+    ] = 16
     prompts: Annotated[str, Field(description="Wordings of your own (TOML).")] = ""
 
     def __post_init__(self) -> None:

@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from plumbline.eval_workers.chat.budget import Price, Spent, most
+from plumbline.eval_workers.chat.budget import Spent, most
+from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.session import Build, Server, Tell
@@ -23,6 +24,7 @@ from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.runner import publish
 from plumbline.eval_workers.work.step import Done, Made, State, Step
 from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.query.connection import rows_of
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.chat.asker import Job
@@ -268,7 +270,32 @@ def choose(
     return chosen
 
 
-def at_most(asks: Sequence[Ask], options: ChoiceOptions, price: Price | None) -> Spent:
-    """The most that asks can cost, each answered at its first attempt."""
-    wordings = options.wordings()
-    return sum((most(ask.request(options, wordings), price) for ask in asks), Spent())
+def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
+    """Questions left, the most they can cost, each answered at once, and what was spent before."""
+    model, wordings, price = served(options), options.wordings(), options.price()
+    held = look(store, ledger_name(benchmark, model.identity.key))
+    missing = PairChoices(benchmark, options).state(store, model).missing
+    requests = [ask.request(options, wordings) for ask in missing]
+    left = [one for one in requests if one.request_id not in held.replies]
+    return len(left), sum((most(one, price) for one in left), Spent()), held.spent
+
+
+def preferences(store: Store, one: Chosen, setting: str) -> Iterator[str]:
+    """What a model prefers, by groups, and how often it names what is shown first."""
+    query = (
+        "FROM forced_choice WHERE benchmark = $benchmark AND model_key = $model_key "
+        "AND setting = $setting AND n_pairs > 0 ORDER BY groups"
+    )
+    which = {"benchmark": one.benchmark, "model_key": one.model_key, "setting": setting}
+    for row in rows_of(store.root, query, which):
+        group, _, other = row["groups"].partition("/")
+        yield (
+            f"{group} rather than {other} in {_percent(row, 'preference')} of choices, "
+            f"the sentence shown first in {_percent(row, 'first_share')}"
+        )
+
+
+def _percent(row: Mapping[str, Any], name: str) -> str:
+    value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    ends = "no interval: too few words" if low is None else f"{100 * low:.1f} to {100 * high:.1f}"
+    return f"{100 * value:.1f}% ({ends})"

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import Path
-from string import Formatter
+from typing import Annotated
 
-from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.text.toml_file import parsed, read_text
+from pydantic import AfterValidator, Field
 
-_PLACEHOLDERS = ("first", "second")
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.placeholders import names_in
+from plumbline.warehouse.text.toml_file import toml_table
+
+
+def _once_each(wording: str) -> str:
+    if sorted(names_in(wording)) != ["first", "second"]:
+        raise ValueError("has to hold {first} and {second} once each")
+    return wording.strip()
+
+
+@toml_table
+class _File:
+    choose: Annotated[tuple[Annotated[str, AfterValidator(_once_each)], ...], Field(min_length=1)]
 
 
 def load(path: Path | None = None) -> tuple[str, ...]:
@@ -21,25 +33,5 @@ def load(path: Path | None = None) -> tuple[str, ...]:
     >>> len(load())
     2
     """
-    what = f"prompts {path or ''}".rstrip()
     file = path or resources.files("plumbline.eval_workers.choices") / "prompts.toml"
-    content = parsed(read_text(file, what), what)
-    wordings = content.get("choose")
-    if set(content) != {"choose"} or not isinstance(wordings, list) or not wordings:
-        raise BadInput(what, "has to hold choose = [WORDING, ...] and nothing else")
-    for number, wording in enumerate(wordings, 1):
-        if not isinstance(wording, str) or _placeholders(wording) != sorted(_PLACEHOLDERS):
-            problem = f"wording {number} has to hold {{first}} and {{second}} once each"
-            raise BadInput(what, problem, "a brace that is meant as such is written twice")
-    return tuple(wording.strip() for wording in wordings)
-
-
-def _placeholders(wording: str) -> list[str]:
-    """Names in a wording, sorted; a format beside a name counts as part of it."""
-    try:
-        parts = list(Formatter().parse(wording))
-    except ValueError:
-        return []
-    return sorted(
-        f"{name}{change or ''}{spec}" for _, name, spec, change in parts if name is not None
-    )
+    return toml_file.load(_File, file, f"prompts {path or ''}".rstrip()).choose

@@ -76,15 +76,23 @@ def measure_opened(
     run_id: str,
 ) -> Disclosed:
     """``measure_sets`` of one set and instruction, with a model that is open already."""
+    probe, continuations = steps_of(name, words, instruction, max_new_tokens)
+    (probed,) = run_opened(store, backend, [probe], run_id)
+    (sampled,) = run_opened(store, backend, [continuations], run_id)
+    return Disclosed(instruction, probed, sampled, n_empty(store, sampled))
+
+
+def steps_of(
+    name: str, words: WordList, instruction: Instruction, max_new_tokens: int
+) -> tuple[Probe, Continuations]:
+    """Both halves of a set under an instruction, as steps."""
     how = SamplingOptions(
         greedy=True,
         max_new_tokens=max_new_tokens,
         instruction=instruction.text,
         form=instruction.form,
     )
-    (probed,) = run_opened(store, backend, [Probe(name, words, instruction)], run_id)
-    (sampled,) = run_opened(store, backend, [Continuations(name, how, 1)], run_id)
-    return Disclosed(instruction, probed, sampled, n_empty(store, sampled))
+    return Probe(name, words, instruction), Continuations(name, how, 1)
 
 
 def n_empty(store: Store, sampled: Sampled) -> int:

@@ -21,7 +21,7 @@ class ProbeOptions:
     word_list: Annotated[
         str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
     ] = WORD_LIST
-    smoothing: Annotated[
-        float, Field(ge=0, allow_inf_nan=False, description="e of ADD in what is printed.")
-    ] = 0.0
-    max_new_tokens: Annotated[int, Field(gt=0, description="Tokens of a greedy continuation.")] = 50
+    smoothing: Annotated[float, Field(ge=0, le=1, description="e of ADD in what is printed.")] = 0.0
+    max_new_tokens: Annotated[
+        int, Field(gt=0, le=100_000, description="Tokens of a greedy continuation.")
+    ] = 50

@@ -23,11 +23,14 @@ packages add sets of its form by entry points of ``plumbline.disclosure_prompts`
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from plumbline.eval_workers.disclosure import closed_world
 from plumbline.eval_workers.disclosure.neutral import (
@@ -42,7 +45,7 @@ from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.toml_file import Section, parsed
+from plumbline.warehouse.text.toml_file import Text, Texts, load
 
 Row = dict[str, object]
 
@@ -240,6 +243,26 @@ def released_file(name: str, source: Path | None, data: str | Path = "") -> Path
     return path
 
 
+def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "") -> list[str]:
+    """Of some sets those that the warehouse lacks and that can be imported.
+
+    Raises ``UsageProblem`` for a set that is neither there nor known, and what reading the released
+    files would: ``MissingComponent`` without their place, ``BadInput`` for a file that is missing.
+
+    >>> missing_sets(None, ["topics"])
+    ['topics']
+    """
+    missing = [n for n in names if not (store and store.units("probe_prompt", probe_set=n))]
+    for name in missing:
+        if name in RELEASED:
+            released_file(name, None, data)
+        elif name not in PROBE_SETS.names():
+            known = f"{', '.join(PROBE_SETS.names())} are known"
+            fix = f"make them with plumbline disclosure prompts; {known}"
+            raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
+    return missing
+
+
 def _closed_world(name: str) -> Prompts:
     prompts = Prompts(name, closed_world.SOURCE)
     for number, one in enumerate(closed_world.closed_prompts(name), 1):
@@ -247,24 +270,31 @@ def _closed_world(name: str) -> Prompts:
     return prompts
 
 
+class _Topic(BaseModel):
+    """A template, and lists of any names of the words that it is filled with."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+    template: Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$", title="a text with one {}")]
+    __pydantic_extra__: dict[str, Texts]
+
+
+class _Topics(BaseModel):
+    model_config = ConfigDict(strict=True, extra="allow")
+    description: Text
+    source: Text
+    __pydantic_extra__: dict[str, _Topic]
+
+
 def _topics(name: str, allow_gendered: bool) -> Prompts:
     """Prompts of topics; the identifier is topic and word, the place its number over all topics."""
     file = f"{name}.toml"
     prompts = Prompts(name, file, allow_gendered)
-    top = Section(file, parsed(PROBE_SETS.text(name), file))
-    for key in ("description", "source"):
-        top.text(key)
-    for topic in (key for key, value in top.content.items() if isinstance(value, dict)):
-        section = top.section(topic)
-        template = section.text("template")
-        if template.count("{}") != 1:
-            raise section.fault("template", "a text with one {}")
-        lists = (section.texts(key) for key in section.content if key != "template")
-        for word in chain.from_iterable(lists):
+    for topic, one in (load(_Topics, PROBE_SETS.text(name), file).model_extra or {}).items():
+        for word in chain.from_iterable((one.model_extra or {}).values()):
             number = len(prompts.rows) + len(prompts.rejects) + 1
             columns = {"topic": topic}
             if topic == "occupation":
                 columns["occupation"] = word
-            prompt = template.replace("{}", word)
+            prompt = one.template.replace("{}", word)
             prompts.add(number, prompt, f"{topic}-{word}", **columns)
     return prompts

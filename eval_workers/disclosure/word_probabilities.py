@@ -210,15 +210,16 @@ class Probe(Step[Probed]):
         )
 
 
-def load_words(store: Store, name: str) -> WordList:
-    """``word_list`` by name or path, whose errors it raises.
+def load_words(store: Store | None, name: str) -> WordList:
+    """``word_list`` by name or path, whose errors it raises; ``None`` for no warehouse yet.
 
     Raises ``BadInput`` for one without pairs or with a word on both sides, ``UsageProblem`` when
     its name stands for other words in this warehouse.
     """
     words = word_list(name)
     words_of(words.pairs, f"word list {words.name}")
-    there = store.read("attribute_pair", word_list=words.name).sort_by("pair").to_pylist()
+    held = store.read("attribute_pair", word_list=words.name) if store else None
+    there = held.sort_by("pair").to_pylist() if held else []
     if there and [(r["female"], r["male"]) for r in there] != _pairs(words):
         problem = "stands for other words in this warehouse"
         raise UsageProblem(f"word list {words.name}", problem, "give the list another name")

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from string import Formatter
-from typing import Any
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from plumbline.eval_workers.chat.asker import Job
 from plumbline.eval_workers.chat.replies import sentences
@@ -22,23 +23,24 @@ from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_
 from plumbline.eval_workers.disclosure.prompt_sets import PROBE_SETS, ImportedProbe, Prompts
 from plumbline.eval_workers.generation.checks import repeats
 from plumbline.eval_workers.generation.prompts import fill_prompt
-from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.text.toml_file import read
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.placeholders import holding
+from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 
 _SHIPPED = "wording.toml"
-_FIELDS = {"seed", "n"}
 _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
 
 
-@dataclass(frozen=True)
+@toml_table
 class Wording:
     """What a chat model is asked, with the places ``{seed}`` and ``{n}``, and how many at a time.
 
     A request asks for at most ``at_once`` sentences: a model that is to write many repeats itself.
     """
 
-    write: str
-    at_once: int = 25
+    write: Annotated[Stripped, AfterValidator(holding(["seed", "n"]))]
+    at_once: Annotated[int, Field(ge=1)] = 25
+    description: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,6 @@ class PromptSpec:
     rounds: int = 20
     temperature: float = 0.7
     allow_gendered: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("n_prompts", "rounds"):
-            if getattr(self, name) < 1:
-                raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be 1 or more")
 
     def request(self, seed: str, round: int, n: int) -> Request:
         """The request for n sentences."""
@@ -111,26 +108,8 @@ def load_wording(path: Path | None = None) -> Wording:
     >>> "{seed}" in load_wording().write
     True
     """
-    what = str(path or _SHIPPED)
     file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
-    found = read(file, what)
-    wording, at_once = found.get("write"), found.get("at_once", Wording.at_once)
-    if not isinstance(wording, str) or _fields(wording) != _FIELDS:
-        raise BadInput(what, "write does not fit", "expected a text with {seed} and {n}")
-    if type(at_once) is not int or at_once < 1:
-        raise BadInput(what, "at_once does not fit", "expected a whole number from 1")
-    return Wording(wording.strip(), at_once)
-
-
-def _fields(wording: str) -> set[str] | None:
-    try:
-        return {f"{name}{spec}{change or ''}" for _, name, spec, change in _parts(wording)}
-    except ValueError:
-        return None
-
-
-def _parts(wording: str) -> list[Any]:
-    return [part for part in Formatter().parse(wording) if part[1] is not None]
+    return load(Wording, file, str(path or _SHIPPED))
 
 
 def ledger_name(probe_set: str) -> str:

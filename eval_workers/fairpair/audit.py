@@ -19,7 +19,6 @@ from plumbline.eval_workers.fairpair.classifiers import ClassifierPhi
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.lengths import score_lengths
 from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber as perturb_llm
@@ -266,20 +265,6 @@ def converge(
     opened = open_phi(store, sampled, phi_name, spec, run_id)
     options = ConvergenceOptions(seed=spec.seed, as_published=spec.as_published)
     converge_set(store, sampled, phi.column(phi_name), options, run_id, opened)
-
-
-def lengths(store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str) -> None:
-    """F of the same samples cut short; see ``score_lengths``."""
-    score_lengths(store, sampled, phi_name, part(FigureOptions, spec), run_id)
-
-
-def takes_lengths(phi_name: str) -> bool:
-    """Whether ``lengths`` are for a scoring function: to a classifier each is another set of texts.
-
-    >>> takes_lengths("vader"), takes_lengths("regard")
-    (True, False)
-    """
-    return not isinstance(phi.find(phi_name), ClassifierPhi)
 
 
 def calibrate(

@@ -40,22 +40,26 @@ class FigureOptions:
     plumbline.warehouse.errors.UsageProblem: folds 1: 0 for single samples, or 2 and more
     """
 
-    folds: Annotated[int, Field(description="Folds of each side's samples; 0: none.")] = 0
-    level: Annotated[float, Field(description="Level of the intervals.")] = 0.95
-    n_permutations: Annotated[int, Field(description="Permutations of a test.")] = 999
-    n_resamples: Annotated[int, Field(description="Resamples of an interval.")] = 1000
-    seed: Annotated[int, Field(ge=0, description="Seed of samples, folds and tests.")] = 0
+    folds: Annotated[
+        int, Field(ge=0, le=100_000, description="Folds of each side's samples; 0: none.")
+    ] = 0
+    level: Annotated[float, Field(gt=0, lt=1, description="Level of the intervals.")] = 0.95
+    n_permutations: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Permutations of a test.")
+    ] = 999
+    n_resamples: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Resamples of an interval.")
+    ] = 1000
+    seed: Annotated[
+        int, Field(ge=0, le=(1 << 32) - 1, description="Seed of samples, folds and tests.")
+    ] = 0
     as_published: Annotated[
         bool, Field(description="Filter only perturbations, as the paper does.")
     ] = False
 
     def __post_init__(self) -> None:
-        if self.folds < 0 or self.folds == 1:
+        if self.folds == 1:
             raise UsageProblem(f"folds {self.folds}", "0 for single samples, or 2 and more")
-        if not 0 < self.level < 1:
-            raise UsageProblem(f"level {self.level}", "should be between 0 and 1, such as 0.95")
-        if self.n_permutations < 1 or self.n_resamples < 1:
-            raise UsageProblem("permutations and resamples", "there should be 1 of each at least")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -69,9 +73,9 @@ class FairPairOptions(FigureOptions):
     """
 
     n: Annotated[int, Field(ge=2, le=100_000, description="Samples of each prompt and side.")] = 100
-    temperature: Annotated[float, Field(description="Temperature of sampling.")] = 1.0
-    top_p: Annotated[float, Field(description="Nucleus of sampling.")] = 0.9
-    max_new_tokens: Annotated[int, Field(description="Tokens of a sample.")] = 128
+    temperature: Annotated[float, Field(gt=0, le=100, description="Temperature of sampling.")] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1, description="Nucleus of sampling.")] = 0.9
+    max_new_tokens: Annotated[int, Field(ge=1, le=100_000, description="Tokens of a sample.")] = 128
     instruction: Annotated[
         str | None,
         Field(description="Put before each prompt; chat models get one by default."),

@@ -10,18 +10,20 @@ Other packages add files by entry points of ``plumbline.fairpair_prompts``: see 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import product
+from dataclasses import field
+from itertools import chain, product
 from pathlib import Path
-from string import Formatter
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from plumbline.eval_workers.fairpair import closed_world
+from plumbline.eval_workers.fairpair.perturbation.terms import Groups
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.text.toml_file import Section, parsed, read_text
-
-#: Group -> form of a word.
-Forms = Mapping[str, str]
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.placeholders import holding
+from plumbline.warehouse.text.toml_file import OneOrMore, Text, Texts, toml_table
 
 PROBE_SETS = Registry(
     *("probe set", "plumbline.eval_workers.fairpair.probe_sets", ".toml"),
@@ -29,11 +31,32 @@ PROBE_SETS = Registry(
     made=(closed_world.PROBE_SET,),
     instead="give --prompts FILE.toml",
 )
-_KEYS = ("description", "source", "language", "axis", "groups", "names", "occupations")
-_FIELDS = ("name", "occupation", "a_occupation", "descriptors", "a_descriptors")
 
 
-@dataclass(frozen=True)
+def _form_of_all(value: object) -> object:
+    return {"": value} if isinstance(value, str) else value
+
+
+#: Group -> form of a word; one that all groups share is under "".
+Forms: TypeAlias = Annotated[
+    Mapping[str, Text],
+    BeforeValidator(_form_of_all),
+    Field(title="a text, or a text for each group"),
+]
+_Combination: TypeAlias = Annotated[tuple[Forms, ...], OneOrMore]
+
+
+_PLAIN = ("name", "occupation|a_occupation")
+
+
+@toml_table
+class _Templates:
+    plain: Annotated[Text, AfterValidator(holding(_PLAIN))]
+    described: Annotated[Text, AfterValidator(holding((*_PLAIN, "descriptors|a_descriptors")))] = ""
+    joined: Text = ", "
+
+
+@toml_table
 class PromptFile:
     """What a file says; see ``common-sents.toml`` for the meaning of each key.
 
@@ -41,16 +64,33 @@ class PromptFile:
     """
 
     file: str
-    language: str
-    axis: str
-    groups: tuple[str, str]
-    names: tuple[tuple[str, str], ...]
-    occupations: tuple[Forms, ...]
-    descriptors: tuple[tuple[Forms, ...], ...]
-    plain: str
-    described: str
-    joined: str
-    articles: tuple[tuple[str, str], ...]
+    language: Text
+    axis: Text
+    groups: Groups
+    names: Annotated[
+        tuple[tuple[Text, Text], ...],
+        Field(min_length=1, title='pairs of two names, such as [["John", "Jane"]]'),
+    ]
+    occupations: Annotated[tuple[Forms, ...], Field(min_length=1, title="a list of words")]
+    templates: _Templates
+    description: Text = "none"
+    source: Text = "none"
+    descriptors: tuple[_Combination, ...] = ()
+    articles: Mapping[str, Texts] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if any(a == b for a, b in self.names) or len(set(self.names)) < len(self.names):
+            raise ValueError("names needs pairs of two different names, each pair there once")
+        for word in (*self.occupations, *chain.from_iterable(self.descriptors)):
+            if set(word) not in ({""}, set(self.groups)):
+                forms = ", ".join(f'{group} = "..."' for group in self.groups)
+                raise ValueError(f"{dict(word)} needs {{ {forms} }}")
+        for key in ("occupations", "descriptors"):
+            there = getattr(self, key)
+            if twice := next((one for one in there if there.count(one) > 1), None):
+                raise ValueError(f"{key}: {twice} is there twice")
+        if any(self.descriptors) and not self.templates.described:
+            raise ValueError("templates.described is missing: descriptors have a template")
 
     def with_article(self, word: str) -> str:
         """A word behind its article; the word alone where the file has no article for it.
@@ -59,10 +99,8 @@ class PromptFile:
         >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]
         ['a clerk', 'an editor', 'a unit manager', 'an Uninvited one']
         """
-        lowered = word.lower()
-        fitting = [
-            (start, article) for start, article in self.articles if lowered.startswith(start)
-        ]
+        starts = ((start, article) for article, found in self.articles.items() for start in found)
+        fitting = [one for one in starts if word.lower().startswith(one[0].lower())]
         if not fitting:
             return word
         return f"{max(fitting, key=lambda entry: len(entry[0]))[1]} {word}"
@@ -78,14 +116,23 @@ class PromptFile:
         >>> load().prompt("Jane", "f", word, ({"f": "early riser"}, {"f": "calm person"}))
         'Jane is an early riser, a calm person working as an accountant.'
         """
-        words = [word[group] for word in descriptors]
-        return (self.described if words else self.plain).format(
+        words, templates = [form(word, group) for word in descriptors], self.templates
+        return (templates.described if words else templates.plain).format(
             name=name,
-            occupation=occupation[group],
-            a_occupation=self.with_article(occupation[group]),
-            descriptors=self.joined.join(words),
-            a_descriptors=self.joined.join(map(self.with_article, words)),
+            occupation=form(occupation, group),
+            a_occupation=self.with_article(form(occupation, group)),
+            descriptors=templates.joined.join(words),
+            a_descriptors=templates.joined.join(map(self.with_article, words)),
         )
+
+
+def form(word: Forms, group: str) -> str:
+    """The form of a word for a group.
+
+    >>> form({"": "clerk"}, "m"), form({"m": "Lehrer", "f": "Lehrerin"}, "f")
+    ('clerk', 'Lehrerin')
+    """
+    return word.get(group) or word[""]
 
 
 def load(source: Path | str = "common-sents") -> PromptFile:
@@ -98,98 +145,10 @@ def load(source: Path | str = "common-sents") -> PromptFile:
     >>> len(load().occupations), load().names
     (60, (('John', 'Jane'),))
     """
-    file = source.name if isinstance(source, Path) else f"{source}.toml"
-    what = str(source) if isinstance(source, Path) else file
-    text = read_text(source, what) if isinstance(source, Path) else PROBE_SETS.text(source)
-    top = Section(what, parsed(text, what))
-    top.only(*_KEYS, "descriptors", "templates", "articles")
-    for key in ("description", "source"):
-        top.text(key, "none")
-    groups = top.texts("groups")
-    if len(set(groups)) != 2 or len(groups) != 2 or not all(groups):
-        raise top.fault("groups", 'two names, such as ["m", "f"]')
-    templates = top.section("templates")
-    templates.only("plain", "described", "joined")
-    names = top.pairs("names", 'pairs of two names, such as [["John", "Jane"]]')
-    if not names or any(a == b for a, b in names) or len(set(names)) < len(names):
-        raise top.fault("names", "one or more pairs, each of two different names and there once")
-    described = templates.text("described", "{name}{descriptors}{occupation}")
-    descriptors = _descriptors(top, groups)
-    if any(descriptors) and "described" not in templates.content:
-        raise templates.fault("described", "the template of prompts with descriptors")
-    return PromptFile(
-        file=file,
-        language=top.text("language"),
-        axis=top.text("axis"),
-        groups=(groups[0], groups[1]),
-        names=names,
-        occupations=_occupations(top, groups),
-        descriptors=descriptors,
-        plain=_template(templates, "plain", templates.text("plain"), described=False),
-        described=_template(templates, "described", described, described=True),
-        joined=templates.text("joined", ", "),
-        articles=_articles(top.section("articles")),
-    )
-
-
-def _template(section: Section, key: str, template: str, *, described: bool) -> str:
-    expected = f"a template of {', '.join(f'{{{name}}}' for name in _FIELDS)}"
-    try:
-        parts = list(Formatter().parse(template))
-    except ValueError:
-        raise section.fault(key, f"{expected}; other braces written twice") from None
-    fields = [name for _, name, _, _ in parts if name is not None]
-    plain = all(not spec and not change for _, name, spec, change in parts if name is not None)
-    if not plain or not set(fields) <= set(_FIELDS) or "name" not in fields:
-        raise section.fault(key, f"{expected}, the first of them at least")
-    if not {"occupation", "a_occupation"} & set(fields):
-        raise section.fault(key, "{occupation} or {a_occupation} in it")
-    if described != bool({"descriptors", "a_descriptors"} & set(fields)):
-        expected = "{descriptors} or {a_descriptors} in it" if described else "no descriptors in it"
-        raise section.fault(key, expected)
-    return template
-
-
-def _articles(section: Section) -> tuple[tuple[str, str], ...]:
-    found = [(start, article) for article in section.content for start in section.texts(article)]
-    return tuple((start.lower(), article) for start, article in found)
-
-
-def _occupations(top: Section, groups: tuple[str, ...]) -> tuple[Forms, ...]:
-    value = top.content.get("occupations")
-    if not isinstance(value, list) or not value:
-        raise top.fault("occupations", "a list of words")
-    found = [_forms(top, "occupations", word, groups) for word in value]
-    firsts = [forms[groups[0]] for forms in found]
-    if twice := next((word for word in firsts if firsts.count(word) > 1), None):
-        raise top.fault("occupations", f"each word once; {twice!r} is there twice")
-    return tuple(found)
-
-
-def _descriptors(top: Section, groups: tuple[str, ...]) -> tuple[tuple[Forms, ...], ...]:
-    value = top.content.get("descriptors", [])
-    if not isinstance(value, list):
-        raise top.fault("descriptors", "a list of descriptors and of lists of them")
-    found = [
-        tuple(
-            _forms(top, "descriptors", word, groups)
-            for word in (entry if isinstance(entry, list) else [entry])
-        )
-        for entry in value
-    ]
-    if any(found.count(entry) > 1 for entry in found):
-        raise top.fault("descriptors", "each combination once")
-    return tuple(found) or ((),)
-
-
-def _forms(top: Section, key: str, value: object, groups: tuple[str, ...]) -> Forms:
-    if isinstance(value, str) and value:
-        return dict.fromkeys(groups, value)
-    complete = isinstance(value, dict) and set(value) == set(groups)
-    if complete and all(isinstance(v, str) and v for v in value.values()):  # type: ignore[attr-defined]
-        return {group: value[group] for group in groups}  # type: ignore[index]
-    forms = ", ".join(f'{group} = "..."' for group in groups)
-    raise top.fault(key, f"texts, or {{ {forms} }}; {value!r} is neither")
+    if isinstance(source, Path):
+        return toml_file.load(PromptFile, source, str(source), file=source.name)
+    file = f"{source}.toml"
+    return toml_file.load(PromptFile, PROBE_SETS.text(source), file, file=file)
 
 
 def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, object]]:
@@ -202,10 +161,10 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
     first, second = file.groups
     rows: list[dict[str, object]] = []
     for (entity, counterpart), descriptors, occupation in product(
-        file.names, file.descriptors, file.occupations
+        file.names, file.descriptors or ((),), file.occupations
     ):
-        described = ", ".join(word[first] for word in descriptors)
-        parts = [entity, counterpart, *([described] if described else []), occupation[first]]
+        described = ", ".join(form(word, first) for word in descriptors)
+        parts = [entity, counterpart, *([described] if described else []), form(occupation, first)]
         row: dict[str, object] = {
             "probe_set": name,
             "prompt_id": "-".join(parts),
@@ -216,7 +175,7 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
             "axis": file.axis,
             "entity_group": first,
             "perturbed_group": second,
-            "occupation": occupation[first],
+            "occupation": form(occupation, first),
             "descriptors": described or None,
             "language": file.language,
             "source_file": file.file,

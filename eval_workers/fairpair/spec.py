@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +21,7 @@ from plumbline.eval_workers.options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.sampling.served import ServedModel
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.options import MOST, STRICT
 
 #: Name of the perturber that asks nobody; any other is a chat model's.
 RULES = "rules"
@@ -69,13 +68,20 @@ class FairPairSpec(ModelOptions, FairPairOptions):
     token_limit: Annotated[
         TokenLimit, Field(description="The server's name for the limit on tokens.")
     ] = "max_tokens"
-    timeout_s: Annotated[float, Field(gt=0, description="Seconds until a request fails.")] = 120.0
-    concurrency: Annotated[int, Field(gt=0, description="Requests at a time.")] = 8
+    timeout_s: Annotated[
+        float, Field(gt=0, le=86_400, description="Seconds until a request fails.")
+    ] = 120.0
+    concurrency: Annotated[int, Field(gt=0, le=1_024, description="Requests at a time.")] = 8
     prices: Annotated[str, Field(description="Price table of served models (TOML).")] = ""
-    max_requests: Annotated[int | None, Field(ge=0, description="Most requests a ledger.")] = None
-    max_tokens: Annotated[int | None, Field(ge=0, description="Most tokens a ledger.")] = None
+    max_requests: Annotated[
+        int | None, Field(ge=0, le=MOST, description="Most requests a ledger.")
+    ] = None
+    max_tokens: Annotated[int | None, Field(ge=0, le=MOST, description="Most tokens a ledger.")] = (
+        None
+    )
     max_cost: Annotated[
-        float | None, Field(ge=0, description="Most money a ledger, in the table's currency.")
+        float | None,
+        Field(ge=0, le=MOST, description="Most money a ledger, in the table's currency."),
     ] = None
     perturber: Annotated[str, Field(description="rules, or the name of a chat model.")] = RULES
     perturber_url: Annotated[
@@ -161,12 +167,3 @@ class FairPairSpec(ModelOptions, FairPairOptions):
     def price(self, model: str) -> Price | None:
         """The price of a served model; ``None`` without a price table. Raises as ``price_of``."""
         return price_of(model, Path(self.prices)) if self.prices else None
-
-
-def load(path: Path | None, given: Mapping[str, object]) -> FairPairSpec:
-    """Read a configuration file, if one is named; see ``options.load``.
-
-    >>> load(None, {"n": 500, "model": None}).n
-    500
-    """
-    return options.load(FairPairSpec(), path, given)

@@ -7,7 +7,9 @@ gives is what the next one takes; ``benchmark_pair`` is written last, and at onc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -15,10 +17,13 @@ from plumbline.eval_workers.benchmarks import Row, discover
 from plumbline.eval_workers.benchmarks.own.replaced import replace_pairs
 from plumbline.eval_workers.chat.asker import Job
 from plumbline.eval_workers.chat.budget import Spent
+from plumbline.eval_workers.chat.options import AskingOptions
 from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Reply, Request
 from plumbline.eval_workers.chat.session import Build, publish_rejects
+from plumbline.eval_workers.chat.spending_bar import asking_bar
+from plumbline.eval_workers.generation.card import Constraint, NothingKept, Written, write_card
 from plumbline.eval_workers.generation.judge import Judged, PairToJudge, judgement
-from plumbline.eval_workers.generation.offline import offline_pairs
+from plumbline.eval_workers.generation.offline import SOURCE, offline_pairs
 from plumbline.eval_workers.generation.pairing import (
     Converted,
     Paired,
@@ -278,6 +283,75 @@ def count(
         n_pairs=len(pairs),
         n_natural=sum(v is True for v in verdicts) if verdicts else None,
     )
+
+
+def ask(work: Callable[..., Any], kind: str, build: Build, whom: AskingOptions, *given: Any) -> Any:
+    """The result of ``work(build, *given)`` with the server, budget and progress of ``whom``.
+
+    A build without a server replays: nobody is asked.
+    """
+    price = whom.price()
+    with asking_bar(kind, price.currency if price else None) as tell:
+        server = whom.server() if build.server else None
+        asking = replace(build, server=server, budget=whom.budget(), price=price, tell=tell)
+        return work(asking, *given)
+
+
+def make_pairs(
+    stage: Callable[..., Any], build: Build, words: Sequence[str], spec: BuildSpec, *, offline: bool
+) -> tuple[list[Row], Counts, list[str]]:
+    """Pairs around words, by stages that ``stage`` runs: them, their account, the steps taken."""
+    if offline:
+        given = (build.store, build.benchmark, words, spec)
+        rows = stage("write offline", write_offline, *given)
+        return rows, count(words, [], Paired((), ()), rows), []
+    writing = (write_sentences, "words", build, spec, words, spec.writing())
+    written = stage("write", ask, *writing)
+    found = stage("pair", ask, pair_sentences, "conversions", build, spec, written, spec)
+    if not spec.judge:
+        return [*found.pairs], count(words, written, found, found.pairs), ["write", "pair"]
+    pairs = stage("judge", ask, judge, "pairs", build, spec.judging(), found.pairs, spec)
+    return pairs, count(words, written, found, pairs), ["write", "pair", "judge"]
+
+
+def write_card_of(
+    build: Build, made: Mapping[str, object], out: Path, within: Constraint | None
+) -> tuple[Written, list[str]]:
+    """The benchmark's card; where too little text was counted to decide any pair, of all pairs."""
+    store, name = build.store, build.benchmark
+    try:
+        return write_card(store, name, out, made=made, constraint=within), []
+    except NothingKept as e:
+        assert within is not None, "without a limit all pairs are kept"
+        every = replace(within, eta_nats=None)
+        line = f"{name}: {e.args[1]}, so its card has all pairs"
+        return write_card(store, name, out, made=made, constraint=every), [line]
+
+
+def facts(spec: BuildSpec, counts: Counts, *, offline: bool) -> dict[str, object]:
+    """How the pairs were made, for the card."""
+    sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
+    words = "given" if spec.words else f"the first {counts.n_words:,} of {sample}"
+    found: dict[str, object] = {"Seed words": words}
+    if offline:
+        grammar = f"{SOURCE}: fixed frames of Plumbline's own, no model; nobody judged them"
+        return {**found, "Written by": grammar, "Seed of the frames": spec.seed}
+    kept = "longer sentences were kept, as in UnStereoEval"
+    rejected = "longer sentences were rejected, which UnStereoEval did not do"
+    longer = rejected if spec.reject_longer else kept
+    fates = (
+        f"{counts.n_in:,} read, {counts.n_kept:,} kept, {counts.n_rejected:,} rejected, "
+        f"{counts.n_revised:,} revised"
+    )
+    return {
+        **found,
+        "Written by": f"{spec.model}, at temperature {spec.temperature:g}",
+        "Wordings (hash)": spec.writing().prompts.hash,
+        "Words of a sentence": f"at most {spec.max_words} asked for; {longer}",
+        "Times a sentence was sent back, at most": spec.writing().n_revisions,
+        "Sentences": fates,
+        "Judged by": (spec.judge_model or spec.model) if spec.judge else "nobody",
+    }
 
 
 def spent(store: Store, name: str) -> Spent:

@@ -25,8 +25,9 @@ from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Column
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
-from plumbline.warehouse.text.toml_file import Section, read
+from plumbline.warehouse.text.toml_file import Words
 
 #: Words that are counted as gendered, by side; more than a word list's pairs.
 GENDERED = "gendered_words.toml"
@@ -76,10 +77,10 @@ def statistics(
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     connection = connect(root, "".join(map(sql, names)))
-    listed = Section(GENDERED, read(resources.files(__package__) / GENDERED, GENDERED))
+    listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)
     params = {
         "benchmark": benchmark,
-        **{side: sorted(listed.words(side)) for side in ("female", "male")},
+        **{side: sorted(listed[side]) for side in ("female", "male")},
         "placeholder": PLACEHOLDER.pattern,
         "pair_ids": None if pair_ids is None else list(pair_ids),
     }
@@ -153,7 +154,6 @@ def described(
         figures,
         {**found, **_kept(store, benchmark, run_id), **people_say(store.root, benchmark)},
         groups_of(data),
-        _kinds(data),
         _language(store, benchmark),
         n_bytes=laid_out(data).nbytes,
         power=said(power_of(store.root, benchmark)),
@@ -172,12 +172,6 @@ def groups_of(pairs: pa.Table) -> tuple[str, ...]:
     """Which groups pairs compare, as `female/male`, sorted."""
     both = pc.binary_join_element_wise(pairs["group_a"], pairs["group_b"], "/")
     return tuple(sorted(pc.unique(both).to_pylist()))
-
-
-def _kinds(pairs: pa.Table) -> tuple[str, ...]:
-    if "category" not in pairs.schema.names:
-        return ()
-    return tuple(sorted(pc.unique(pairs["category"].drop_null()).to_pylist()))
 
 
 def _language(store: Store, benchmark: str) -> str:
@@ -270,7 +264,7 @@ def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Const
     corpus, where = constraint.corpus, pc.field("contrast") == constraint.contrast
     rows = store.read("pair_association", where, corpus=corpus, benchmark=benchmark)
     if not rows.num_rows:
-        fix = f"run `plumbline constrain --corpus {corpus} --benchmark {benchmark}`"
+        fix = f"run `plumbline benchmark constrain --corpus {corpus} --benchmark {benchmark}`"
         problem = f"there is no MaxPMI ({constraint.contrast}) of {benchmark}"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
     found = {row["pair_id"]: row for row in rows.to_pylist()}
@@ -284,7 +278,7 @@ def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Const
     meets = [_meets(found.get(i, {}), eta_nats) for i in data["pair_id"].to_pylist()]
     if not any(meets):
         fix = f"`plumbline benchmark card {benchmark} --corpus {corpus} --eta` takes a larger one"
-        fix += "; a smaller `plumbline constrain --least-count` decides more pairs"
+        fix += "; a smaller `plumbline benchmark constrain --least-count` decides more pairs"
         raise NothingKept(f"benchmark {benchmark}", f"no pair is {within(constraint)}", fix)
     return data.filter(pa.array(meets))
 

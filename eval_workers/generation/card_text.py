@@ -40,7 +40,6 @@ class Card:
         figures: the row of `sql/benchmarks/statistics.sql`, with `seed_delta` beside.
         made: how and by what the pairs were made, in the order to be told.
         groups: which are compared, as `female/male`.
-        kinds: categories of its pairs.
         language: code of the sentences' language; empty where it isn't known.
         where: start of the address of its files, ending in `/`; empty for the card's own directory.
         files: names of the files that hold its rows.
@@ -57,7 +56,6 @@ class Card:
     figures: Mapping[str, Any]
     made: Mapping[str, object]
     groups: Sequence[str] = (GENDERS,)
-    kinds: Sequence[str] = ()
     language: str = ""
     where: str = ""
     files: Sequence[str] = ("data.parquet", "data.jsonl")

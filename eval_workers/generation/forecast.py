@@ -1,4 +1,4 @@
-"""What a build would take, and what it still takes: requests, tokens, money. Pure.
+"""What a build would take, and what it still takes: requests, tokens, money.
 
 Tokens of a prompt are taken for a quarter of its characters and ``FRAME_TOKENS`` for what servers
 put around a message; a sentence of w words for 1.4 w, and 4 for its number. Other tokenizers and
@@ -8,11 +8,14 @@ languages differ: an estimate, where ``budget.py`` holds an upper bound against 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from plumbline.eval_workers.chat.budget import Price
+from plumbline.eval_workers.chat.budget import Price, money
+from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.requests import Reply, Request
+from plumbline.eval_workers.chat.spending_bar import spending
 from plumbline.eval_workers.generation.build import pair_to_judge
 from plumbline.eval_workers.generation.judge import ROUNDS, PairToJudge, judgement
 from plumbline.eval_workers.generation.pairing import (
@@ -23,6 +26,8 @@ from plumbline.eval_workers.generation.pairing import (
     paired,
     undecided,
 )
+from plumbline.eval_workers.generation.prompts import differences, is_released
+from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.generation.write import (
     PRONOUNS,
     Progress,
@@ -30,6 +35,7 @@ from plumbline.eval_workers.generation.write import (
     WritingSpec,
     progress,
 )
+from plumbline.warehouse.storage.store import Store
 
 FRAME_TOKENS = 8
 _CHARACTERS_A_TOKEN = 4
@@ -111,6 +117,37 @@ def forecast(
         cost=price.cost(*of_writer) + (judge_price or price).cost(*of_judge) if price else None,
         currency=price.currency if price else None,
     )
+
+
+def planned_requests(
+    store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
+) -> Iterator[tuple[str, str, object, str, str]]:
+    """What a build would ask for and cost: subject, what, amount, unit and note of each figure."""
+    writing, used = spec.writing(), spec.writing().prompts
+    for role, source in used.sources:
+        yield f"wording, {role}", "from", source, "", f"hash of all: {used.hash}"
+    if is_released(spec.prompts):
+        differ = differences(Path(spec.prompts), vars(spec))
+        yield "the release", "other settings", len(differ), "", "; ".join(differ)
+    of_judge = spec.judging().price()
+    whole = forecast(words, writing, spec.price(), judge=spec.judge, judge_price=of_judge)
+    most = f"about, at most {whole.n_requests_most:,}"
+    yield name, "requests", whole.n_requests, "", most
+    yield name, "tokens in", whole.n_input_tokens, "", "about"
+    yield name, "tokens out", whole.n_output_tokens, "", "about"
+    if whole.cost is None or whole.currency is None:
+        yield name, "cost", None, "", "unknown without --prices FILE"
+    else:
+        yield name, "cost", money(whole.cost, whole.currency), "", "about"
+    held = look(store, name) if store is not None else None
+    if held is not None and held.spent.n_requests:
+        left = remaining(words, writing, held.replies, judge=spec.judge)
+        note = "and one more for each unclear answer"
+        if not left.is_known:
+            note = f"about; {left.n_written:,} of {len(words):,} words are written"
+        spent = spending(held.spent, whole.currency)
+        yield name, "requests in the ledger", held.spent.n_requests, "", spent
+        yield name, "requests left", left.n_requests, "", note if left.n_requests else ""
 
 
 def _revisions(share: float, rounds: int) -> float:

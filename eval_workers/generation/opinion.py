@@ -7,7 +7,7 @@ not scored again, and an interrupted build resumes. Then the pairs beyond the li
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,6 +55,33 @@ class Opinion:
     n_without: int
     n_left: int
     agreement: Agreement | None
+
+    def facts(self) -> dict[str, object]:
+        """Whose opinion it was and what became of the pairs, for the card; not to use it twice."""
+        both = self.agreement
+        found: dict[str, object] = {
+            "Second opinion": f"by {self.model}, key {self.model_key}: the sides of a natural "
+            f"pair differ by at most {self.limit:g} nats a token",
+            "Pairs beyond that": f"{self.n_beyond:,}, of which {self.n_dropped:,} are left out "
+            f"for that alone; {self.n_without:,} without a score keep the verdict they had",
+        }
+        if both:
+            found["Judge and second opinion"] = (
+                f"{both.n_both:,} pairs natural to both, {both.n_judge_only:,} to the judge only, "
+                f"{both.n_model_only:,} to the model only, {both.n_neither:,} to neither"
+            )
+        why = "its own preference chose them, so they show too little of it"
+        return {**found, "Do not audit with these pairs": f"{self.model} and its kin: {why}"}
+
+    def lines(self) -> Iterator[str]:
+        """The same, for who has built the benchmark."""
+        yield (
+            f"second opinion of {self.model}: {self.n_beyond:,} pairs differ by more than "
+            f"{self.limit:g} nats a token, {self.n_dropped:,} of them left out for that alone"
+        )
+        if self.n_without:
+            yield f"without a score: {self.n_without:,} pairs, which keep the verdict they had"
+        yield f"Warning: do not audit {self.model} with these pairs: it helped choose them"
 
 
 def check_model(model: str) -> None:

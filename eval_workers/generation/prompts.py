@@ -10,40 +10,44 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from string import Formatter
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic.dataclasses import dataclass as checked_class
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.text.toml_file import Section, parsed, read_text
+from plumbline.warehouse.files import kind_of
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.placeholders import holding
+from plumbline.warehouse.text.toml_file import (
+    Amount,
+    OneOrMore,
+    Stripped,
+    Text,
+    read_text,
+    toml_table,
+)
 
-#: Role -> placeholders each wording must hold, and those it may hold besides. ``forms`` will do
-#: for ``pronoun``.
-_PLACEHOLDERS: dict[str, tuple[frozenset[str], frozenset[str]]] = {
-    "generate": (frozenset({"word", "pronoun", "n", "max_words"}), frozenset({"forms"})),
-    "revise": (frozenset({"word", "pronoun", "sentence"}), frozenset({"max_words", "forms"})),
-    "convert": (frozenset({"sentence", "pronoun"}), frozenset({"forms", "from"})),
-    "judge": (frozenset({"sentence"}), frozenset()),
-}
-_SEVERAL = ("revise", "judge")
 #: What ``{forms}`` stands for, and ``{from}`` for the other pronoun: subject, possessive, object
 #: and reflexive, as UnStereoEval's wordings name a pronoun (its App. C has the same words).
 _FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
-#: Their placeholders and ours, by role. A revision names a pronoun by all its forms.
-_RELEASED = {
-    "generate": {
-        "attr_word": "word",
-        "target_word": "pronoun",
-        "num_templates": "n",
-        "num_words": "max_words",
-    },
-    "revise": {"target_word": "forms"},
-    "convert": {"from_target": "from", "to_target": "forms"},
-    "judge": {"template": "sentence"},
-}
+_GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
+_REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))
+_CONVERT = AfterValidator(holding(["sentence", "pronoun|forms"], ["from"]))
+_JUDGE = AfterValidator(holding(["sentence"]))
+
+
+@toml_table
+class _File:
+    generate: Annotated[Stripped, _GENERATE]
+    revise: Annotated[tuple[Annotated[Stripped, _REVISE], ...], OneOrMore, Field(min_length=1)]
+    convert: Annotated[Stripped, _CONVERT]
+    judge: Annotated[tuple[Annotated[Stripped, _JUDGE], ...], OneOrMore, Field(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -91,55 +95,10 @@ def load(path: Path | None = None) -> Prompts:
 
 def parse(what: str, text: str) -> Prompts:
     """The wordings of a TOML text; ``what`` names it in errors, which are as in ``load``."""
-    content = parsed(text, what)
-    known = ", ".join(_PLACEHOLDERS)
-    if wrong := sorted(set(content) ^ set(_PLACEHOLDERS)):
-        state = "is missing" if wrong[0] in _PLACEHOLDERS else "is not a role"
-        raise BadInput(what, f"{wrong[0]} {state}", f"the roles are {known}")
-    found = {role: _wordings(what, role, content[role]) for role in _PLACEHOLDERS}
-    return Prompts(
-        found["generate"][0],
-        tuple(found["revise"]),
-        found["convert"][0],
-        tuple(found["judge"]),
-        sources=tuple((role, f"{len(own)} of {what}") for role, own in found.items()),
-    )
-
-
-def _wordings(what: str, role: str, value: Any) -> list[str]:
-    wordings = value if role in _SEVERAL and isinstance(value, list) else [value]
-    if not wordings or not all(isinstance(wording, str) for wording in wordings):
-        wanted = "text or a list of texts" if role in _SEVERAL else "text"
-        raise BadInput(what, f"{role} has to be {wanted}")
-    return _checked(what, role, wordings)
-
-
-def _checked(what: str, role: str, wordings: list[str]) -> list[str]:
-    """The wordings of a role, stripped; raises ``BadInput`` for wrong placeholders."""
-    for number, wording in enumerate(wordings, 1):
-        where = f"{role}, wording {number}" if role in _SEVERAL else role
-        if problem := _problem(role, wording):
-            required, further = _PLACEHOLDERS[role]
-            names = ", ".join(f"{{{name}}}" for name in sorted(required | further))
-            raise BadInput(what, f"{where}: {problem}", f"known here: {names}")
-    return [wording.strip() for wording in wordings]
-
-
-def _problem(role: str, wording: str) -> str | None:
-    required, further = _PLACEHOLDERS[role]
-    try:
-        parts = list(Formatter().parse(wording))
-    except ValueError as e:
-        return f"{e}; a brace that is meant as such is written twice"
-    fields = [(name, spec, change) for _, name, spec, change in parts if name is not None]
-    for name, spec, change in fields:
-        if name not in required | further or spec or change:
-            written = name + (f"!{change}" if change else "") + (f":{spec}" if spec else "")
-            return f"{{{written}}} is not a placeholder"
-    found = {name for name, _, _ in fields}
-    if missing := sorted(required - found - ({"pronoun"} if "forms" in found else set())):
-        return f"{{{missing[0]}}} is missing"
-    return None
+    file = toml_file.load(_File, text, what)
+    numbers = {"generate": 1, "revise": len(file.revise), "convert": 1, "judge": len(file.judge)}
+    sources = tuple((role, f"{n} of {what}") for role, n in numbers.items())
+    return Prompts(file.generate, file.revise, file.convert, file.judge, sources=sources)
 
 
 def fill_prompt(wording: str, **values: object) -> str:
@@ -157,7 +116,79 @@ def fill_prompt(wording: str, **values: object) -> str:
 
 def is_released(path: str) -> bool:
     """Whether wordings are those of a release: its folder is named, not a file."""
-    return bool(path) and Path(path).is_dir()
+    return bool(path) and kind_of(Path(path)) == stat.S_IFDIR
+
+
+def _ours(**ours: str) -> AfterValidator:
+    """Their placeholders become ours."""
+    return AfterValidator(
+        lambda wording: re.sub(r"\{(\w+)\}", lambda m: f"{{{ours.get(m[1], m[1])}}}", wording)
+    )
+
+
+def _with_place(wording: str) -> str:
+    """Theirs has *he* written out in one wording; the paper a placeholder (App. D, Table 6)."""
+    return wording.replace(_FORMS["he"], "{target_word}")
+
+
+_Kind = TypeVar("_Kind")
+#: The release's files hold more than is read here.
+_RELEASED = ConfigDict(strict=True, extra="ignore")
+
+
+@checked_class(frozen=True, config=_RELEASED)
+class _Generation:
+    prompt: Annotated[
+        Stripped,
+        _ours(attr_word="word", target_word="pronoun", num_templates="n", num_words="max_words"),
+        _GENERATE,
+    ]
+    model: Text
+    temperature: Amount
+    num_templates: int
+    num_words: int
+
+    def settings(self) -> dict[str, Any]:
+        """By the names of a build's options."""
+        return {
+            "model": self.model,
+            "temperature": self.temperature,
+            "n_sentences": self.num_templates,
+            "max_words": self.num_words,
+        }
+
+
+@checked_class(frozen=True, config=_RELEASED)
+class _Revise:
+    prompt: Annotated[Stripped, AfterValidator(_with_place), _ours(target_word="forms"), _REVISE]
+    temperature: Amount
+
+
+@checked_class(frozen=True, config=_RELEASED)
+class _Conversion:
+    prompt: Annotated[Stripped, _ours(from_target="from", to_target="forms"), _CONVERT]
+    temperature: Amount
+    from_target: Literal["she/her/her/herself"]
+    to_target: Literal["he/his/him/himself"]
+
+
+@checked_class(frozen=True, config=_RELEASED)
+class _IsLikely:
+    prompt: Annotated[Stripped, _ours(template="sentence"), _JUDGE]
+    model: Text
+    temperature: Amount
+
+
+@dataclass(frozen=True)
+class _Release:
+    """The parts that are read of its files, whose names these are."""
+
+    names: tuple[str, str, str, str]
+    she: _Generation
+    he: _Generation
+    revise: Mapping[str, _Revise]
+    convert: _Conversion
+    judge: _IsLikely
 
 
 def load_released(folder: Path) -> Prompts:
@@ -166,37 +197,13 @@ def load_released(folder: Path) -> Prompts:
     Raises ``UsageProblem`` for a missing file, ``BadInput`` naming file and key for one that is
     missing or holds something else than expected.
     """
-    she, he, revision, filtering = _files(folder)
-    revise = revision.section("revision")
-    wordings = [revise.section(name).text("prompt") for name in revise.content]
-    if not wordings:
-        raise revision.fault("revision", "at least one wording")
-    # The file has *he* written out in one of them; the paper a placeholder (App. D, Table 6).
-    wordings = [wording.replace(_FORMS["he"], "{target_word}") for wording in wordings]
-    convert = revision.section("conversion")
-    for key, pronoun in (("from_target", "she"), ("to_target", "he")):
-        if convert.text(key) != _FORMS[pronoun]:
-            raise convert.fault(key, _FORMS[pronoun])
-    judge = filtering.section("filters").section("is_likely")
-    given: dict[str, tuple[str, list[str]]] = {
-        "generate": (she.what, [she.section("generation").text("prompt")]),
-        "generate_he": (he.what, [he.section("generation").text("prompt")]),
-        "revise": (revision.what, wordings),
-        "convert": (revision.what, [convert.text("prompt")]),
-        "judge": (filtering.what, [judge.text("prompt")]),
-    }
-    checked = {
-        role: _checked(what, role.removesuffix("_he"), [_renamed(role, w) for w in own])
-        for role, (what, own) in given.items()
-    }
-    return Prompts(
-        checked["generate"][0],
-        tuple(checked["revise"]),
-        checked["convert"][0],
-        tuple(checked["judge"]),
-        checked["generate_he"][0],
-        tuple((role, f"{len(own)} of {what}") for role, (what, own) in given.items()),
-    )
+    found = _release(folder)
+    she, he, revision, filtering = found.names
+    revise = tuple(one.prompt for one in found.revise.values())
+    wordings = found.she.prompt, revise, found.convert.prompt, (found.judge.prompt,)
+    sources = [("generate", f"1 of {she}"), ("generate_he", f"1 of {he}")]
+    sources += [("revise", f"{len(revise)} of {revision}"), ("convert", f"1 of {revision}")]
+    return Prompts(*wordings, found.he.prompt, (*sources, ("judge", f"1 of {filtering}")))
 
 
 def settings(folder: Path) -> dict[str, Any]:
@@ -204,70 +211,61 @@ def settings(folder: Path) -> dict[str, Any]:
 
     Raises as :func:`load_released`, and ``BadInput`` where the two pronouns have other ones.
     """
-    she, he, *_ = _files(folder)
-    found, other = (_settings(section.section("generation")) for section in (she, he))
-    for name, value in found.items():
-        if other[name] != value:
-            raise BadInput(he.what, f"{name} is {other[name]}", f"{she.what} has {value}")
-    return found
+    found = _release(folder)
+    she, he = found.she.settings(), found.he.settings()
+    for name, value in she.items():
+        if he[name] != value:
+            raise BadInput(found.names[1], f"{name} is {he[name]}", f"{found.names[0]} has {value}")
+    return she
 
 
 def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
     """In which settings a build with options ``used`` differs from the release's files."""
-    _, _, revision, filtering = _files(folder)
+    release = _release(folder)
     found = [
         f"{name} {used[name]}, the release {value}"
         for name, value in settings(folder).items()
         if used[name] != value
     ]
-    revise = revision.section("revision")
-    judge = filtering.section("filters").section("is_likely")
-    if used["judge_model"] and used["judge_model"] != judge.text("model"):
-        found.append(f"judge_model {used['judge_model']}, the release {judge.text('model')}")
+    if used["judge_model"] and used["judge_model"] != release.judge.model:
+        found.append(f"judge_model {used['judge_model']}, the release {release.judge.model}")
     # What a build has no option for: it revises as it writes, converts and judges at 0.
-    ours: list[tuple[str, Section, object]] = [
-        *((name, revise.section(name), used["temperature"]) for name in revise.content),
-        ("conversion", revision.section("conversion"), 0.0),
-        ("is_likely", judge, 0.0),
+    ours = [
+        *((name, one.temperature, used["temperature"]) for name, one in release.revise.items()),
+        ("conversion", release.convert.temperature, 0.0),
+        ("is_likely", release.judge.temperature, 0.0),
     ]
-    for name, section, temperature in ours:
-        if section.number("temperature") != temperature:
-            found.append(
-                f"{name} at temperature {temperature}, the release at "
-                f"{section.number('temperature')}"
-            )
-    return found
+    return found + [
+        f"{name} at temperature {temperature}, the release at {theirs}"
+        for name, theirs, temperature in ours
+        if theirs != temperature
+    ]
 
 
-def _settings(generation: Section) -> dict[str, Any]:
-    return {
-        "model": generation.text("model"),
-        "temperature": generation.number("temperature"),
-        "n_sentences": int(generation.number("num_templates")),
-        "max_words": int(generation.number("num_words")),
-    }
+def _release(folder: Path) -> _Release:
+    names = ("prompt1_she.yml", "prompt1_he.yml", "../revision.yml", "../filtering.yml")
+    she, he, revision, filtering = ((folder / n).parent.resolve() / Path(n).name for n in names)
+    return _Release(
+        (f"prompts {she}", f"prompts {he}", f"prompts {revision}", f"prompts {filtering}"),
+        _read(_Generation, she, "generation"),
+        _read(_Generation, he, "generation"),
+        _read(dict[str, _Revise], revision, "revision"),
+        _read(_Conversion, revision, "conversion"),
+        _read(_IsLikely, filtering, "filters", "is_likely"),
+    )
 
 
-def _files(folder: Path) -> tuple[Section, Section, Section, Section]:
-    beside = ("../revision.yml", "../filtering.yml")
-    paths = [folder / name for name in ("prompt1_she.yml", "prompt1_he.yml", *beside)]
-    she, he, revision, filtering = (_read(path.parent.resolve() / path.name) for path in paths)
-    return she, he, revision, filtering
-
-
-def _read(path: Path) -> Section:
+def _read(kind: type[_Kind], path: Path, *place: str) -> _Kind:
+    """What stands at a place of a file."""
     import yaml
 
     what = f"prompts {path}"
     try:
-        content = yaml.safe_load(read_text(path, what, "give a folder of the release, use-5"))
+        found = yaml.safe_load(read_text(path, what, "give a folder of the release, use-5"))
     except yaml.YAMLError as e:
         raise BadInput(what, f"is not valid YAML: {' '.join(str(e).split())}") from e
-    if not isinstance(content, dict):
-        raise BadInput(what, "holds no keys", "expected a file of UnStereoEval's release")
-    return Section(what, content)
-
-
-def _renamed(role: str, wording: str) -> str:
-    ours = _RELEASED[role.removesuffix("_he")]
-    return re.sub(r"\{(\w+)\}", lambda m: f"{{{ours.get(m[1], m[1])}}}", wording)
+    for key in place:
+        found = found.get(key) if isinstance(found, dict) else None
+        if not found or not isinstance(found, dict):
+            raise BadInput(what, f"{key} is missing", "expected a file of UnStereoEval's release")
+    return toml_file.checked(kind, found, f"{what}: {'.'.join(place)}")

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.client import checked_url
 from plumbline.eval_workers.chat.options import AskingOptions
 from plumbline.eval_workers.generation import prompts
 from plumbline.eval_workers.generation.write import WritingSpec
-from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 
@@ -29,26 +27,35 @@ class BuildSpec(AskingOptions):
     ``WritingSpec``.
     Without ``judge`` ``is_natural`` is NULL; ``judge_model`` judges instead of ``model``, at
     ``judge_base_url`` where that is another address. ``naturalness_model``: see ``opinion``.
+    With the wordings of UnStereoEval's release its model, temperature and numbers are defaults.
     """
 
     corpus: Annotated[str, Field(description="Corpus whose seed words are used.")] = ""
     contrast: Annotated[str, Field(description="Contrast of the leans.")] = "she/he"
-    seed: Annotated[int, Field(ge=0, description="Seed of the sample of words.")] = 0
+    seed: Annotated[
+        int, Field(ge=0, le=(1 << 32) - 1, description="Seed of the sample of words.")
+    ] = 0
     n_words: Annotated[
-        int | None, Field(gt=0, description="The first so many seed words of the sample.")
+        int | None,
+        Field(gt=0, le=1_000_000, description="The first so many seed words of the sample."),
     ] = None
     words: Annotated[
         tuple[str, ...], Field(description="Seed words instead of a sample, by commas.")
     ] = ()
-    n_sentences: Annotated[int, Field(gt=0, description="Sentences for each word and pronoun.")] = 5
-    max_words: Annotated[int, Field(gt=0, description="Most words of a sentence.")] = 10
+    n_sentences: Annotated[
+        int, Field(gt=0, le=1_000, description="Sentences for each word and pronoun.")
+    ] = 5
+    max_words: Annotated[int, Field(gt=0, le=1_000, description="Most words of a sentence.")] = 10
     reject_longer: Annotated[
         bool, Field(description="Reject longer sentences; UnStereoEval kept them.")
     ] = True
-    temperature: Annotated[float, Field(ge=0, description="Temperature of writing.")] = 0.7
-    generate_rounds: Annotated[int, Field(description="Rounds of writing for a word.")] = 3
+    temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of writing.")] = 0.7
+    generate_rounds: Annotated[
+        int, Field(ge=1, le=1_000, description="Rounds of writing for a word.")
+    ] = 3
     revise_rounds: Annotated[
-        int | None, Field(description="Rounds of revising a sentence; default: 10 a wording.")
+        int | None,
+        Field(ge=0, le=1_000, description="Rounds of revising a sentence; default: 10 a wording."),
     ] = None
     judge: Annotated[bool, Field(description="Have both sides of pairs judged.")] = True
     judge_model: Annotated[
@@ -61,14 +68,33 @@ class BuildSpec(AskingOptions):
         str, Field(description="Model for a second opinion: hub id or directory.")
     ] = ""
     max_difference_nats_per_token: Annotated[
-        float, Field(ge=0, description="Most nats per token its natural pairs' sides differ by.")
+        float,
+        Field(
+            ge=0,
+            le=1_000,
+            description="Most nats per token its natural pairs' sides differ by.",
+        ),
     ] = 1.0
     eta: Annotated[
-        float, Field(ge=0, description="Bound on |MaxPMI|, in nats, of pairs that are shared.")
+        float,
+        Field(
+            ge=0,
+            le=1_000,
+            description="Bound on |MaxPMI|, in nats, of pairs that are shared.",
+        ),
     ] = 0.65
     prompts: Annotated[
         str, Field(description="Wordings: a TOML file, or a folder of UnStereoEval's release.")
     ] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_released(cls, given: Any) -> Any:
+        values = given if isinstance(given, dict) else given.kwargs or {}  # of a call
+        folder = values.get("prompts", "")
+        if not (isinstance(folder, str) and prompts.is_released(folder)):
+            return given
+        return {**prompts.settings(Path(folder)), **values}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,18 +136,3 @@ class BuildSpec(AskingOptions):
         """How the judge is asked, as these options say of the model that writes."""
         url, model = self.judge_base_url or self.base_url, self.judge_model or self.model
         return replace(self, model=model, base_url=url)
-
-
-def load(path: Path | None, given: Mapping[str, object]) -> BuildSpec:
-    """Read a configuration file, if one is named; see ``options.load``.
-
-    With the wordings of UnStereoEval's release its model, temperature and numbers are defaults.
-
-    >>> load(None, {"model": "m", "n_words": None}).model
-    'm'
-    """
-    spec = options.load(BuildSpec(), path, given)
-    if not prompts.is_released(spec.prompts):
-        return spec
-    usual = replace(BuildSpec(), **prompts.settings(Path(spec.prompts)))
-    return options.load(usual, path, given)

@@ -19,7 +19,6 @@ from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Purpose, Reply, Request
 from plumbline.eval_workers.generation.checks import Verdict, check
 from plumbline.eval_workers.generation.prompts import Prompts, fill_prompt
-from plumbline.warehouse.errors import UsageProblem
 
 PRONOUNS: tuple[Pronoun, ...] = get_args(Pronoun)
 
@@ -53,13 +52,6 @@ class WritingSpec:
     revise_rounds: int | None = None
     generate_rounds: int = 3
     judge: ChatModel | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("n_sentences", "max_words", "generate_rounds"):
-            if getattr(self, name) < 1:
-                raise UsageProblem(f"{name} = {getattr(self, name)}", "has to be 1 or more")
-        if self.n_revisions < 0:
-            raise UsageProblem(f"revise_rounds = {self.revise_rounds}", "has to be 0 or more")
 
     @property
     def n_revisions(self) -> int:

@@ -1,9 +1,10 @@
-"""A benchmark of the warehouse as a task of lm-evaluation-harness, Inspect or HELM."""
+"""A benchmark of the warehouse as a task of lm-evaluation-harness or Inspect."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +21,7 @@ from plumbline.warehouse.storage.store import Store
 #: What every task's name starts with: sample logs of other tasks are not read back.
 PREFIX = "plumbline_"
 #: Who runs a task.
-Harness = Literal["lm-eval", "inspect", "helm"]
+Harness = Literal["lm-eval", "inspect"]
 _FUNCTIONS = "plumbline_pairs"
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
@@ -39,6 +40,18 @@ class Exported:
     limit: str
     paths: tuple[Path, ...]
 
+    def run_line(self, to: Harness) -> str:
+        """How the tasks are run by a harness."""
+        where = shlex.quote(str(self.paths[0].parent))
+        if to == "lm-eval":
+            model = "--model hf --model_args pretrained=ID_OR_PATH,dtype=float32"
+            more = f"--include_path {where} --tasks {self.name} --log_samples --output_path logs"
+            return f"lm_eval run {model} {more}"
+        given = f" -T file={self.tasks[0]}.jsonl" if len(self.tasks) > 1 else ""
+        sentences = f"{where}/plumbline_sentences.py --model vllm-completions/ID{given}"
+        choice = f"{where}/plumbline_choice.py --model PROVIDER/MODEL{given}"
+        return f"inspect eval {sentences}, or inspect eval {choice}"
+
 
 def write_task(
     store: Store,
@@ -52,8 +65,8 @@ def write_task(
     lm-evaluation-harness gives BOS as context and scores a sentence as it stands, so its
     log-likelihoods are those of ``plumbline score``; the tag of several tasks is ``name``. Inspect
     gets a task for servers that give the log-probabilities of a prompt, and one in which a model is
-    asked to choose, as by ``plumbline choose``; HELM a scenario and the run that scores it. Pairs
-    are those of ``shared_pairs``, which also says what is raised.
+    asked to choose, as by ``plumbline score choose``. Pairs are those of ``shared_pairs``, which
+    also says what is raised.
     """
     shared = shared_pairs(store, benchmark, constraint)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
@@ -83,8 +96,7 @@ def _source(module: str, package: str = "plumbline.eval_workers.harness") -> str
 def _shared(to: Harness) -> dict[str, str]:
     """What all tasks share: for Inspect two tasks, what reads replies, and how a model is asked."""
     if to != "inspect":
-        module = "plumbline_helm" if to == "helm" else _FUNCTIONS
-        return {f"{module}.py": _source(module)}
+        return {f"{_FUNCTIONS}.py": _source(_FUNCTIONS)}
     return {
         "plumbline_sentences.py": _source("plumbline_sentences"),
         "plumbline_choice.py": _source("plumbline_choice"),

@@ -27,7 +27,7 @@ _ATTACHED = "attachment://"
 _NONE = "the log holds no log-probability of a prompt"
 _FIX = (
     "run plumbline_sentences.py of `plumbline benchmark export --to inspect` on a completions "
-    "server, or ask with `plumbline choose`"
+    "server, or ask with `plumbline score choose`"
 )
 
 

@@ -1,7 +1,7 @@
 """Log-probabilities of single texts in the logs of a harness, joined to pairs by their sentences.
 
-Inspect and HELM log a text and its tokens, not a pair. A pair is scored where both its sentences
-were, whatever task they were in.
+Inspect logs a text and its tokens, not a pair. A pair is scored where both its sentences were,
+whatever task they were in.
 """
 
 from __future__ import annotations
@@ -56,31 +56,25 @@ def identity(backend: str, model: str, version: str | None, **how: Any) -> Row:
     return {"model_key": key, **known, "text_form": "written", "measure": LOG_LIKELIHOOD}
 
 
-def figure(sentence: str, tokens: Sequence[tuple[str, float | None]]) -> tuple[float, int] | str:
+def figure(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, int] | str:
     """Log-probability of a sentence in nats and its number of tokens, or why there is none.
 
-    ``tokens`` are those of the text and their log-probabilities. One before the sentence that has
-    none (BOS) and one behind it (EOS, or a reply) don't count.
+    ``tokens`` are those of the text and their log-probabilities. One behind the sentence (EOS, or a
+    reply) doesn't count.
 
-    >>> figure("She ran.", [("<s>", None), ("She", -1.5), ("ran.", -2.0), ("</s>", -9.0)])
+    >>> figure("She ran.", [("She", -1.5), ("ran.", -2.0), ("</s>", -9.0)])
     (-3.5, 2)
-    >>> figure("She ran.", [("She", None), (" ran.", -2.0)])
+    >>> figure("She ran.", [(" ran.", -2.0)])
     'its first token has no log-probability: the model got no BOS (give the task bos=TOKEN)'
     """
-    n_before = 1 if tokens and tokens[0][1] is None else 0
-    for start in range(n_before + 1):
-        for stop in (len(tokens), len(tokens) - 1):
-            values = [value for _, value in tokens[start:stop]]
-            if not _spell([text for text, _ in tokens[start:stop]], sentence):
-                continue
-            if None in values:
-                return _NO_BOS
-            known = [value for value in values if value is not None]
-            if not all(math.isfinite(value) and value <= 0 for value in known):
+    texts = [text for text, _ in tokens]
+    for stop in (len(tokens), len(tokens) - 1):
+        if _spell(texts[:stop], sentence):
+            values = [value for _, value in tokens[:stop]]
+            if not all(math.isfinite(value) and value <= 0 for value in values):
                 return "a log-probability is not a finite number, 0 or less"
-            return math.fsum(known), len(known)
-    starts = "" if n_before else ".+?"
-    lacks_first = _spell([text for text, _ in tokens], sentence, starts)
+            return math.fsum(values), len(values)
+    lacks_first = _spell(texts, sentence, ".+?")
     return _NO_BOS if lacks_first else "its tokens don't spell the sentence"
 
 

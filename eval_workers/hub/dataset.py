@@ -1,4 +1,4 @@
-"""The files of a benchmark's dataset repository: card, Parquet, Croissant metadata, tasks."""
+"""The files of a benchmark's dataset repository: card, Parquet, fingerprint, tasks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 
 import pyarrow as pa
@@ -22,7 +22,6 @@ from plumbline.eval_workers.generation.card import (
     laid_out,
 )
 from plumbline.eval_workers.generation.card_text import Card, about_pairs, card_text
-from plumbline.eval_workers.hub.croissant import Part, croissant
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -50,6 +49,14 @@ class Dataset:
     licence: str
     language: str
 
+    def warnings(self) -> Iterator[str]:
+        """What the card doesn't say, and the option that says it."""
+        if self.licence == "unknown":
+            yield "Warning: the card says that its licence is unknown: give --license, as cc-by-4.0"
+        if not self.language:
+            problem = "the card doesn't say which language the pairs are in"
+            yield f"Warning: {problem}: give --language, as en"
+
     def facts(self, benchmark: str, repository: str) -> dict[str, object]:
         """What is recorded of a push; results of models name the data set from it."""
         limit = asdict(self.constraint) if self.constraint else {}
@@ -66,14 +73,12 @@ def dataset(
     licence: str | None = None,
     language: str = "",
     constraint: Constraint | None = None,
-    cite_as: str = "",
 ) -> Dataset:
     """The files that ``plumbline benchmark push`` puts into ``repository``, ``OWNER/NAME``.
 
     All pairs go out, so that reading them gives the same benchmark: those that metrics use as the
     split ``test``, the unnatural ones and those beyond the constraint as ``left_out``. Arguments
-    and errors are those of ``write_card``; ``language`` is a code of two or three letters,
-    ``cite_as`` BibTeX.
+    and errors are those of ``write_card``; ``language`` is a code of two or three letters.
     """
     if language and not _LANGUAGE.fullmatch(language):
         raise UsageProblem(f"--language {language}", "is not a code", "expected one such as en")
@@ -92,17 +97,16 @@ def dataset(
         n_bytes=used.nbytes,
         left_out=(LEFT_OUT, n_left_out, left_out.nbytes) if n_left_out else None,
     )
-    parts = [Part("test", DATA, _parquet(used))]
-    parts += [Part("left_out", LEFT_OUT, _parquet(left_out))] if n_left_out else []
+    parts = {DATA: _parquet(used)} | ({LEFT_OUT: _parquet(left_out)} if n_left_out else {})
     mark = fingerprint(pairs.to_pylist())
+    about = {"name": benchmark, "fingerprint": mark, "files": [*parts]}
     files = {
         "README.md": card_text(card),
-        METADATA: croissant(card, repository, mark, parts, cite_as),
+        METADATA: json.dumps(about, ensure_ascii=False, indent=2) + "\n",
         "eval.yaml": tasks(card),
     }
     return Dataset(
-        {name: text.encode() for name, text in files.items()}
-        | {part.file: part.content for part in parts},
+        {name: text.encode() for name, text in files.items()} | parts,
         mark,
         dict(Counter(f"{row['group_a']}/{row['group_b']}" for row in used.to_pylist())),
         n_left_out,

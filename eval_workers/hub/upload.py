@@ -46,7 +46,7 @@ class Repository:
     ('datasets/me/pairs', 'me/gpt')
     """
 
-    kind: Literal["model", "dataset", "space"]
+    kind: Literal["model", "dataset"]
     name: str
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ def push(
     *,
     private: bool = False,
 ) -> Pushed:
-    """Make a repository of data or of a static page hold these files, as one commit.
+    """Make a repository of data hold these files, as one commit.
 
     A new one is created. An old one has to be ours and about the same: its card has the tag
     ``plumbline`` and ``title`` as its name. Its files that match a pattern of ``outdated`` go,
@@ -99,8 +99,7 @@ def push(
     with _hub(to) as api:
         found = _info(api, to)
         if found is None:
-            sdk = "static" if to.kind == "space" else None
-            api.create_repo(to.name, repo_type=to.kind, private=private or None, space_sdk=sdk)
+            api.create_repo(to.name, repo_type=to.kind, private=private or None)
             found = _info(api, to)
         held = {file.rfilename for file in found.siblings or ()} - {_ALWAYS_THERE}
         if held and not _is_ours(found, title):
@@ -186,8 +185,7 @@ def _info(api: HfApi, to: Repository) -> Any:
 
 def _is_ours(found: Any, title: str) -> bool:
     card = found.card_data or {}
-    names = (card.get("pretty_name"), card.get("title"))
-    return TAG in (card.get("tags") or ()) and title in names
+    return TAG in (card.get("tags") or ()) and title == card.get("pretty_name")
 
 
 @contextmanager

@@ -60,14 +60,19 @@ class InterventionOptions:
     'Snow fell on her.'
     """
 
-    dose: Annotated[float, Field(ge=0, le=1, description="Share of the documents changed.")] = 1.0
+    dose: Annotated[
+        float,
+        Field(ge=0, le=1, allow_inf_nan=False, description="Share of the documents changed."),
+    ] = 1.0
     near: Annotated[
         str, Field(description="Change only sentences that hold one of these: words with commas.")
     ] = ""
     placebo: Annotated[
         str, Field(description="Exchange these two words instead of the gendered ones: rain,snow.")
     ] = ""
-    seed: Annotated[int, Field(ge=0, description="Decides which documents are changed.")] = 0
+    seed: Annotated[
+        int, Field(ge=0, le=(1 << 32) - 1, description="Decides which documents are changed.")
+    ] = 0
 
     @property
     def exchange(self) -> Exchange:

@@ -14,7 +14,7 @@ from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.training.options import Lora
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.options import MOST, STRICT
 
 #: Called as (steps done, steps in all, the step's columns of ``tuning_step``).
 Progress: TypeAlias = Callable[[int, int, Mapping[str, float]], None]
@@ -39,38 +39,42 @@ class TuneOptions:
     in 4 bits, which belongs to it, is a matter of how it is loaded: ``published_base``.
     """
 
-    distance: Annotated[
-        float, Field(ge=0, allow_inf_nan=False, description="Weight of L_d, as ADD.")
-    ] = 1.0
-    total: Annotated[
-        float, Field(ge=0, allow_inf_nan=False, description="Weight of L_g, all words.")
-    ] = 1.0
+    distance: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_d, as ADD.")] = (
+        1.0
+    )
+    total: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_g, all words.")] = (
+        1.0
+    )
     difference: Annotated[
-        float, Field(ge=0, allow_inf_nan=False, description="Weight of L_l, as GLD.")
+        float, Field(ge=0, le=1_000_000, description="Weight of L_l, as GLD.")
     ] = 1.0
-    distance_smoothing: Annotated[
-        float, Field(ge=0, allow_inf_nan=False, description="e of L_d.")
-    ] = 0.0
-    rank: Annotated[int, Field(gt=0, description="Rank of the adapter.")] = 64
-    alpha: Annotated[int, Field(description="Scale of the adapter, divided by its rank.")] = 16
+    distance_smoothing: Annotated[float, Field(ge=0, le=1, description="e of L_d.")] = 0.0
+    rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the adapter.")] = 64
+    alpha: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Scale of the adapter, divided by its rank.")
+    ] = 16
     dropout: Annotated[float, Field(ge=0, lt=1, description="Dropout in the adapter.")] = 0.1
     targets: Annotated[
         str | None, Field(description="Layers, by commas, or all-linear; default: PEFT's.")
     ] = None
-    learning_rate: Annotated[
-        float, Field(gt=0, allow_inf_nan=False, description="Learning rate.")
-    ] = 2e-4
-    batch_prompts: Annotated[int, Field(gt=0, description="Prompts per step.")] = 16
-    steps: Annotated[int, Field(gt=0, description="Optimiser steps.")] = 500
-    max_tokens: Annotated[int, Field(gt=0, description="Most tokens of a prompt.")] = 512
+    learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4
+    batch_prompts: Annotated[int, Field(gt=0, le=100_000, description="Prompts per step.")] = 16
+    steps: Annotated[int, Field(gt=0, le=10_000_000, description="Optimiser steps.")] = 500
+    max_tokens: Annotated[
+        int, Field(gt=0, le=1_000_000, description="Most tokens of a prompt.")
+    ] = 512
     clip_norm: Annotated[
-        float, Field(gt=0, allow_inf_nan=False, description="Bound on the gradient's norm.")
+        float, Field(gt=0, le=MOST, description="Bound on the gradient's norm; a large one: none.")
     ] = 1.0
     word_list: Annotated[
         str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
     ] = WORD_LIST
-    seed: Annotated[int, Field(ge=0, description="Seed of weights and order.")] = 0
-    checkpoint_steps: Annotated[int, Field(gt=0, description="Steps between checkpoints.")] = 50
+    seed: Annotated[
+        int, Field(ge=0, le=(1 << 32) - 1, description="Seed of weights and order.")
+    ] = 0
+    checkpoint_steps: Annotated[
+        int, Field(gt=0, le=10_000_000, description="Steps between checkpoints.")
+    ] = 50
     as_published: Annotated[
         bool,
         Field(

@@ -16,20 +16,24 @@ many processes; what it does not say is what the command line says::
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text.output import say
-from plumbline.warehouse.text.toml_file import parsed, read_text
+from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text, toml_table
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class ListedModel:
     """A model of a list: ``id`` is what is loaded, ``name`` what others call it.
 
@@ -95,44 +99,38 @@ def load_available(name: str) -> list[ListedModel]:
     return available
 
 
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class _Entry(ModelOptions):
+    id: Text
+    name: str = ""
+    unavailable: str = ""
+    workers: Annotated[int | None, Field(ge=1)] = None
+    n_parameters: Annotated[int | None, Field(ge=1)] = None
+
+
+@toml_table
+class _List:
+    model: Annotated[tuple[_Entry, ...], Field(title="[[model]] entries")]
+
+
 def _parse(what: str, text: str, *, among_others: bool = False) -> list[ListedModel]:
     content = parsed(text, what)
-    try:
-        entries = content.get("model")
-        if not isinstance(entries, list) or (set(content) != {"model"} and not among_others):
-            raise ValueError("it has to hold [[model]] entries and nothing else")
-        models = [_entry(k, entry) for k, entry in enumerate(entries, 1)]
-        _check_distinct(models)
-    except (ValueError, UsageProblem) as e:
-        fix = 'an entry is [[model]] and id = "HUB ID OR DIRECTORY"'
-        raise BadInput(what, str(e), fix) from e
+    if among_others:
+        content = {key: value for key, value in content.items() if key == "model"}
+    entries = checked(_List, content, what).model
+    known, models = {field.name for field in dataclasses.fields(ModelOptions)}, []
+    for one, given in zip(entries, content["model"], strict=True):
+        overrides = {key: value for key, value in given.items() if key in known}
+        more = (one.workers, one.unavailable, one.n_parameters)
+        models.append(ListedModel(one.id, one.name or one.id, overrides, *more))
+    _check_distinct(models, what)
     return models
 
 
-def _entry(number: int, entry: Any) -> ListedModel:
-    if not isinstance(entry, dict):
-        raise ValueError(f"entry {number} is not a [[model]]")
-    where = f"entry {number}" + (f" ({entry['id']})" if isinstance(entry.get("id"), str) else "")
-    for key in ("id", "name", "unavailable"):
-        if not isinstance(entry.get(key, ""), str):
-            raise ValueError(f"{where}: {key} = {entry[key]!r}: should be a text")
-    if not entry.get("id"):
-        raise ValueError(f"{where} has no id")
-    counts = {key: entry.get(key) for key in ("workers", "n_parameters")}
-    for key, n in counts.items():
-        if n is not None and (type(n) is not int or n < 1):
-            raise ValueError(f"{where}: {key} = {n!r}: should be a whole number, 1 or more")
-    own = ("id", "name", "unavailable", *counts)
-    overrides = {key: value for key, value in entry.items() if key not in own}
-    options.make(ModelOptions, overrides, f"{where}: ")
-    name, unavailable = entry.get("name") or entry["id"], entry.get("unavailable", "")
-    return ListedModel(entry["id"], name, overrides, unavailable=unavailable, **counts)
-
-
-def _check_distinct(models: list[ListedModel]) -> None:
+def _check_distinct(models: list[ListedModel], what: str) -> None:
     first: dict[str, int] = {}
     for number, model in enumerate(models, 1):
         key = repr((model.id, sorted(model.overrides.items())))
         if key in first:
-            raise ValueError(f"entry {number} ({model.id}) repeats entry {first[key]}")
+            raise BadInput(what, f"model {number} ({model.id}) repeats model {first[key]}")
         first[key] = number

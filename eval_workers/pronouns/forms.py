@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 
@@ -18,19 +17,19 @@ from plumbline.eval_workers.pronouns.agreement import TOKEN, stands_alone
 from plumbline.eval_workers.pronouns.templates import capital_at, template_problem
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
-from plumbline.warehouse.text.toml_file import Section, read
+from plumbline.warehouse.text.toml_file import Text, Words, load, toml_table
 
 
-@dataclass(frozen=True)
+@toml_table
 class Forms:
     """The pronouns of one group; ``plural``: its verb is that of a plural subject."""
 
-    nominative: str
-    determiner: str
-    accusative: str
-    reflexive: str
-    alone: str
-    plural: bool
+    nominative: Text
+    determiner: Text
+    accusative: Text
+    reflexive: Text
+    alone: Text
+    plural: bool = False
 
 
 class Undecided(ValueError):
@@ -144,15 +143,20 @@ def _next_verb(words: Sequence[str], place: int) -> int:
 def _is_between(word: str) -> bool:
     low = word.lower()
     manner = low.endswith("ly") and len(low) > 4 and low not in ("reply", "apply", "supply", "rely")
-    return low == "{pronoun2}self" or low in _file().between or manner
+    return low == "{pronoun2}self" or low in _verbs().between or manner
 
 
 def _inflects(word: str) -> bool:
     """Whether a word right behind a singular subject has a form of its own for the plural."""
     low = word.lower()
-    if low in _file().plural_of:
+    if low in _verbs().plural_of:
         return True
-    return low.endswith("s") and len(low) > 2 and not low.endswith("ss") and low not in _no_verb()
+    return (
+        low.endswith("s")
+        and len(low) > 2
+        and not low.endswith("ss")
+        and low not in _verbs().no_verb
+    )
 
 
 def _plural(verb: str) -> str:
@@ -162,7 +166,7 @@ def _plural(verb: str) -> str:
     ['are', 'try', 'go', 'watch', 'use', 'Were', "haven't", 'lie']
     """
     low = verb.lower().replace("’", "'")
-    irregular = {**_file().plural_of, **_file().base_of}
+    irregular = {**_verbs().plural_of, **_verbs().base_of}
     if low in irregular:
         made = irregular[low]
     elif low.endswith("ies") and len(low) > 4:
@@ -181,7 +185,7 @@ def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
         return {}
     place = _next_verb(words, mark + 2)
     word = words[place].lower() if place < len(words) else ""
-    lists = _file()
+    lists = _verbs()
     direct = words[mark + 2].lower() if mark + 2 < len(words) else ""
     if word in lists.has_before:
         return {mark + 1: "ve"}
@@ -194,10 +198,10 @@ def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
     """The auxiliary before a subject where it is its verb: a question, *nor does she*."""
     place = k - 1
     before = words[place].lower() if place >= 0 else ""
-    if before not in _file().plural_of:
+    if before not in _verbs().plural_of:
         return {}
     opening = words[place - 1].lower() if place else ""
-    if not opening or not _WORD.match(opening) or opening in _file().opens:
+    if not opening or not _WORD.match(opening) or opening in _verbs().opens:
         return {place: _plural(words[place])}
     raise Undecided(f'whose verb "{words[place]}" in "{_near(words, k)}" is stays undecided')
 
@@ -209,13 +213,13 @@ def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
         if words[place] in (".", "!", "?", ";", _SUBJECT):
             break
         following = _next_verb(words, place + 1)
-        if words[place].lower() not in (*_file().conjunctions, ","):
+        if words[place].lower() not in (*_verbs().conjunctions, ","):
             continue
         word = words[following].lower() if following < len(words) else ""
-        if word in _file().plural_of or not _inflects(word):
+        if word in _verbs().plural_of or not _inflects(word):
             continue
         then = words[following + 1].lower() if following + 1 < len(words) else ""
-        if then not in _file().objects and not PLACEHOLDER.fullmatch(then):
+        if then not in _verbs().objects and not PLACEHOLDER.fullmatch(then):
             raise Undecided(f'whether "{word}" is a verb of the pronoun stays undecided')
         found[following] = _plural(words[following])
     return found
@@ -229,7 +233,7 @@ def _auxiliaries(words: Sequence[str], first: int) -> dict[int, str]:
             break
         following = _next_verb(words, place + 1)
         verb = words[following] if following < len(words) else ""
-        if words[place].lower() in _file().conjunctions and verb.lower() in _file().plural_of:
+        if words[place].lower() in _verbs().conjunctions and verb.lower() in _verbs().plural_of:
             found[following] = _plural(verb)
     return found
 
@@ -238,40 +242,31 @@ def _near(words: Sequence[str], k: int) -> str:
     return " ".join("she" if w == _SUBJECT else w for w in words[max(k - 1, 0) : k + 3])
 
 
-@dataclass(frozen=True)
-class _File:
-    forms: Mapping[str, Forms]
+@toml_table
+class _Verbs:
     plural_of: Mapping[str, str]
     base_of: Mapping[str, str]
-    between: frozenset[str]
-    no_verb: frozenset[str]
-    has_before: frozenset[str]
-    is_before: frozenset[str]
-    opens: frozenset[str]
-    conjunctions: frozenset[str]
-    objects: frozenset[str]
+    between: Words
+    no_verb: Words
+    has_before: Words
+    is_before: Words
+    opens: Words
+    conjunctions: Words
+    objects: Words
 
 
-def _no_verb() -> frozenset[str]:
-    return _file().no_verb
+@toml_table
+class _File:
+    about: Text
+    source: Text
+    forms: Mapping[str, Forms]
+    verbs: _Verbs
+
+
+def _verbs() -> _Verbs:
+    return _file().verbs
 
 
 @cache
 def _file() -> _File:
-    name = "forms.toml"
-    top = Section(name, read(resources.files(__package__) / name))
-    found = {}
-    for group in top.section("forms").content:
-        own = top.section("forms").section(group)
-        found[group] = Forms(
-            own.text("nominative"),
-            own.text("determiner"),
-            own.text("accusative"),
-            own.text("reflexive"),
-            own.text("alone"),
-            own.flag("plural", default=False),
-        )
-    verbs = top.section("verbs")
-    lists = ("between", "no_verb", "has_before", "is_before", "opens", "conjunctions", "objects")
-    plural_of, base_of = (dict(verbs.section(key).content) for key in ("plural_of", "base_of"))
-    return _File(found, plural_of, base_of, *map(verbs.words, lists))
+    return load(_File, resources.files(__package__) / "forms.toml", "forms.toml")

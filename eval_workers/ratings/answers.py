@@ -36,6 +36,13 @@ class Answered:
     rows: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
 
+    def __str__(self) -> str:
+        n_used, n_rejected = len(self.rows), len(self.rejects)
+        return (
+            f"{self.rater} ({self.benchmark}): {n_used + n_rejected:,} answers = {n_used:,} used + "
+            f"{n_rejected:,} rejected; the sheet asks for {self.n_asked:,}"
+        )
+
 
 def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Answered]:
     """Read files into `rating` and `reject`, in place of what the same raters answered before.
@@ -46,7 +53,7 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
     """
     sheets = {row["item"]: row for row in store.read("rating_sheet").to_pylist()}
     if not sheets:
-        fix = "run `plumbline benchmark ratings export NAME`"
+        fix = "run `plumbline benchmark export-ratings NAME`"
         raise UsageProblem("ratings", "of no benchmark were asked for", fix)
     found: dict[tuple[str, str], Answered] = {}
     for path in paths:

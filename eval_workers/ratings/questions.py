@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
 
-from plumbline.warehouse.text.toml_file import Section, parsed, read_text
+from pydantic import Field
 
-_NAME = re.compile(r"[a-z][a-z0-9_]{0,29}")
-_ANSWER = re.compile(r"[a-z0-9][a-z0-9 -]{0,29}")
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.toml_file import Stripped, Texts, toml_table
+
 #: Columns of a sheet beside its questions.
 COLUMNS = ("item", "sentence_1", "sentence_2")
 #: What parts answers in a column of `rating_question`; no answer can hold it.
@@ -49,6 +50,37 @@ def from_row(row: Mapping[str, str]) -> Question:
     return Question(row["question"], row["wording"], answers, yes)
 
 
+@toml_table
+class _Question:
+    wording: Stripped
+    answers: Annotated[
+        tuple[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9 -]{0,29}$")], ...],
+        Field(min_length=2, title="two or more different ones of a-z, 0-9, blanks and -"),
+    ]
+    yes: Annotated[Texts, Field(min_length=1)]
+
+    def __post_init__(self) -> None:
+        if len(set(self.answers)) < len(self.answers):
+            raise ValueError("answers holds one twice")
+        if not set(self.yes) < set(self.answers):
+            raise ValueError("yes has to hold some of the answers, and not all of them")
+
+
+@toml_table
+class _File:
+    title: Stripped
+    intro: Stripped
+    questions: Annotated[
+        Mapping[Annotated[str, Field(pattern="^[a-z][a-z0-9_]{0,29}$")], _Question],
+        Field(min_length=1, title="one or more tables such as [questions.natural]"),
+    ]
+
+    def __post_init__(self) -> None:
+        for name in COLUMNS:
+            if name in self.questions:
+                raise ValueError(f"questions.{name} has the name of another column")
+
+
 @dataclass(frozen=True)
 class Wordings:
     """What stands above a sheet, and its questions in the order they are asked."""
@@ -68,23 +100,8 @@ def load(path: Path | None = None) -> Wordings:
     """
     what = f"questions {path or ''}".rstrip()
     file = path or resources.files("plumbline.eval_workers.ratings") / "questions.toml"
-    top = Section(what, parsed(read_text(file, what), what))
-    top.only("title", "intro", "questions")
-    section = top.section("questions")
-    if not section.content:
-        raise top.fault("questions", "one or more tables such as [questions.natural]")
-    found = tuple(_question(section, name) for name in section.content)
-    return Wordings(top.text("title").strip(), top.text("intro").strip(), found)
-
-
-def _question(section: Section, name: str) -> Question:
-    if not _NAME.fullmatch(name) or name in COLUMNS:
-        raise section.fault(name, f"a name of a-z, 0-9 and _, none of {', '.join(COLUMNS)}")
-    one = section.section(name)
-    one.only("wording", "answers", "yes")
-    answers, yes = one.texts("answers"), one.texts("yes")
-    if len(set(answers)) < max(2, len(answers)) or not all(map(_ANSWER.fullmatch, answers)):
-        raise one.fault("answers", "two or more different ones of a-z, 0-9, blanks and -")
-    if not yes or not set(yes) < set(answers):
-        raise one.fault("yes", "some of the answers, and not all of them")
-    return Question(name, one.text("wording").strip(), answers, yes)
+    read = toml_file.load(_File, file, what)
+    questions = (
+        Question(name, one.wording, one.answers, one.yes) for name, one in read.questions.items()
+    )
+    return Wordings(read.title, read.intro, tuple(questions))

@@ -60,7 +60,7 @@ def todo(store: Store, prospect: Prospect, benchmark: str, options: ModelOptions
 
 
 def forecast(store: Store, task: Task) -> Iterator[Row]:
-    """What a task would take, and what it can find: pairs, power, memory, time.
+    """What a task would take, and what it can find: pairs, power, memory.
 
     Rows of ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """
@@ -77,7 +77,6 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
         for line in said(power_of(store.root, count.benchmark)):
             yield _row(count.benchmark, "power", None, "", line)
     yield from _memory(model, task)
-    yield from _time(model, task, sum(count.n_computed for count in counts))
 
 
 def _row(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
@@ -112,24 +111,6 @@ def _memory(model: Prospect, task: Task) -> Iterator[Row]:
     yield _row(name, "memory for weights", _gb(weights), "GB", each.removesuffix("; "))
     said = f"{each}{passes} of {n_tokens:,} tokens; {device} has {_gb(free):,.2f} GB free: {fits}"
     yield _row(name, "memory for computing", _gb(forward), "GB", said)
-
-
-def _time(model: Prospect, task: Task, n_tokens: int) -> Iterator[Row]:
-    from plumbline.eval_workers.backends.prospect import chosen_device, seconds_per_token
-
-    name = model.identity.model
-    if not n_tokens:
-        yield _row(name, "time", 0, "s", "there is nothing to score")
-        return
-    each, device = seconds_per_token(model.size, task.options), chosen_device(task.options)
-    operations = model.size.operations_per_token
-    n_sharing = task.n_workers if device == "cuda" else 1
-    yield _row(
-        *(name, "time", round(n_tokens * each / n_sharing, 1), "s"),
-        f"{n_tokens * operations / 1e12:,.2f} TFLOP at {operations / each / 1e12:,.3f} TFLOP/s, as "
-        f"measured on {device} in {task.options.dtype} with matrices of this model; start, reading "
-        "the weights, attention, softmax and the tokenizer come on top",
-    )
 
 
 def _gb(n_bytes: int) -> float:

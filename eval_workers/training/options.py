@@ -188,18 +188,19 @@ class LearnerOptions:
         ),
     ] = None
     max_tokens: Annotated[
-        int | None, Field(gt=0, description="Limit on the tokens seen; default: the preset's.")
+        int | None,
+        Field(gt=0, le=10**12, description="Limit on the tokens seen; default: the preset's."),
     ] = None
     learning_rate: Annotated[
         float | None,
-        Field(gt=0, allow_inf_nan=False, description="Peak of the rate; default: the preset's."),
+        Field(gt=0, le=100, description="Peak of the rate; default: the preset's."),
     ] = None
     base: Annotated[
         str | None, Field(description="Continue this causal model: hub id or directory.")
     ] = None
     lora: Annotated[
         int | None,
-        Field(gt=0, description="Train only a LoRA adapter of this rank for --base."),
+        Field(gt=0, le=65_536, description="Train only a LoRA adapter of this rank for --base."),
     ] = None
 
     def training(self, seed: int = 0) -> TrainOptions:

@@ -63,7 +63,7 @@ class Job:
 
         fields = json.loads(line)
         steps = [
-            TypeAdapter(getattr(import_module(module), name)).validate_python(values)
+            TypeAdapter(getattr(import_module(module), name)).validate_json(json.dumps(values))
             for module, name, values in fields["steps"]
         ]
         options = ModelOptions(**fields["options"])

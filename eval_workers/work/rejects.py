@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from plumbline.warehouse.text.escape import terminal
 
 _EXCERPT_CHARACTERS = 120
+#: How many reasons are named.
+_REASONS = 3
 
 
 def printable(text: str) -> str:
@@ -42,3 +45,23 @@ def rejected(row: Mapping[str, object], reason: str, excerpt: str) -> dict[str, 
     """A row of ``reject`` for a row of a table with its source; its step adds the rest."""
     source = {name: row[name] for name in ("source_file", "source_row")}
     return {**source, "reason": reason, "excerpt": printable(excerpt)}
+
+
+def reasons(rejects: Sequence[Mapping[str, object]]) -> str:
+    """The commonest reasons of rejects, those alike but for a word or a number told as one.
+
+    >>> causes = ["has 3 fields", "has 4 fields", "is empty"]
+    >>> reasons([{"reason": reason} for reason in causes])
+    '"has 3 fields" and alike (2), "is empty" (1)'
+    """
+    found: dict[str, list[str]] = {}
+    for row in rejects:
+        # Several words are the same reason as one.
+        kind = re.sub(r"words?( '[^']*',?)+|\d+", "", str(row["reason"]))
+        found.setdefault(kind, []).append(str(row["reason"]))
+    kinds = sorted(found.values(), key=lambda alike: -len(alike))
+    listed = [
+        f'"{alike[0]}"{" and alike" if len(set(alike)) > 1 else ""} ({len(alike):,})'
+        for alike in kinds[:_REASONS]
+    ]
+    return ", ".join([*listed, *(["..."] if len(kinds) > _REASONS else [])])

@@ -136,7 +136,6 @@ def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
     Models that are served here for requests give up their memory to it, and one that was kept.
     """
     from plumbline.eval_workers.backends import open_backend
-    from plumbline.eval_workers.backends.devices import memory_problems
     from plumbline.eval_workers.chat import vllm_server
 
     kept = {} if _kept is None else _kept
@@ -146,6 +145,8 @@ def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
             kept.clear()
             _release()
         kept[model, options] = open_backend(model, options)
+    from plumbline.eval_workers.backends.devices import memory_problems  # imports torch
+
     try:
         with disk_problems(store.root), memory_problems(model):
             yield kept[model, options]

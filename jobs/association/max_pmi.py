@@ -100,9 +100,9 @@ def constrain(
     deltas = {name: _deltas(store, corpus, name, least_count) for name in by_contrast}
     targets = corpus_list(store, row).targets if row["targets"] else DEFAULT_TARGETS
     language = corpus_language(row).token_rules
-    config: dict[str, object] = {"corpus": corpus, "benchmark": benchmark}
-    config |= {"contrast": ", ".join(by_contrast), "least_count": least_count}
-    with recorded(store, "constrain", config) as run_id, store.together(run_id, "constrain"):
+    name, how = "benchmark constrain", {"contrast": contrast, "least_count": least_count}
+    config = {"corpus": corpus, "benchmark": [benchmark], **how}
+    with recorded(store, name, config) as run_id, store.together(run_id, name):
         for name, chosen in by_contrast.items():
             texts = [without_placeholders(pair["template"]) for pair in chosen]
             delta, used = deltas[name]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from plumbline.jobs.association.max_pmi import Constrained
+from plumbline.jobs.association.max_pmi import constrain
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
@@ -14,9 +14,9 @@ ETAS = (0.5, 0.65)
 _VERDICTS = """
 SELECT
     contrast, eta_nats,
-    count_if(verdict = 'kept') AS n_kept,
-    count_if(verdict = 'dropped') AS n_dropped,
-    count_if(verdict = 'undecided') AS n_undecided,
+    count_if(verdict = 'kept')::BIGINT AS n_kept,
+    count_if(verdict = 'dropped')::BIGINT AS n_dropped,
+    count_if(verdict = 'undecided')::BIGINT AS n_undecided,
     sum(n_words_defined) / nullif(sum(n_words), 0) AS known_share,
     min(least_count) AS least_count
 FROM pair_association
@@ -32,13 +32,24 @@ ORDER BY ALL
 """
 
 
-def verdict_lines(store: Store, corpus: str, benchmark: str, done: Constrained) -> Iterator[str]:
-    """What ``constrain`` found, which returned ``done``: pairs by contrast, and by the limits."""
-    of = {"corpus": corpus, "benchmark": benchmark, "contrasts": list(done), "etas": list(ETAS)}
-    verdicts = rows_of(store.root, _VERDICTS, of)
+def verdicts(
+    store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
+) -> list[dict[str, Any]]:
+    """How many natural pairs each limit keeps, drops and leaves undecided, by contrast."""
+    of = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
+    return rows_of(store.root, _VERDICTS, of)
+
+
+def constrained(
+    store: Store, corpus: str, benchmark: str, contrast: str | None = None
+) -> list[str]:
+    """As ``constrain``; lines on what it found: pairs by contrast, and by the limits."""
+    done, lines = constrain(store, corpus, benchmark, contrast), list[str]()
+    found = verdicts(store, corpus, benchmark, done)
     for name, n in done.items():
-        yield f"{benchmark}: MaxPMI of {n:,} pairs in corpus {corpus} ({name})"
-        yield from (_line(row) for row in verdicts if row["contrast"] == name)
+        lines.append(f"{benchmark}: MaxPMI of {n:,} pairs in corpus {corpus} ({name})")
+        lines += [_line(row) for row in found if row["contrast"] == name]
+    return lines
 
 
 def _line(row: Mapping[str, Any]) -> str:

@@ -17,7 +17,6 @@ from plumbline.jobs.counting.writer import sole_writer
 from plumbline.jobs.evidence.documents import Documents, Evidence, evidence_of
 from plumbline.jobs.evidence.sightings import DocumentTable, Inquiry, Ints, look
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
 Floats = NDArray[np.float64]
@@ -99,6 +98,7 @@ def compare(
     store: Store,
     a: str,
     b: str,
+    run_id: str,
     contrast: str = "she/he",
     min_pairs: int = 5,
     progress: Progress = lambda *_: None,
@@ -121,8 +121,7 @@ def compare(
     question = _question(store, texts, contrast)
     if a == b:
         raise UsageProblem(f"texts {a!r}", "are the same", "name two")
-    config = {"a": a, "b": b, "contrast": contrast, "min_pairs": min_pairs}
-    with ExitStack() as held, recorded(store, "corpus compare", config) as run_id:
+    with ExitStack() as held:
         for name in sorted({text.evidence.corpus["corpus"] for text in texts}):
             held.enter_context(sole_writer(store, name))
         tables = [look(text.evidence, question, progress=progress).documents for text in texts]

@@ -15,6 +15,7 @@ from plumbline.jobs.evidence.concordance import texts_of
 from plumbline.jobs.evidence.copies import Signatures, first_copies, first_of_near, signatures
 from plumbline.jobs.evidence.documents import Evidence, evidence_of
 from plumbline.jobs.evidence.sightings import Inquiry, Meetings, Sightings, look
+from plumbline.jobs.options import Copies
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import begin_directory
 from plumbline.warehouse.paths import replacing
@@ -24,8 +25,6 @@ from plumbline.warehouse.storage.store import Store
 
 #: File in the directory of the shards that says what they are.
 LEDGER = "filter.json"
-#: What to do with copies of a document.
-COPIES = ("keep", "once", "near-once")
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Rule:
         without: sources left out.
     """
 
-    copies: str = "keep"
+    copies: Copies = "keep"
     sources: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
 
@@ -66,13 +65,11 @@ def write_subset(
     appears whole; after an interruption the same call writes all of them again.
 
     Raises:
-        UsageProblem: no such corpus or source, a corpus without evidence, an unknown rule, or a
-            directory that holds anything but what the same call began.
+        UsageProblem: no such corpus or source, a corpus without evidence, or a directory that holds
+            anything but what the same call began.
         MissingComponent: its documents are not on this machine.
         BadInput: a shard is gone or has changed since it was counted, or ``out`` can't be written.
     """
-    if rule.copies not in COPIES:
-        raise UsageProblem(f"copies {rule.copies!r}", f"there is {', '.join(COPIES)}")
     evidence = evidence_of(store, corpus)
     seen, signed = _documents(store, evidence, rule)
     table = seen.documents

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.files import content
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
@@ -73,7 +72,7 @@ def source_kind(names: Collection[str]) -> str:
     return "folder" if len(folders) > 1 or len(names) > _MOST_FILE_SOURCES else "file"
 
 
-def pack_files(store: Store, files: Mapping[Path, str], out: Path) -> Packed:
+def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) -> Packed:
     """Write each file as a document of the shard ``out``, in the order given.
 
     ``files`` are those of ``text_files``. The record holds the file's name as ``meta.file``, and
@@ -90,15 +89,13 @@ def pack_files(store: Store, files: Mapping[Path, str], out: Path) -> Packed:
     if not out.name.endswith(_SUFFIX):
         raise BadInput(f"--out {out}", f"its name does not end with {_SUFFIX}")
     packed = Packed()
-    config = {"texts": [str(path) for path in files], "out": str(out)}
-    with recorded(store, "corpus pack", config) as run_id:
-        try:
-            write_jsonl_zst(out, _records(files, packed))
-        except OSError as e:
-            raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
-        key = {"stage": "pack", "subject": out.name}
-        rows = [{**key, **row, "run_id": run_id} for row in packed.rejects]
-        store.replace("reject", rows, key, run_id)
+    try:
+        write_jsonl_zst(out, _records(files, packed))
+    except OSError as e:
+        raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
+    key = {"stage": "pack", "subject": out.name}
+    rows = [{**key, **row, "run_id": run_id} for row in packed.rejects]
+    store.replace("reject", rows, key, run_id)
     return packed
 
 

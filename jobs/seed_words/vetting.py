@@ -11,7 +11,6 @@ from typing import Any
 from plumbline.jobs.corpus_lookup import corpus_row
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import records
 
@@ -42,15 +41,16 @@ def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
     return {row["word"]: row for row in store.read("seed_verdict", corpus=corpus).to_pylist()}
 
 
-def parse_verdicts(accept: str, reject: str, why: str | None = None) -> list[SeedVerdict]:
-    """Verdicts from two lists of words separated by commas, all with the same reason.
+def verdicts_on(
+    accept: Sequence[str], reject: Sequence[str], why: str | None = None
+) -> list[SeedVerdict]:
+    """Verdicts on two lists of words, all with the same reason.
 
-    >>> [(v.word, v.verdict) for v in parse_verdicts("tea, rum", "ale")]
+    >>> [(v.word, v.verdict) for v in verdicts_on(["Tea", "rum"], ["ale"])]
     [('tea', 'accepted'), ('rum', 'accepted'), ('ale', 'rejected')]
     """
     lists = (accept, ACCEPTED), (reject, REJECTED)
-    words = [(w.strip().lower(), verdict) for text, verdict in lists for w in text.split(",")]
-    return [SeedVerdict(word, verdict, why or None) for word, verdict in words if word]
+    return [SeedVerdict(w.lower(), verdict, why or None) for words, verdict in lists for w in words]
 
 
 def read_verdicts(path: Path) -> list[SeedVerdict]:
@@ -73,7 +73,7 @@ def read_verdicts(path: Path) -> list[SeedVerdict]:
 
 
 @writes_corpus
-def vet(store: Store, corpus: str, given: Sequence[SeedVerdict]) -> Vetted:
+def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) -> Vetted:
     """Record verdicts; a word's new verdict replaces its old one.
 
     Raises:
@@ -92,11 +92,9 @@ def vet(store: Store, corpus: str, given: Sequence[SeedVerdict]) -> Vetted:
         if v.word not in known:
             raise UsageProblem(f"word {v.word!r}", f"is not in corpus {corpus!r}")
     before = verdicts(store, corpus)
-    config = {"corpus": corpus, "verdicts": [vars(v) for v in given]}
-    with recorded(store, "corpus vet", config) as run_id:
-        fixed = {"corpus": corpus, "vetted_at": datetime.now(timezone.utc), "run_id": run_id}
-        after = {**before, **{v.word: {**fixed, **vars(v)} for v in given}}
-        store.replace("seed_verdict", after.values(), {"corpus": corpus}, run_id)
+    fixed = {"corpus": corpus, "vetted_at": datetime.now(timezone.utc), "run_id": run_id}
+    after = {**before, **{v.word: {**fixed, **vars(v)} for v in given}}
+    store.replace("seed_verdict", after.values(), {"corpus": corpus}, run_id)
     changed = tuple(
         w for w, new_v in new.items() if before.get(w, {}).get("verdict", new_v) != new_v
     )

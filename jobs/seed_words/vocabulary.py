@@ -16,6 +16,7 @@ import numpy as np
 
 from plumbline.jobs.corpus_lookup import corpus_row
 from plumbline.jobs.counting.writer import writes_corpus
+from plumbline.jobs.options import VocabularyOptions
 from plumbline.jobs.seed_words import english
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.provenance.runs import recorded
@@ -26,27 +27,6 @@ FASTTEXT, WORDNET, BOTH, UNCHECKED = "fastText", "WordNet", "fastText and WordNe
 #: Every reason; those of kept words come last.
 REASONS = (NOT_LETTERS, FOREIGN, RARE, FASTTEXT, WORDNET, BOTH, UNCHECKED)
 _LETTERS = re.compile(r"[a-z]+")
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What makes a word a candidate.
-
-    Attributes:
-        quantile: share of the English words to leave out as rare, from 0 (none) to below 1.
-        min_score: lowest probability at which fastText's answer means English, from 0 to 1.
-        any_language: skip the language checks.
-    """
-
-    quantile: float = 0.2
-    min_score: float = 0.5
-    any_language: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.quantile < 1:
-            raise UsageProblem(f"--quantile {self.quantile}", "expected a share from 0 to below 1")
-        if not 0 <= self.min_score <= 1:
-            raise UsageProblem(f"--min-score {self.min_score}", "expected a probability, 0 to 1")
 
 
 @dataclass(frozen=True)
@@ -88,7 +68,7 @@ class VocabularySummary:
     missing: tuple[str, ...]
 
 
-def available_checks(rules: Rules, model: Path | None) -> EnglishChecks:
+def available_checks(rules: VocabularyOptions, model: Path | None) -> EnglishChecks:
     """Load fastText's model and WordNet; ``missing`` names what is not installed.
 
     Raises:
@@ -118,7 +98,7 @@ def available_checks(rules: Rules, model: Path | None) -> EnglishChecks:
 
 def classify(
     counts: Mapping[str, int],
-    rules: Rules,
+    rules: VocabularyOptions,
     score: Callable[[Sequence[str]], Sequence[float]] | None = None,
     has_synset: Callable[[str], bool] | None = None,
     is_lettered: Callable[[str], object] = _LETTERS.fullmatch,
@@ -129,7 +109,8 @@ def classify(
     interpolation), and 0 for a quantile of 0 or when no word passes. A check that is ``None`` is
     skipped; if both are, all words of a-z pass. ``is_lettered``: whether a word is of letters only.
 
-    >>> words, rarest = classify({"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}, Rules(quantile=0.5))
+    >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
+    >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
     >>> rarest, [(w.word, w.reason) for w in words if w.is_kept]
     (5.0, [('tea', 'any language')])
     """
@@ -161,7 +142,7 @@ def classify(
 
 @writes_corpus
 def build_vocabulary(
-    store: Store, corpus: str, rules: Rules | None = None, model: Path | None = None
+    store: Store, corpus: str, rules: VocabularyOptions | None = None, model: Path | None = None
 ) -> VocabularySummary:
     """Write a row for every word of a corpus into ``vocabulary``, replacing earlier ones.
 
@@ -179,7 +160,7 @@ def build_vocabulary(
     if not table.num_rows:
         raise UsageProblem(f"corpus {corpus!r}", "has no words")
     counts = dict(zip(table["word"].to_pylist(), table["n_word"].to_pylist(), strict=True))
-    rules = rules or Rules()
+    rules = rules or VocabularyOptions()
     if row["language"] and not rules.any_language:
         problem = f"is in language {row['language']}, and the checks are of English"
         raise UsageProblem(f"corpus {corpus!r}", problem, "keep all words with --any-language")
@@ -198,7 +179,7 @@ def build_vocabulary(
     return VocabularySummary(len(words), n_kept, by_reason, rarest, checks.names, checks.missing)
 
 
-def _config(corpus: str, rules: Rules, checks: EnglishChecks) -> dict[str, object]:
+def _config(corpus: str, rules: VocabularyOptions, checks: EnglishChecks) -> dict[str, object]:
     model, wordnet = checks.model, checks.wordnet
     return {
         "corpus": corpus,

@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, fields
+from dataclasses import field, fields, is_dataclass
+from functools import reduce
 from importlib import import_module
 from pathlib import Path
 from typing import (
@@ -22,6 +22,7 @@ from typing import (
     Any,
     ClassVar,
     TypeVar,
+    cast,
     get_args,
     get_origin,
     get_type_hints,
@@ -32,23 +33,19 @@ from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
 
 from plumbline.pipelines.command.registry import name_of, targets
-from plumbline.warehouse import options
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.bucket import address
-from plumbline.warehouse.text.toml_file import read
 
 if TYPE_CHECKING:
     from plumbline.pipelines.stages import Stages
     from plumbline.warehouse.storage.store import Store
 
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 #: Where results go unless a command or the settings say otherwise.
 DEFAULT_WAREHOUSE = Path("out/warehouse")
 #: A bound beyond this is no bound that anybody needs to know.
 _MANY = 1_000_000_000
 Row = Mapping[str, Any]
-Made = TypeVar("Made", bound="Command")
 _Result = TypeVar("_Result")
 
 
@@ -62,6 +59,7 @@ class On:
         variable: an environment variable of its own, beside that of the command and field.
         metavar: what stands for its value in the help.
         name: its option's name, where the field has another: `--from` is no name of a field.
+        separator: between the values of a list that is one text; a blank stands for any.
     """
 
     positional: bool = False
@@ -69,6 +67,7 @@ class On:
     variable: str = ""
     metavar: str = ""
     name: str = ""
+    separator: str = ","
 
 
 def planned(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
@@ -87,6 +86,7 @@ class Done:
         next: the command line that comes next; empty for none.
         query: the view or table rows that it made, with ``params``; Python returns them.
         failed: why the command ends with an error all the same, once this is printed.
+        parts: what commands did that it is made of, each after its name.
     """
 
     rows: Sequence[Row] = ()
@@ -98,6 +98,7 @@ class Done:
     query: str = ""
     params: Mapping[str, object] = field(default_factory=dict)
     failed: Exception | None = None
+    parts: Sequence[tuple[str, Done]] = ()
 
 
 class Context:
@@ -142,6 +143,8 @@ class Command:
     records: ClassVar[bool] = True
     #: What its steps record belongs to its run; else they have runs of their own beside it.
     joins: ClassVar[bool] = True
+    #: Its options stand at the top of the settings file, and its variables are ``PLUMBLINE_NAME``.
+    at_top: ClassVar[bool] = False
     #: Inherited fields that are no options of this command.
     without: ClassVar[tuple[str, ...]] = ()
 
@@ -151,8 +154,28 @@ class Command:
         On(variable="PLUMBLINE_WAREHOUSE", metavar="DIRECTORY"),
     ] = DEFAULT_WAREHOUSE
 
+    @classmethod
+    def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
+        """Its options in the content of a settings file: the table of its name."""
+        name, found = name_of(cls), content
+        for word in name.split():
+            found = found.get(word.replace("-", "_"), {}) if isinstance(found, Mapping) else {}
+        if not isinstance(found, Mapping):
+            fix = f"write [{name.replace(' ', '.')}]"
+            raise UsageProblem(f"{file}: {name}", "is no table", fix)
+        there = targets()
+        return {k: v for k, v in found.items() if f"{name} {k}".replace("_", "-") not in there}
+
+    @classmethod
+    def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
+        """Values of fields that are not ``given``, where they depend on those that are."""
+        return {}
+
     def check(self) -> None:
         """Raise what can be seen before anything is opened or recorded."""
+
+    def ready(self) -> None:
+        """Raise what keeps it from running, not from planning, such as a key that is missing."""
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """What it would read, do, ask, cost and write: rows of ``planned``; nothing is written.
@@ -169,13 +192,17 @@ class Command:
 
 @dataclasses.dataclass(frozen=True)
 class Parameter:
-    """A field of a command as an argument or option; ``default`` is ``...`` where it has none."""
+    """A field of a command as an argument or option; ``default`` is ``...`` where it has none.
+
+    A field that holds options of its own is one parameter for each: ``path`` leads to it.
+    """
 
     name: str
     kind: Any
     default: Any
     about: str
     on: On
+    path: tuple[str, ...] = ()
 
     @property
     def option(self) -> str:
@@ -190,14 +217,22 @@ class Parameter:
 
     def value(self, given: Any) -> Any:
         """What the class takes for a value of the command line, a variable, a file or Python."""
-        if isinstance(given, str) and Path in (self.kind, *get_args(self.kind)):
-            return address(given) or Path(given)
-        if get_origin(self.kind) is not tuple or not isinstance(given, str | list | tuple):
+        if get_origin(self.kind) is not tuple:
+            return self._one(given)
+        if isinstance(given, str | Path):
+            between = None if self.on.separator == " " else self.on.separator
+            text = str(given)
+            given = [text] if self.is_list else map(str.strip, text.split(between))
+        elif not isinstance(given, list | tuple):
             return given
-        if isinstance(given, str):
-            given = [given] if self.is_list else map(str.strip, given.split(","))
-        parts = list(given)
-        return tuple(part for part in parts if part != "")
+        return tuple(self._one(part) for part in given if part != "")
+
+    def _one(self, given: Any) -> Any:
+        """A path as the text that the field has, or the other way round."""
+        kinds = (self.kind, *get_args(self.kind))
+        if isinstance(given, str) and Path in kinds:
+            return address(given) or Path(given)
+        return str(given) if isinstance(given, Path) and Path not in kinds else given
 
     def words(self, value: Any) -> list[str]:
         """The words of a command line that give a value."""
@@ -207,32 +242,52 @@ class Parameter:
             return [word for v in value for word in (self.option, str(v))]
         if isinstance(value, bool):
             return [self.option if value else f"--no-{self.option[2:]}"]
-        return [self.option, ",".join(value) if isinstance(value, tuple) else str(value)]
+        is_tuple = isinstance(value, tuple)
+        return [self.option, self.on.separator.join(value) if is_tuple else str(value)]
 
 
-def parameters(kind: type[Command]) -> list[Parameter]:
+#: Parameters of the commands asked for: reading type hints takes milliseconds.
+_PARAMETERS: dict[type, tuple[Parameter, ...]] = {}
+
+
+def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
     """Arguments and options of a command: required ones first, then its own, then inherited."""
-    hints = get_type_hints(kind, include_extras=True)
-    own = inspect.get_annotations(kind)
-    found = []
-    for one in fields(kind):
-        if one.name not in kind.without:
-            inner, *marks = get_args(hints[one.name])
-            described = [m.description for m in marks if isinstance(m, FieldInfo) and m.description]
-            on = next((m for m in reversed(marks) if isinstance(m, On)), On())
-            default = getattr(kind, one.name, ...)
-            about = " ".join(filter(None, (described[-1], bounds(marks))))
-            found.append(Parameter(one.name, inner, default, about, on))
-    last = inspect.get_annotations(Command)
+    return tuple(one for one in all_fields(kind) if one.path[0] not in kind.without)
+
+
+def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
+    """As ``parameters``, with inherited fields that are no options of it: a file may have them."""
+    if kind not in _PARAMETERS:
+        _PARAMETERS[kind] = tuple(_ordered(kind))
+    return _PARAMETERS[kind]
+
+
+def _ordered(kind: type[Command]) -> list[Parameter]:
+    own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
     return sorted(
-        found,
+        _declared(kind, kind),
         key=lambda p: (
             not p.on.positional,
             p.default is not ...,
-            p.name in last,
-            p.name not in own,
+            len(p.path),
+            p.path[0] in last,
+            p.path[0] not in own,
         ),
     )
+
+
+def _declared(kind: type, usual: object, path: tuple[str, ...] = ()) -> Iterator[Parameter]:
+    hints, plain = get_type_hints(kind, include_extras=True), get_type_hints(kind)
+    for one in fields(kind):
+        _, *marks = get_args(hints[one.name])
+        inner, default, whole = plain[one.name], getattr(usual, one.name, ...), (*path, one.name)
+        if is_dataclass(inner):
+            yield from _declared(cast(type, inner), default, whole)
+            continue
+        described = [m.description for m in marks if isinstance(m, FieldInfo) and m.description]
+        on = next((m for m in reversed(marks) if isinstance(m, On)), On())
+        about = " ".join(filter(None, (described[-1], bounds(marks))))
+        yield Parameter("_".join(whole), inner, default, about, on, whole)
 
 
 def bounds(marks: Sequence[object]) -> str:
@@ -261,11 +316,16 @@ def line_of(command: Command) -> str:
     >>> line_of(Score(model=("m",), benchmark=("use-5", "use-10"), dtype="float16"))
     'plumbline score --benchmark use-5 --benchmark use-10 --model m --dtype float16'
     """
+    kind, known = type(command), parameters(type(command))
+    values = {one.name: reduce(getattr, one.path, command) for one in known}
+    given = {one.name: values[one.name] for one in known if values[one.name] != one.default}
+    usual = kind.usual(given)
     words = []
-    for one in parameters(type(command)):
-        value = getattr(command, one.name)
-        words += [] if value == one.default else one.words(value)
-    return shlex.join(["plumbline", *name_of(type(command)).split(), *words])
+    for one in known:
+        whole, *inner = one.path
+        default = reduce(getattr, inner, usual[whole]) if whole in usual else one.default
+        words += [] if values[one.name] == default else one.words(values[one.name])
+    return shlex.join(["plumbline", *name_of(kind).split(), *words])
 
 
 def class_of(name: str) -> type[Command]:
@@ -292,33 +352,6 @@ def plan_of(command: Command) -> Iterator[Row]:
     yield from command.plan(there)
 
 
-def made(
-    kind: type[Made],
-    given: Mapping[str, object],
-    config: Path | None = None,
-    weaker: Mapping[str, object] | None = None,
-) -> Made:
-    """A command of values: those ``given``, else of a TOML file, else ``weaker`` ones.
-
-    Raises ``UsageProblem`` for a value that the command doesn't take, ``BadInput`` for a file that
-    is not TOML; both name the file where that holds it.
-    """
-    known = {one.name: one for one in parameters(kind)}
-    there = read(config, f"config {config}") if config else {}
-    for name, value in there.items():
-        if isinstance(value, dict):
-            fix = "write the options at the top, not in a table"
-            raise UsageProblem(f"config {config}: {name}", "is a table", fix)
-    kept = {n: v for n, v in there.items() if n not in given}
-    where = f"config {config}: " if kept else ""
-    values = {**(weaker or {}), **given, **kept}
-    taken = {n: known[n].value(v) if n in known else v for n, v in values.items()}
-    for name, value in taken.items():
-        if not str(value).isprintable() and _LONE_SURROGATE.search(str(value)):
-            raise UsageProblem(f"{where}{name} {value!r}", "is not Unicode")
-    return options.make(kind, taken, where)
-
-
 def execute(command: Command, stages: Stages | None = None) -> Done:
     """Run a command under a recorded run, from which it can be replayed.
 
@@ -327,6 +360,7 @@ def execute(command: Command, stages: Stages | None = None) -> Done:
     from plumbline.warehouse.storage.store import Store
 
     command.check()
+    command.ready()
     store = None
     if command.opens_warehouse:
         store = Store.open(command.warehouse, create=command.makes_warehouse)
@@ -368,6 +402,7 @@ def of_values(kind: type[Command], values: str, warehouse: Path) -> Command:
     from pydantic import TypeAdapter, ValidationError
 
     given = json.loads(values) | {"warehouse": str(warehouse)}
+    given.pop("steps", None)  # what its steps recorded
     try:
         made: Command = TypeAdapter(kind).validate_json(json.dumps(given))
     except ValidationError as e:

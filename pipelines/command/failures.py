@@ -11,6 +11,10 @@ from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.text.output import say
 
 
+class ShardsFailed(BadInput):
+    """Everything is done but for shards that can't be read."""
+
+
 class Failures:
     """What failed of ``n`` models. The failure of an only one, and a stop, are raised at once.
 

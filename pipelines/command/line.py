@@ -1,17 +1,16 @@
-"""The command line of a command's class: its options, where their values come from, what it says.
-
-A value is that of the command line, else of the file that `--config` names, else of an environment
-variable, else of the command's table in the settings file, else the class's default.
-"""
+"""The command line of a command's class: its options and how what it did is printed."""
 
 from __future__ import annotations
 
+import csv
 import inspect
 import json
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from rich.console import Console
@@ -25,26 +24,27 @@ from plumbline.pipelines.command.base import (
     execute,
     has_plan,
     line_of,
-    made,
     parameters,
     plan_of,
 )
-from plumbline.pipelines.command.registry import name_of
+from plumbline.pipelines.command.sources import here, made
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.bucket import address
 from plumbline.warehouse.text.output import say
 
 #: Options of every command that has none of its own by this name.
-_GENERAL = ("config", "dry_run", "format")
+_GENERAL = ("config", "conf", "dry_run", "format")
 #: How results are written.
-FORMATS = ("table", "json")
+FORMATS = ("table", "json", "csv")
 
 
 def _declared(parameter: Parameter) -> inspect.Parameter:
     """A parameter as one of a function of which Typer makes an argument or option."""
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
-        kind = list[get_args(kind)[0]] if parameter.is_list else str  # type: ignore[misc]
+        inner = get_args(kind)[0]
+        inner = str if get_origin(inner) is Literal else inner  # no list of Typer's
+        kind = list[inner] if parameter.is_list else str  # type: ignore[valid-type]
         if default is not ...:
             default = list(default) if parameter.is_list else ",".join(default)
     more: dict[str, Any] = {"help": parameter.about, "show_envvar": bool(on.variable)}
@@ -83,9 +83,8 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         if given["format"] not in (None, *FORMATS):
             problem = f"there is {', '.join(FORMATS)}"
             raise UsageProblem(f"--format {given['format']}", problem)
-        there = {n: v for n, v in values.items() if v is not None}
-        typed = {n: v for n, v in there.items() if origin(ctx, n) == "command line"}
-        command = made(kind, typed, given["config"], there)
+        typed = {n: v for n, v in values.items() if v is not None and _is_typed(ctx, n)}
+        command = made(kind, typed, given["config"], here(kind, given["conf"]))
         if given["dry_run"]:
             command.check()
             _show_plan(command, given["format"] or "table")
@@ -108,8 +107,10 @@ _CONTEXT = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=t
 def _general(kind: type[Command]) -> Iterator[inspect.Parameter]:
     """The options that every command has."""
     about: list[tuple[str, Any, Any, str]] = [
-        ("config", Path | None, None, "TOML file with any of these options."),
-        ("format", str, "table", "table or json."),
+        ("conf", Path | None, None, "Settings file (TOML), or cluster.")
+        if kind.at_top
+        else ("config", Path | None, None, "TOML file with any of these options."),
+        ("format", str, "table", "table, json or csv."),
     ]
     if has_plan(kind):
         said = "Say what it would take; do and write nothing."
@@ -132,48 +133,26 @@ def _general(kind: type[Command]) -> Iterator[inspect.Parameter]:
         )
 
 
-def origin(ctx: typer.Context, name: str) -> str:
-    """Where a value came from: command line, environment, settings or default."""
+def _is_typed(ctx: typer.Context, name: str) -> bool:
     source = ctx.get_parameter_source(name)
-    names = {
-        "COMMANDLINE": "command line",
-        "ENVIRONMENT": "environment",
-        "DEFAULT_MAP": "settings",
-    }
-    return names.get(source.name if source else "", "default")
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def context_settings(kind: type[Command]) -> dict[str, Any]:
-    """What gives a command its defaults: its table of the settings file, and its variables."""
-    from plumbline.pipelines import settings
-
-    name = name_of(kind)
-    variable = "PLUMBLINE_" + name.upper().replace(" ", "_").replace("-", "_")
-    known = {p.name: p for p in parameters(kind)}
-    table = settings.of_command(name)
-    for key in table:
-        if key not in known:
-            fix = f"known: {', '.join(known)}"
-            raise UsageProblem(
-                f"settings [{name.replace(' ', '.')}]: key {key!r}", "is unknown", fix
-            )
-    general = {n: v for n, v in settings.of_every_command().items() if n in known}
-    return {
-        "default_map": general | {n: _as_default(known[n], v) for n, v in table.items()},
-        "auto_envvar_prefix": variable,
-    }
+    """What Typer shows as defaults, and takes for given: values that were not typed."""
+    known = {one.name: one for one in parameters(kind)}
+    values = {name: _shown(known[name], one.value) for name, one in here(kind).items()}
+    return {"default_map": {name: value for name, value in values.items() if value is not None}}
 
 
-def _as_default(parameter: Parameter, value: object) -> object:
-    """A value of the settings file as Typer takes it for a default."""
+def _shown(parameter: Parameter, value: Any) -> Any:
     if parameter.is_list:
-        return [value] if isinstance(value, str) else value
-    if isinstance(value, list) and get_origin(parameter.kind) is tuple:
-        return ",".join(map(str, value))
-    if isinstance(value, list | dict):
-        problem = "should be one value, no list or table"
-        raise UsageProblem(f"settings: {parameter.name} = {value!r}", problem)
-    return value
+        return [str(v) for v in (value if isinstance(value, list | tuple) else [value])]
+    if isinstance(value, list | tuple) and get_origin(parameter.kind) is tuple:
+        return parameter.on.separator.join(map(str, value))
+    # What isn't of the type is complained of by `made`, which knows where it stands.
+    kinds = {kind for kind in (parameter.kind, *get_args(parameter.kind))}
+    return value if str in kinds or Path in kinds or type(value) in kinds else None
 
 
 def _show_plan(command: Command, form: str) -> None:
@@ -183,23 +162,30 @@ def _show_plan(command: Command, form: str) -> None:
 
 
 def show(done: Done, command: Command, form: str) -> None:
-    """Print what a command did; raise what made it fail."""
+    """Print what a command did; raise what made it fail.
+
+    With JSON or CSV standard output has that alone; other lines go to standard error.
+    """
     if form == "json":
         names = ("rows", "said", "wrote", "files", "next")
         _print_json({name: getattr(done, name) for name in names})
     else:
         if done.rows:
             _print_rows(done.rows, form)
-        for line in done.said:
-            say(line)
-        if done.wrote:
-            say(f"Wrote {', '.join(done.wrote)} in {done.warehouse or command.warehouse}")
-        for path in done.files:
-            say(f"Wrote {path}")
-        if done.next:
-            say(f"Next: {_next(done, command)}")
+        for line in _lines(done, command):
+            say(line, err=form != "table")
     if done.failed is not None:
         raise done.failed
+
+
+def _lines(done: Done, command: Command) -> Iterator[str]:
+    yield from done.said
+    if done.wrote:
+        yield f"Wrote {', '.join(done.wrote)} in {done.warehouse or command.warehouse}"
+    for path in done.files:
+        yield f"Wrote {path}"
+    if done.next:
+        yield f"Next: {_next(done, command)}"
 
 
 def _next(done: Done, command: Command) -> str:
@@ -214,12 +200,19 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
     if form == "json":
         _print_json(rows)
         return
-    from plumbline.pipelines.cli.sql import show as show_table
+    if form == "csv":
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return
+    from plumbline.pipelines.sql.output import show as show_table
 
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    names = [n for n in names if any(row.get(n) not in (None, "") for row in rows)]
     console = Console(highlight=False, markup=False)
-    show_table(console, names, [tuple(row.get(n) for n in names) for row in rows])
+    for columns, group in groupby(rows, tuple):  # those of other columns are another table
+        alike = list(group)
+        names = [n for n in columns if any(row[n] not in (None, "") for row in alike)]
+        show_table(console, names, [tuple(row[n] for n in names) for row in alike])
 
 
 def _print_json(value: object) -> None:

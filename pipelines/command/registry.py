@@ -20,6 +20,12 @@ _PACKAGE = "plumbline.pipelines.commands"
 _CLASS = re.compile(
     r'^class ([A-Z]\w*)\([^)]*\bCommand,?\s*\):\n    """(.*?)(?:\n\n|""")', re.M | re.S
 )
+#: Groups in the order in which somebody meets them; others come after these.
+ORDER = (
+    *("pipeline", "corpus", "why", "benchmark", "score", "train", "intervene", "fairpair"),
+    *("disclosure", "measure", "report", "reproduce", "sql", "runs", "warehouse", "doctor"),
+)
+_ABOUT = re.compile(r'"""`plumbline [^`]*`: (.*?)(?:\n\n|""")', re.S)
 #: What commands were called before, for this version.
 OLD: dict[str, str] = {
     "config": "pipeline config",
@@ -34,6 +40,8 @@ OLD: dict[str, str] = {
     "card": "report card",
     "cite": "report cite",
 }
+#: Help of a group that only other packages have commands in.
+_OTHERS = "Commands of other packages."
 _THEIRS = Registry("command", _PACKAGE, " ", "plumbline.commands")
 
 
@@ -50,13 +58,15 @@ def name_of(kind: type) -> str:
 
 
 def kind_name(stem: str, kind: str) -> str:
-    """The name of class ``kind`` in the file of this stem.
+    """The name of class ``kind`` in the file of this stem; a large group has files `GROUP__PART`.
 
-    >>> kind_name("score", "Score"), kind_name("benchmark", "ExportRatings")
-    ('score', 'benchmark export-ratings')
+    >>> kind_name("score", "Score"), kind_name("corpus__texts", "Split")
+    ('score', 'corpus split')
+    >>> kind_name("benchmark", "ExportRatings")
+    'benchmark export-ratings'
     """
     words = "".join(f"-{c.lower()}" if c.isupper() else c for c in kind).strip("-")
-    group = stem.replace("_", "-")
+    group = stem.partition("__")[0].replace("_", "-")
     return group if words == group else f"{group} {words}"
 
 
@@ -71,22 +81,28 @@ def current(name: str) -> str:
 
 @cache
 def targets() -> dict[str, str]:
-    """``module:Class`` of each command by its name, ours first in the order of their files."""
+    """``module:Class`` of each command by its name, in the order of the help."""
     ours = {
         kind_name(stem, kind): f"{_PACKAGE}.{stem}:{kind}"
         for stem, source in _sources().items()
         for kind, _ in _CLASS.findall(source)
     }
     theirs = {name: _THEIRS.find(name) for name in _THEIRS.names()}
-    return ours | {name: entry.value for name, entry in theirs.items() if entry is not None}
+    found = ours | {name: entry.value for name, entry in theirs.items() if entry is not None}
+    place = {name: rank for rank, name in enumerate(ORDER)}
+    return dict(sorted(found.items(), key=lambda one: place.get(one[0].split()[0], len(ORDER))))
 
 
 def summary(name: str) -> str:
-    """The first paragraph of a command's docstring, read from its source.
+    """What a command or group is for, read from its source: its docstring's first paragraph.
 
-    >>> summary("corpus count")
-    'Count words and their co-occurrences with target words.'
+    >>> summary("corpus count"), summary("runs")
+    ('Count words and their co-occurrences with target words.', 'What was run on a warehouse, \
+with what, how two runs differ, and one again.')
     """
+    if name not in targets():
+        found = _ABOUT.match(_sources().get(name.replace("-", "_"), ""))
+        return cleandoc(found[1][:1].upper() + found[1][1:]) if found else _OTHERS
     module, _, kind = targets()[name].partition(":")
     spec = util.find_spec(module)
     source = spec.loader.get_source(module) if spec else ""  # type: ignore[union-attr]

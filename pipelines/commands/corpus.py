@@ -1,35 +1,56 @@
-"""`plumbline corpus count`: words, and what stands near target words."""
+"""`plumbline corpus ...`: texts as shards, counts of words, how they lean, and seed words."""
 
 from __future__ import annotations
 
-import shlex
+from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.jobs.options import CorpusOptions
+from plumbline.jobs.options import CorpusOptions, Memory, VocabularyOptions, bytes_of
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.fields import ContrastOption, InputFile, Seed
+from plumbline.pipelines.commands._corpus import (
+    TO_COUNT,
+    Argument,
+    CorpusName,
+    Number,
+    Several,
+    Shards,
+    looked_through,
+    lost,
+    shard_row,
+)
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
     from plumbline.jobs.counting.corpus import CountRequest
     from plumbline.warehouse.storage.store import Store
 
 #: What counting writes.
-_TABLES = ("word_count", "pair_count", "corpus_shard", "corpus", "reject")
-#: What the row of `corpus` says of a count, for people.
+_COUNTED = ("word_count", "pair_count", "corpus_shard", "corpus", "reject")
+#: What the row of `corpus` says of a count, and in a list, for people.
 _SHOWN = (
     *("corpus", "n_shards", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens"),
     *("n_words", "n_words_kept", "n_pairs"),
 )
+_LISTED = (
+    *("corpus", "rule", "window", "targets", "n_shards", "n_shards_failed"),
+    *("n_documents", "n_kept_tokens"),
+)
+#: What is shown of a word that leans otherwise, and of a seed word.
+_ENDS = ("change_nats_low", "change_nats_high")
+_CHANGE = ("word", "delta_a_nats", "delta_b_nats", "change_nats", *_ENDS, "q")
+_SEED = ("position", "word", "n_word", "delta_nats", "verdict", "why")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Count(CorpusOptions, Command):
+class Count(CorpusName, CorpusOptions, Command):
     """Count words and their co-occurrences with target words.
 
     Counts are exact whatever --memory: a process that reaches it writes partial counts and empties
@@ -46,15 +67,9 @@ class Count(CorpusOptions, Command):
     makes_warehouse = True
     deployable = True
 
-    shards: Annotated[
-        tuple[str, ...],
-        Field(min_length=1, description="Shards: paths, addresses or quoted globs."),
-        On(positional=True),
-    ]
-    corpus: Annotated[str, Field(min_length=1, description="Name of the corpus.")]
+    shards: Shards
     master: Annotated[
-        str | None,
-        Field(description="Count on Spark, such as spark://host:7077; default: here."),
+        str | None, Field(description="Count on Spark, such as spark://host:7077; default: here.")
     ] = None
 
     def request(self) -> CountRequest:
@@ -82,9 +97,9 @@ class Count(CorpusOptions, Command):
         if store is not None:
             refuse_other_settings(store, request)
             where = partials_directory(store, request.options(), create=False)
-        shards = [_shard_row(path, where) for path in request.shards]
+        shards = [shard_row(path, where) for path in request.shards]
         yield from shards
-        left = [row for row in shards if row["what"] == _LEFT]
+        left = [row for row in shards if row["what"] == TO_COUNT]
         yield planned(self.corpus, "shards to count", len(left), f"of {len(shards)}")
         yield planned(self.corpus, "bytes to count", sum(row["amount"] for row in left), "bytes")
         if on_spark(self.master):
@@ -98,7 +113,7 @@ class Count(CorpusOptions, Command):
         from plumbline.jobs.counting.corpus import count_corpus
 
         counted = count_corpus(context.store, self.request(), master=self.master)
-        row, again = counted.row, f"plumbline corpus associate --corpus {shlex.quote(self.corpus)}"
+        row, again = counted.row, self.line("corpus associate")
         said = [] if counted.changed else ["Up to date: nothing was counted again."]
         if counted.dropped:
             lists = ", ".join(counted.dropped)
@@ -106,24 +121,332 @@ class Count(CorpusOptions, Command):
         return Done(
             rows=[{**{name: row[name] for name in _SHOWN}, "changed": counted.changed}],
             said=said,
-            wrote=_TABLES if counted.changed else (),
+            wrote=_COUNTED if counted.changed else (),
             next=again,
-            query="FROM corpus WHERE corpus = $corpus",
-            params={"corpus": self.corpus},
+            **self.rows_of("corpus"),
         )
 
 
-_LEFT = "to count"
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Associate(CorpusName, Command):
+    """Compute PMI of every word with every target, and delta of every pair and list.
+
+    --targets answers for any other word list, without reading the text again: its co-occurrences
+    are counted from the documents that counting kept, and are in `pair_count` from then on, until
+    the corpus is counted again. After an interruption run the same command again to resume.
+
+    Of a list there are the mean of its pairs' deltas (contrast `gendered`) and their sum
+    (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
+    `gendered-sum-toxicity`, each word's sum times its weight; words without a weight have none.
+    Without --word-weights such sums of an earlier run are dropped.
+
+    MaxPMI of benchmarks and samples of seed words made from older deltas are dropped; the command
+    says which, and what makes them again.
+
+    Example: plumbline corpus associate --corpus novels --targets names
+    """
+
+    deployable = True
+
+    targets: Annotated[
+        str, Field(description="Add a word list: its name, or the path of its TOML file.")
+    ] = ""
+    word_weights: Annotated[
+        InputFile | None,
+        Field(description="CSV word,weight: sums of lists with these weights, too."),
+    ] = None
+    memory: Annotated[
+        Memory, Field(description="Most memory of each process that counts for --targets.")
+    ] = CorpusOptions.memory
+    master: Annotated[
+        str | None, Field(description="Count for --targets on Spark; default: here.")
+    ] = None
+
+    def run(self, context: Context) -> Done:
+        """Count for an added list, then compute."""
+        from plumbline.jobs.association.associations import associate
+        from plumbline.jobs.association.target_lists import Recounting
+
+        how = Recounting(self.master, bytes_of(self.memory))
+        done = associate(context.store, self.corpus, self.targets, how, self.word_weights)
+        names = ("n_associations", "n_deltas", "n_bounds", "n_weighted")
+        counts = {name: getattr(done, name) for name in names}
+        added = ("word_list", "pair_count") if self.targets else ()
+        return Done(
+            rows=[{"corpus": self.corpus, "n_contrasts": len(done.contrasts), **counts}],
+            said=list(lost(self, done)),
+            wrote=(*added, "word_association", "word_delta", "word_bound"),
+            next=self.line("why WORD"),
+            **self.rows_of("word_delta"),
+        )
 
 
-def _shard_row(path: Path, where: Path | None) -> Row:
-    from plumbline.jobs.counting.partials import is_counted
-    from plumbline.warehouse.sources import describe
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Compare(Command):
+    """Which words lean otherwise in another text, with intervals over documents.
 
-    found = describe(path)
-    size = found.n_bytes if found else 0
-    try:
-        what = "counted already" if where and is_counted(where, path) else _LEFT
-    except BadInput as e:
-        return planned(str(path), "can't be read", size, "bytes", str(e))
-    return planned(str(path), what, size, "bytes")
+    p is adjusted for all words compared. Documents that stand in both texts count as one document,
+    so a corpus and what `corpus filter` left of it can be compared as well.
+
+    Example: plumbline corpus compare novels films --n 10
+    """
+
+    deployable = True
+
+    a: Annotated[Argument, Field(description="A corpus, or a source of one as CORPUS:SOURCE.")]
+    b: Annotated[Argument, Field(description="What to compare it with: the same.")]
+    contrast: Annotated[str, Field(min_length=1, description="Pair such as she/he.")] = "she/he"
+    min_pairs: Annotated[
+        Number, Field(description="Co-occurrences that a word needs on each side in both.")
+    ] = 5
+    n: Annotated[int, Field(ge=0, le=10**9, description="Words to show.")] = 20
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """The documents of both."""
+        return looked_through(store, (self.a, self.b))
+
+    def run(self, context: Context) -> Done:
+        """Compare all words, and show those that differ most surely."""
+        from plumbline.jobs.evidence.change import compare
+        from plumbline.pipelines.report.changes import change_section, surest
+        from plumbline.pipelines.report.rows import Rows
+
+        how = (context.run_id, self.contrast, self.min_pairs)
+        with progress("compare", "shards") as update:
+            done = compare(context.store, self.a, self.b, *how, update)
+        n_a, n_b, n_both = done.n_documents_a, done.n_documents_b, done.n_documents_both
+        documents = f"{self.a}: {n_a:,} documents; {self.b}: {n_b:,} documents; in both: {n_both:,}"
+        rows = Rows(done.rows.to_pylist())
+        none = (
+            f"No word has {self.min_pairs} co-occurrences on each side in both: try --min-pairs 1"
+        )
+        return Done(
+            rows=[{name: row[name] for name in _CHANGE} for row in surest(rows)[: self.n]],
+            said=[documents, *(change_section(rows, 0).intro if rows else [none])],
+            wrote=("word_change",),
+            next="plumbline report",
+            query="FROM word_change WHERE text_a = $a AND text_b = $b ORDER BY q, p, word",
+            params={"a": self.a, "b": self.b},
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class List(Command):
+    """List the corpora of the warehouse, how they were counted and their totals.
+
+    Example: plumbline corpus list
+    """
+
+    records = False
+
+    def run(self, context: Context) -> Done:
+        """The rows of `corpus`."""
+        found = sorted(context.store.read("corpus").to_pylist(), key=lambda r: str(r["corpus"]))
+        rows = [{name: row[name] for name in _LISTED} for row in found]
+        more = "" if rows else "plumbline corpus count SHARDS... --corpus NAME"
+        return Done(rows=rows, next=more, query="FROM corpus ORDER BY corpus")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Status(CorpusName, Command):
+    """Show which shards are counted, failed, changed on disk, gone, new or left out.
+
+    Example: plumbline corpus status --corpus novels 'novels/*.jsonl.zst'
+    """
+
+    records = False
+
+    shards: Annotated[
+        tuple[str, ...],
+        Field(description="Shards the corpus should hold; default: its own."),
+        On(positional=True),
+    ] = ()
+
+    def run(self, context: Context) -> Done:
+        """Compare the ledger with the files."""
+        from plumbline.jobs.counting.verify import shard_states, update_command
+        from plumbline.warehouse.shards import expand_shards
+
+        store, paths = context.store, expand_shards(self.shards) if self.shards else []
+        with progress("verify", "shards") as update:
+            states = shard_states(store, self.corpus, paths, progress=update)
+        n_of = Counter(one.state for one in states)
+        said = [f"{self.corpus}: {', '.join(f'{n:,} {state}' for state, n in n_of.items())}"]
+        command = update_command(store, self.corpus, states, self.shards)
+        if not command:
+            said.append("Up to date: every shard is counted as it is on disk")
+        more = command or self.line("corpus verify")
+        rows = [asdict(one) | {"seconds": round(one.seconds, 1)} for one in states]
+        return Done(rows=rows, said=said, next=more)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Verify(CorpusName, Command):
+    """Prove that the tables of a corpus equal its ledger; status 3 when they do not.
+
+    Example: plumbline corpus verify --corpus novels
+    """
+
+    records = False
+    deployable = True
+
+    def run(self, context: Context) -> Done:
+        """Run every check."""
+        from plumbline.jobs.counting.verify import run_checks
+
+        checks = run_checks(context.store, self.corpus)
+        rows = [
+            {
+                "check": one.name,
+                "n_violations": one.n_violations,
+                "violation": one.violation if one.n_violations else "",
+                "first": ", ".join(f"{name} {value}" for name, value in one.first.items()),
+            }
+            for one in checks
+        ]
+        if broken := [one.name for one in checks if one.n_violations]:
+            problem = f"{len(broken)} of {len(checks)} checks fail: {', '.join(broken)}"
+            fix = f"{self.line('corpus count ...')} --replace writes them again"
+            return Done(rows=rows, failed=BadInput(f"corpus {self.corpus!r}", problem, fix))
+        said = [f"{self.corpus}: all {len(checks)} checks hold; the tables equal the ledger"]
+        return Done(rows=rows, said=said, next=self.line("corpus associate"))
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Words(CorpusName, ContrastOption, Command):
+    """Sample seed words among those that lean least: from the interval of delta that holds 0.
+
+    If the corpus has a vocabulary (`corpus vocabulary`), only its kept words are sampled. Words
+    rejected with `corpus vet` are left out.
+
+    Example: plumbline corpus words --corpus pile --n 500 --seed 0 --exclude gendered
+    """
+
+    n: Annotated[
+        int | None,
+        Field(ge=0, le=10**9, description="Sample size, 0 for all; default: 500, with --show all."),
+    ] = None
+    seed: Annotated[Seed, Field(description="Seed of the sample.")] = 0
+    exclude: Annotated[
+        Several,
+        Field(description="Word list or file, one word per line, to leave out; repeatable."),
+    ] = ()
+    stratify: Annotated[
+        Number, Field(description="Bands of frequency to draw equally from; 1: ignore frequency.")
+    ] = 1
+    show: Annotated[bool, Field(description="Show the existing sample with its verdicts.")] = False
+
+    @property
+    def records(self) -> bool:  # type: ignore[override]
+        """Showing a sample changes nothing."""
+        return not self.show
+
+    def run(self, context: Context) -> Done:
+        """Draw a sample, or show the one that there is."""
+        from plumbline.jobs.corpus_lookup import corpus_contrast
+        from plumbline.jobs.seed_words import sample as seeds
+
+        store = context.store
+        if self.show:
+            contrast = corpus_contrast(store, self.corpus, self.contrast)
+            found = seeds.sampled_words(store, self.corpus, contrast, self.seed)
+            n_vetted = sum(row["verdict"] is not None for row in found)
+            return Done(
+                rows=[{name: row[name] for name in _SEED} for row in found[: self.n or None]],
+                said=[f"{len(found):,} seed words in all, {n_vetted:,} with a verdict"],
+                next=f"{self.line('corpus vet')} --accept w1,w2 --reject w3 --why TEXT",
+            )
+        n = 500 if self.n is None else self.n or None
+        of = (store, self.corpus, n, self.seed, self.contrast)
+        left_out = seeds.excluded_words(self.exclude)
+        done = seeds.select_seed_words(*of, exclude=left_out, n_bands=self.stratify)
+        contrast = corpus_contrast(store, self.corpus, self.contrast)
+        key = {"corpus": self.corpus, "contrast": contrast, "seed": self.seed}
+        figures = asdict(done) | {"n_words": len(done.words)}
+        drawn = figures.pop("words")
+        return Done(
+            rows=[{**key, **figures}],
+            said=[f"Sampled: {', '.join(drawn[:5])}{' ...' if len(drawn) > 5 else ''}"],
+            wrote=("seed_word",),
+            next=f"{self.line('corpus words')} --seed {self.seed} --contrast {contrast} --show",
+            query="FROM seed_word WHERE corpus = $corpus AND contrast = $contrast AND seed = $seed "
+            "ORDER BY position",
+            params=key,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Vocabulary(CorpusName, VocabularyOptions, Command):
+    """Decide for every word whether it is a candidate seed word: a-z, English and not rare.
+
+    A word is English according to fastText or WordNet. One of the two may be missing; that is
+    printed and recorded.
+
+    Example: plumbline corpus vocabulary --corpus pile --download
+    """
+
+    language_model: Annotated[
+        InputFile | None,
+        Field(description="fastText's lid.176.ftz or lid.176.bin."),
+        On(variable="PLUMBLINE_LID"),
+    ] = None
+    download: Annotated[
+        bool, Field(description="Download lid.176.ftz (1 MB) once, and use it.")
+    ] = False
+
+    def run(self, context: Context) -> Done:
+        """Look up every word."""
+        from plumbline.jobs.seed_words import english
+        from plumbline.jobs.seed_words.vocabulary import build_vocabulary
+
+        model = self.language_model
+        if self.download:
+            model = english.download(english.model_path())
+        elif model is None and english.model_path().is_file():
+            model = english.model_path()
+        rules = part(VocabularyOptions, self)
+        done = build_vocabulary(context.store, self.corpus, rules, model)
+        kept = f"{self.corpus}: kept {done.n_kept:,} of {done.n_words:,} words; checked by "
+        return Done(
+            rows=[{"reason": reason, "n_words": n} for reason, n in done.by_reason.items()],
+            said=[
+                *(f"Skipped: {line}" for line in done.missing),
+                f"{kept}{done.checks}; counted more than {done.rarest:,.0f} times",
+            ],
+            wrote=("vocabulary",),
+            next=self.line("corpus words"),
+            **self.rows_of("vocabulary", "n_word DESC, word"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Vet(CorpusName, Command):
+    """Accept or reject words: new samples of seed words leave rejected ones out.
+
+    Example: plumbline corpus vet --corpus pile --reject brad,sms --why 'a name, a sign'
+    """
+
+    accept: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
+    reject: Annotated[tuple[str, ...], Field(description="Words, separated by commas.")] = ()
+    why: Annotated[str, Field(description="The reason, of all these words.")] = ""
+    file: Annotated[
+        InputFile | None,
+        Field(description="CSV with the columns word, verdict, why."),
+        On(name="from"),
+    ] = None
+
+    def run(self, context: Context) -> Done:
+        """Record the verdicts."""
+        from plumbline.jobs.seed_words.vetting import read_verdicts, verdicts_on, vet
+
+        given = verdicts_on(self.accept, self.reject, self.why)
+        given += read_verdicts(self.file) if self.file else []
+        done = vet(context.store, self.corpus, given, context.run_id)
+        counts = {"n_accepted": done.n_accepted, "n_rejected": done.n_rejected}
+        return Done(
+            rows=[{"corpus": self.corpus, "n_given": len(given), **counts}],
+            said=[f"Changed: {', '.join(done.changed)}"] if done.changed else [],
+            wrote=("seed_verdict",),
+            next=self.line("corpus words"),
+            **self.rows_of("seed_verdict", "word"),
+        )

@@ -1,4 +1,4 @@
-"""`plumbline fairpair run`, `score` and `report`: samples, perturbations, B, V and F."""
+"""`plumbline fairpair ...`: do continuations about John and Jane differ by more than sampling?"""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.failures import Failures
+from plumbline.pipelines.command.fields import OutputDirectory
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.requests import DEFAULT_WAREHOUSE, command_path
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import rows_of
@@ -64,7 +64,9 @@ class Run(FairPairSpec, Command):
         Field(description="Set of prompts; common-sents comes with Plumbline."),
         On(positional=True),
     ]
-    out: Annotated[Path, Field(description="Directory of the report.")] = Path("out/report")
+    out: Annotated[OutputDirectory, Field(description="Directory of the report.")] = Path(
+        "out/report"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -88,8 +90,6 @@ class Run(FairPairSpec, Command):
         from plumbline.eval_workers.backends import open_backend
         from plumbline.eval_workers.chat.client import find_key
 
-        if self.out.exists() and not self.out.is_dir():
-            raise UsageProblem(f"--out {self.out}", "is a file", "give a directory for the report")
         targets, rows = self.targets(), self.prompt_rows(Store.existing(self.warehouse))
         if self.base_url:
             find_key(self.base_url)
@@ -140,7 +140,7 @@ class Run(FairPairSpec, Command):
             said=said,
             wrote=("probe_prompt", "continuation", *asked, *TABLES),
             files=tuple(map(str, page)),
-            next=f"open the report, or {_example(store)}",
+            next="plumbline sql 'FROM ngram_log_odds ORDER BY abs(z) DESC LIMIT 20'",
             query="FROM fairpair_set WHERE probe_set = $probe_set "
             "AND list_contains($keys, model_key) ORDER BY ALL",
             params={
@@ -202,11 +202,10 @@ class Score(FairPairSpec, Command):
             said.append(f"{self.probe_set} by {one.model}, key {one.model_key}: {one.n:,} samples")
             sampled = measured(context, self, self.probe_set, one, chosen)
             said += figures(store, sampled, chosen, self)
-        where = command_path(store.root, DEFAULT_WAREHOUSE, "--warehouse")
         return Done(
             said=said,
             wrote=TABLES,
-            next=f"plumbline fairpair report{where}",
+            next="plumbline fairpair report",
             query="FROM fairpair_set WHERE probe_set = $probe_set ORDER BY ALL",
             params={"probe_set": self.probe_set},
         )
@@ -221,7 +220,9 @@ class Report(Command):
 
     records = False
 
-    out: Annotated[Path, Field(description="Directory of the report.")] = Path("out/report")
+    out: Annotated[OutputDirectory, Field(description="Directory of the report.")] = Path(
+        "out/report"
+    )
 
     def run(self, context: Context) -> Done:
         """The report of the whole warehouse."""
@@ -247,8 +248,6 @@ def measured(
         of = (store, sampled, phi, options, run_id)
         context.stage(f"score by {phi}", steps.score, *of)
         context.stage(f"convergence by {phi}", steps.converge, *of)
-        if steps.takes_lengths(phi):
-            context.stage(f"lengths by {phi}", steps.lengths, *of)
         context.stage(f"calibration by {phi}", steps.calibrate, *of)
     return sampled
 
@@ -262,14 +261,13 @@ def _missing(run: Run, rows: Sequence[Row], store: Store | None, model_key: str)
 
 
 def _here(run: Run, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
-    from plumbline.eval_workers.backends.prospect import chosen_device, prospect, seconds_per_token
+    from plumbline.eval_workers.backends.prospect import prospect
 
     assert target.options is not None, "a target is loaded here or served"
     model = prospect(target.model, target.options)
     missing = _missing(run, rows, store, model.identity.key)
     texts = sorted({draw.text for draw in missing})
     encoded = model.encoded(texts)
-    n_prompt = sum(len(ids) for ids in encoded if not isinstance(ids, str))
     n_new, name = len(missing) * run.max_new_tokens, target.model
     after = f"after {len(texts):,} texts, key {model.identity.key}"
     yield planned(name, "samples to draw", len(missing), "", after)
@@ -277,14 +275,6 @@ def _here(run: Run, target: Target, rows: Sequence[Row], store: Store | None) ->
     refused = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
     if refused:
         yield planned(name, "can't be continued", len(refused), "texts", f"first: {refused[0]}")
-    if not missing:
-        return
-    seconds = (n_new + n_prompt) * seconds_per_token(model.size, target.options)
-    yield planned(
-        *(name, "time", round(seconds, 1), "s"),
-        f"at most, from matrix products measured on {chosen_device(target.options)}; reading the "
-        "weights and attention come on top",
-    )
 
 
 def _served(run: Run, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
@@ -309,7 +299,7 @@ def _perturbing(run: Run, rows: Sequence[Row]) -> Iterator[Row]:
     if run.perturber == RULES:
         yield planned("perturbed by rules", "texts", n_texts, "", "asks nobody")
         return
-    wording = _tokens(run.chat_wording().text)
+    wording = _tokens(run.chat_wording().perturb)
     texts = sum(
         _tokens(row[side]) + run.max_new_tokens
         for row in rows
@@ -343,14 +333,8 @@ def _tokens(text: str) -> int:
 #: Tables that measuring writes.
 TABLES = (
     *("perturbed_continuation", "fairpair_prompt", "fairpair_set"),
-    *("fairpair_convergence", "fairpair_length", "fairpair_calibration"),
+    *("fairpair_convergence", "fairpair_calibration"),
 )
-
-
-def _example(store: Store) -> str:
-    where = command_path(store.root, DEFAULT_WAREHOUSE, "--warehouse")
-    query = "FROM ngram_log_odds ORDER BY abs(z) DESC LIMIT 20"
-    return f'plumbline sql{where} "{query}"'
 
 
 def _drawn_lines(drawn: Drawn, store: Store) -> Iterator[str]:

@@ -1,12 +1,13 @@
-"""`plumbline runs replay`: the command that a run recorded, again."""
+"""`plumbline runs`: what was run on a warehouse, with what, how two runs differ, and one again."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -32,6 +33,153 @@ from plumbline.warehouse.provenance import history
 from plumbline.warehouse.provenance.runs import package_versions
 from plumbline.warehouse.storage.store import Store
 
+RunId: TypeAlias = Annotated[
+    str, Field(min_length=1, description="Run id, or the start of one."), On(positional=True)
+]
+#: Characters that a table shows of a long text.
+_SHOWN = 24
+
+
+class _Long(str):
+    """A text of which tables show the start; JSON and Python have all of it.
+
+    >>> len(str(_Long("no " * 40))), len(json.loads(json.dumps(_Long("no " * 40))))
+    (24, 120)
+    """
+
+    def __str__(self) -> str:
+        return self[:] if len(self) <= _SHOWN else f"{self[: _SHOWN - 1]}…"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class List(Command):
+    """List runs, the newest first; a table cuts long errors: `runs show` and --format json don't.
+
+    Example: plumbline runs list --command score --since 2026-05-01 --status finished
+    """
+
+    records = False
+
+    command: Annotated[str, Field(description="Only commands that begin so.")] = ""
+    since: Annotated[str, Field(description="Only from then on (UTC), as 2026-05-01.")] = ""
+    status: Annotated[
+        Literal["finished", "failed", "interrupted", "running"] | None,
+        Field(description="Only runs of this status."),
+    ] = None
+
+    def run(self, context: Context) -> Done:
+        """The runs that fit."""
+        kept = {"command": self.command, "since": self.since, "status": self.status or ""}
+        found = history.runs(context.store, **kept)
+        rows = [
+            {name: row[name] for name in ("run_id", "command", "status")}
+            | {
+                "started_utc": f"{row['started_at']:%Y-%m-%d %H:%M:%S}",
+                "seconds": None if row["seconds"] is None else round(row["seconds"], 1),
+                **{name: _Long(row[name] or "") for name in ("error", "author", "note")},
+            }
+            for row in found
+        ]
+        if not rows:
+            return Done(said=["No run fits."])
+        return Done(rows=rows, next=f"plumbline runs show {shlex.quote(found[0]['run_id'])}")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Show(Command):
+    """Show a run: options, versions, git commit, seeds, time, what it wrote and rejected.
+
+    Example: plumbline runs show 20260501T12
+    """
+
+    records = False
+
+    run_id: RunId
+
+    def run(self, context: Context) -> Done:
+        """A row for each thing that is known of it."""
+        found = history.details(context.store, self.run_id)
+        parts = {
+            "option": history.flat(found.pop("options")),
+            "seed": found.pop("seeds"),
+            "version": found.pop("versions"),
+            "rows written that are still there": found.pop("written"),
+            "rejected rows by reason": found.pop("rejects"),
+        }
+        rows = [
+            {"of": of, "name": name, "value": _text(value)}
+            for of, part in {"run": found, **parts}.items()
+            for name, value in part.items()
+            if of != "run" or value is not None
+        ]
+        return Done(rows=rows)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Compare(Command):
+    """Hold two runs side by side: options and versions that differ, metrics of both.
+
+    The difference is the second less the first; `a` and `b` of a metric are the models.
+
+    Example: plumbline runs compare 20260501T12 20260502T09
+    """
+
+    records = False
+
+    first: RunId
+    second: RunId
+
+    def run(self, context: Context) -> Done:
+        """A row for each option, version and metric."""
+        found = history.compare(context.store, self.first, self.second)
+        rows: list[Row] = [
+            {"of": of, "name": name, "a": _text(pair[0]), "b": _text(pair[1])}
+            for of, part in (("option", found["options"]), ("version", found["versions"]))
+            for name, pair in part.items()
+        ]
+        return Done(
+            rows=[*rows, *map(_metric, found["metrics"])],
+            said=[
+                f"{side}: run {run_id}" for side, run_id in zip("ab", found["runs"], strict=True)
+            ],
+        )
+
+
+def _metric(found: Mapping[str, Any]) -> Row:
+    (a, b), (value_a, value_b) = found["models"], found["values"]
+    of = {name: found[name] for name in ("benchmark", "corpus", "subset")}
+    values = {"value_a": value_a, "value_b": value_b, "difference": found["difference"]}
+    return {"of": "metric", "name": found["metric"], "a": a, "b": b, **of, **values} | {
+        "unit": found["unit"]
+    }
+
+
+def _text(value: object) -> str:
+    """A value as text: those of one column are of many kinds."""
+    return "" if value is None else str(value)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Note(Command):
+    """Write a remark beside a run that has ended, instead of an earlier one; empty: none.
+
+    Example: plumbline runs note 20260501T12 "with the first word list, don't use"
+    """
+
+    records = False
+
+    run_id: RunId
+    text: Annotated[
+        str, Field(max_length=2000, description="The remark, in one line."), On(positional=True)
+    ]
+
+    def run(self, context: Context) -> Done:
+        """Write it."""
+        row = history.note(context.store, self.run_id, " ".join(self.text.split()))
+        return Done(
+            rows=[{name: row[name] for name in ("run_id", "command", "note")}], wrote=("run",)
+        )
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Replay(Command):
@@ -45,7 +193,7 @@ class Replay(Command):
 
     joins = False
 
-    run_id: Annotated[str, Field(description="Run id, or the start of one."), On(positional=True)]
+    run_id: RunId
     into: Annotated[Path | None, Field(description="Another warehouse to run it on.")] = None
 
     def command(self, store: Store) -> Command:

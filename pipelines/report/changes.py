@@ -14,10 +14,15 @@ from plumbline.pipelines.report.model import (
     stem,
     table,
 )
-from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import ALPHA
 
 _CHANGE = ("change_nats", "change_nats_low", "change_nats_high")
+
+
+def surest(rows: Rows) -> list[Row]:
+    """Rows of ``word_change``, those with the smallest adjusted p first."""
+    return sorted(rows, key=lambda row: (row["q"], row["p"], -abs(row["change_nats"])))
 
 
 def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
@@ -25,7 +30,6 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     a, b, contrast = (rows[0][name] for name in ("text_a", "text_b", "contrast"))
     ways = Counter(finding(row, _CHANGE).verdict for row in rows)
     n_told = ways["above"] + ways["below"]
-    surest = sorted(rows, key=lambda row: (row["q"], row["p"], -abs(row["change_nats"])))
     sentence = f"Of {len(rows):,} words compared none is shown to lean otherwise in {b} than in {a}"
     if n_told:
         female, _, male = contrast.partition("/")
@@ -36,7 +40,7 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
         )
     listed = table(
         f"Words with the smallest adjusted p ({contrast})",
-        Rows(surest[:n], rows.sql),
+        Rows(surest(rows)[:n], rows.sql),
         [
             "word",
             (f"lean in {a}", lambda r: number(r["delta_a_nats"], signed=True)),

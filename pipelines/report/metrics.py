@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from plumbline.pipelines.report.groups import set_name
@@ -192,10 +192,8 @@ def _fitted(rows: Rows) -> set[str]:
     return {r["subset"] for r in rows if r["metric"] == "slope"}
 
 
-def measured(
-    rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]
-) -> dict[str, tuple[Sequence[str], list[list[str]]]]:
-    """What `plumbline measure` prints: headings and lines of three tables.
+def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> dict[str, PageTable]:
+    """What `plumbline measure` prints: three tables.
 
     The first has a line for each benchmark and model, over all pairs, the second for each fit, the
     third for each row of ``control`` about delta; a table without lines is left out. ``labels``
@@ -234,8 +232,4 @@ def measured(
         ),
         "control": table("", others.where(predictor="delta"), CONTROL_COLUMNS),
     }
-    return {
-        name: (one.headings, [[cell.text for cell in row] for row in one.rows])
-        for name, one in tables.items()
-        if one.rows
-    }
+    return {name: one for name, one in tables.items() if one.rows}

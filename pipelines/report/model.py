@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -295,3 +296,26 @@ def stem(*parts: str) -> str:
     'us-use-5-b-x'
     """
     return re.sub(r"[^a-z0-9.]+", "-", " ".join(parts).lower().replace("..", "")).strip("-.")[:120]
+
+
+def plain_rows(one: PageTable) -> Iterator[dict[str, object]]:
+    """A table's rows with unrounded values, and columns for the ends of intervals.
+
+    >>> cells = [[Cell("m"), Cell("1.2 (1.0 to 1.5)", 1.23, True, 1.0, 1.5)]]
+    >>> list(plain_rows(PageTable("", ["model", "slope"], cells)))
+    [{'model': 'm', 'slope': 1.23, 'slope_low': 1.0, 'slope_high': 1.5}]
+    """
+    seen: Counter[str] = Counter()
+    names = []
+    for heading in one.headings:
+        seen[heading] += 1
+        names.append(heading if seen[heading] == 1 else f"{heading}_{seen[heading]}")
+    has_ends = [any(c.low is not None for c in column) for column in zip(*one.rows, strict=True)]
+    for row in one.rows:
+        line: dict[str, object] = {}
+        for name, cell, ends in zip(names, row, has_ends, strict=True):
+            is_value = cell.value is not None or cell.text == "–"
+            line[name] = cell.value if is_value else cell.text
+            if ends:
+                line |= {f"{name}_low": cell.low, f"{name}_high": cell.high}
+        yield line

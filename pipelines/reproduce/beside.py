@@ -270,3 +270,17 @@ def as_rows(beside: Sequence[Beside]) -> list[dict[str, object]]:
         }
         for b in beside
     ]
+
+
+def shown_row(b: Beside) -> dict[str, object]:
+    """A figure and its run's, as it is printed."""
+    (row,) = as_rows([b])
+    long = ("measured_model", "differs", "paper_unknown")  # of a run, in its line
+    return {**{name: value for name, value in row.items() if name not in long}, "note": b.note}
+
+
+def lines(run: Run) -> Iterator[str]:
+    """What a run does otherwise than the paper."""
+    differs = "; ".join(run.differs) or "in nothing that is known"
+    yield f"run {run.number}, {run.printed_model} by {run.model}: differs in {differs}"
+    yield f"  the paper's is not known: {'; '.join(run.unknown)}"

@@ -10,61 +10,75 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator
 
 from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines.requests.intervene import StudyOptions, StudyRequest
-from plumbline.pipelines.requests.intervene import run as run_intervention
+from plumbline.pipelines.command.base import execute
+from plumbline.pipelines.commands.intervene import Run, StudyOptions
 from plumbline.pipelines.stages import Stages
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
-from plumbline.warehouse.text.toml_file import Section, parsed, read_text
+from plumbline.warehouse.text.toml_file import Text, Texts, Words, load, read_text, toml_table
 
 STUDY = "cause"
-#: The bound of each column that can be predicted, and what can be predicted of it.
-_BOUNDS = {
-    "response": ("response_low", "response_high"),
-    "short_of_whole": ("short_of_whole_low", "short_of_whole_high"),
-    "coefficient": ("coefficient_low", "coefficient_high"),
-}
-_EXPECTED = ("below 0", "above 0", "holds 0")
-_VIEWS = ("dose_response", "window_response", "control_without_dose")
 
 
-@dataclass(frozen=True)
+@toml_table
 class Prediction:
     """What the interval of ``column`` in the one row of ``view`` is to be: 0 below, above or in it.
 
     ``where`` are columns of the row and their values; the study and its corpus are understood.
     """
 
-    name: str
-    view: str
-    where: dict[str, Any]
-    column: str
-    expected: str
+    name: Text
+    view: Literal["dose_response", "window_response", "control_without_dose"]
+    column: Literal["response", "short_of_whole", "coefficient"]
+    expected: Literal["below 0", "above 0", "holds 0"]
+    where: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def bounds(self) -> tuple[str, str]:
+        """The columns with the bounds of the one that is predicted."""
+        return f"{self.column}_low", f"{self.column}_high"
 
 
-@dataclass(frozen=True)
+def _template(text: str) -> str:
+    if "{word}" not in text or not ("{She}" in text or "{she}" in text):
+        raise ValueError(f"template {text!r} (expected {{word}}, and {{She}} or {{she}})")
+    return text
+
+
+@toml_table
+class Pairs:
+    """A benchmark of templates and words."""
+
+    name: Text
+    templates: tuple[Annotated[str, AfterValidator(_template)], ...]
+    words: Words
+
+
+@toml_table
 class Design:
     """A pre-specified study; ``sha256`` of its file, 64 hex digits. ``shards``: patterns."""
 
-    question: str
-    corpus: str
-    shards: tuple[str, ...]
-    options: StudyOptions
-    benchmark: str
-    templates: tuple[str, ...]
-    words: tuple[str, ...]
-    predictions: tuple[Prediction, ...]
+    question: Text
+    corpus: Text
+    shards: Texts
+    intervention: Annotated[
+        StudyOptions, AfterValidator(lambda o: replace(o, near="".join(o.near.split())))
+    ]
+    benchmark: Pairs
+    prediction: tuple[Prediction, ...]
     sha256: str
 
 
@@ -103,45 +117,13 @@ def read_design(path: Path | None = None) -> Design:
     source = path or resources.files(__package__) / "cause.toml"
     name = str(path) if path else "cause.toml"
     text = read_text(source, name)
-    top = Section(name, parsed(text, name))
-    top.only("question", "corpus", "shards", "intervention", "benchmark", "prediction")
-    pairs = top.section("benchmark")
-    pairs.only("name", "templates", "words")
-    options = dict(top.section("intervention").content)
-    if isinstance(options.get("near"), str):
-        options["near"] = "".join(options["near"].split())
-    design = Design(
-        question=" ".join(top.text("question").split()),
-        corpus=top.text("corpus"),
-        shards=top.texts("shards"),
-        options=make(StudyOptions, options, f"{name}: intervention, "),
-        benchmark=pairs.text("name"),
-        templates=pairs.texts("templates"),
-        words=tuple(sorted(pairs.words("words"))),
-        predictions=tuple(map(_prediction, top.sections("prediction"))),
-        sha256=hashlib.sha256(text.encode()).hexdigest(),
-    )
-    for template in design.templates:
-        if "{word}" not in template or not ("{She}" in template or "{she}" in template):
-            raise BadInput(name, f"template {template!r}", "expected {word}, and {She} or {she}")
-    return design
-
-
-def _prediction(section: Section) -> Prediction:
-    section.only("name", "view", "where", "column", "expected")
-    known = {"view": _VIEWS, "column": tuple(_BOUNDS), "expected": _EXPECTED}
-    found = {key: section.text(key) for key in known}
-    for key, values in known.items():
-        if found[key] not in values:
-            raise section.fault(key, " or ".join(values))
-    where = dict(section.section("where").content)
-    return Prediction(section.text("name"), where=where, **found)
+    return load(Design, text, name, sha256=hashlib.sha256(text.encode()).hexdigest())
 
 
 def pairs(design: Design) -> Iterator[dict[str, str]]:
     """The benchmark's pairs, in the columns of `benchmark import`."""
-    for word in design.words:
-        for number, template in enumerate(design.templates, 1):
+    for word in sorted(design.benchmark.words):
+        for number, template in enumerate(design.benchmark.templates, 1):
             she = template.format(She="She", she="she", word=word)
             he = template.format(She="He", she="he", word=word)
             yield {
@@ -154,18 +136,23 @@ def pairs(design: Design) -> Iterator[dict[str, str]]:
             }
 
 
+def shards_of(design: Design, data: Path) -> tuple[Path, ...]:
+    """The shards of its text, below ``data``."""
+    return tuple(expand_shards([str(data / pattern) for pattern in design.shards]))
+
+
 def run(design: Design, data: Path, out: Path, warehouse: Path, stages: Stages) -> list[Figure]:
     """Run a study: count its text, make its pairs, train and score every arm, look at the outcome.
 
     Everything that was done before is kept, so the same call resumes. Raises what the steps raise,
     and ``UsageProblem`` where a prediction is of no row, or of several.
     """
-    shards = tuple(expand_shards([str(data / pattern) for pattern in design.shards]))
+    shards = shards_of(design, data)
     stages.run(f"count {design.corpus}", _count, design, shards, warehouse)
-    stages.run(f"pairs of {design.benchmark}", _import, design, out, warehouse)
-    names = (design.corpus, (design.benchmark,))
-    request = StudyRequest(STUDY, shards, *names, design.options, out, warehouse)
-    run_intervention(request, stages)
+    stages.run(f"pairs of {design.benchmark.name}", _import, design, out, warehouse)
+    of = {"name": STUDY, "corpus": design.corpus, "benchmark": (design.benchmark.name,)}
+    places = {"shards": tuple(map(str, shards)), "out": out, "warehouse": warehouse}
+    execute(make(Run, {**vars(design.intervention), **of, **places}), stages)
     stages.run(f"5-gram model of {design.corpus}", _controls, design, shards, out, warehouse)
     return figures(design, warehouse)
 
@@ -183,21 +170,21 @@ def _import(design: Design, out: Path, warehouse: Path) -> None:
     from plumbline.eval_workers.benchmarks import import_benchmark
     from plumbline.warehouse.provenance.runs import recorded
 
-    path = out / f"{design.benchmark}.csv"
+    path = out / f"{design.benchmark.name}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(as_csv(list(pairs(design))), encoding="utf-8", newline="")
     store = Store.open(warehouse)
-    config = {"name": design.benchmark, "design_sha256": design.sha256}
+    config = {"name": design.benchmark.name, "design_sha256": design.sha256}
     with recorded(store, "benchmark import", config) as run_id:
-        import_benchmark(store, design.benchmark, path, run_id)
+        import_benchmark(store, design.benchmark.name, path, run_id)
 
 
 def _controls(design: Design, shards: tuple[Path, ...], out: Path, warehouse: Path) -> None:
     """Scores of a model that counts the unchanged text's n-grams, and every metric."""
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+    from plumbline.eval_workers.statistics.metrics import measure
     from plumbline.eval_workers.training.models import record_model, train_model
     from plumbline.eval_workers.training.options import FIVE_GRAM, NgramOptions
-    from plumbline.pipelines.requests.measure import measure
     from plumbline.warehouse.provenance.runs import recorded
 
     store = Store.open(warehouse)
@@ -205,17 +192,17 @@ def _controls(design: Design, shards: tuple[Path, ...], out: Path, warehouse: Pa
         name = f"{STUDY}-{FIVE_GRAM}"
         model = train_model(shards, name, design.corpus, NgramOptions(), out / STUDY / "models")
         record_model(store, model, run_id)
-        score_benchmarks(store, str(model.path), (design.benchmark,), ModelOptions(), run_id)
+        score_benchmarks(store, str(model.path), (design.benchmark.name,), ModelOptions(), run_id)
         measure(store, run_id)
 
 
 def figures(design: Design, warehouse: Path) -> list[Figure]:
     """The outcome of every prediction, from the warehouse in which the study was run."""
-    return [_figure(design, p, warehouse) for p in design.predictions]
+    return [_figure(design, p, warehouse) for p in design.prediction]
 
 
 def _figure(design: Design, prediction: Prediction, warehouse: Path) -> Figure:
-    of_study = {"study": STUDY, "corpus": design.corpus, "benchmark": design.benchmark}
+    of_study = {"study": STUDY, "corpus": design.corpus, "benchmark": design.benchmark.name}
     where = of_study | prediction.where
     rows = [
         row
@@ -225,7 +212,7 @@ def _figure(design: Design, prediction: Prediction, warehouse: Path) -> Figure:
     if len(rows) != 1:
         problem = f"{len(rows)} rows of {prediction.view} fit {prediction.where}"
         raise UsageProblem(f"prediction {prediction.name!r}", problem, "one is expected")
-    low, high = (rows[0][name] for name in _BOUNDS[prediction.column])
+    low, high = (rows[0][name] for name in prediction.bounds)
     return Figure(
         prediction=prediction.name,
         expected=prediction.expected,
@@ -256,3 +243,10 @@ def side(low: float | None, high: float | None) -> str:
 def as_rows(found: list[Figure]) -> list[dict[str, Any]]:
     """The figures as rows of a CSV."""
     return [{**asdict(f), "as_predicted": f.as_predicted} for f in found]
+
+
+def shown_row(figure: Figure) -> dict[str, Any]:
+    """A prediction and what came of it, as it is printed."""
+    hidden = ("design_sha256", "n_seeds")
+    row = {name: value for name, value in asdict(figure).items() if name not in hidden}
+    return {**row, "as_predicted": figure.as_predicted}

@@ -1,22 +1,19 @@
-"""What ``reproduce pythia`` shows: titles, headings, rows of text, and the rows of its CSV."""
+"""What ``reproduce pythia`` shows: its rows, and its lines."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import NamedTuple
-
-import numpy as np
+from statistics import median
 
 from plumbline.pipelines.reproduce.pythia import (
     SHARE,
     Checkpoint,
-    Noise,
     doses,
     jumps,
 )
-from plumbline.pipelines.reproduce.resolution import PAIRED, TRAININGS, UNPAIRED, Resolved
+from plumbline.pipelines.reproduce.resolution import Resolved
 
 #: What these figures can't say.
 LIMITS = (
@@ -32,70 +29,20 @@ LIMITS = (
 )
 
 
-class Shown(NamedTuple):
-    """A table to print."""
-
-    title: str
-    headings: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-
-
-def noises(found: Sequence[Noise]) -> Shown:
-    """How one unmodified model's checkpoints vary."""
-    rows = [
-        (
-            n.size,
-            str(n.evaluation),
-            n.measure,
-            f"{n.n} ({n.first} to {n.last})",
-            *(f"{value:.3f}" for value in (n.mean, n.sd, n.neighbour_sd)),
-            f"{n.autocorrelation:.2f}",
-        )
-        for n in found
-    ]
-    headings = (
-        "size",
-        "evaluation",
-        "figure",
-        "checkpoints",
-        "mean",
-        "SD",
-        "SD of neighbours",
-        "r",
-    )
-    return Shown("Checkpoints of one unmodified model, second half of training", headings, rows)
-
-
-def crows_pairs(found: Sequence[Resolved]) -> Shown:
-    """Swapped against plain checkpoints, then noise: differences and the smallest effects."""
-    rows = []
-    for r in found:
-        scale, unit = (100, "") if r.measure == SHARE else (1, " nats")
-        lean = "no side" if r.lean is None else f"{scale * r.lean:+.1f}"
-        difference = ""
-        if r.difference is not None and r.ci is not None:
-            low, high = (scale * end for end in r.ci)
-            difference = f"{scale * r.difference:+.1f} ({low:+.1f} to {high:+.1f})"
-        smallest = f"{scale * r.smallest:.2g}{unit}"
-        given = (r.model, r.measure, r.basis, str(r.n), lean, difference)
-        rows.append((*given, smallest, _share(r.share)))
-    headings = ("model", "figure", "what varies", "n", "lean", "difference, 95%", "smallest")
-    title = "CrowS-Pairs, gender (shares in points; lean is the share less 50)"
-    return Shown(title, (*headings, "of all pronouns"), rows)
-
-
-def ours(found: Sequence[Resolved]) -> Shown:
-    """The smallest shares of our measures: median over sizes with the least and the largest."""
-    rows = []
-    for key in dict.fromkeys((r.instrument, r.measure) for r in found):
-        of = [r for r in found if (r.instrument, r.measure) == key]
-        leans = [r.lean for r in of if r.basis == PAIRED and r.share is not None]
-        spread = _spread(leans, "{:.2f}".format)
-        n = next(str(r.n) for r in of if r.basis == PAIRED)
-        rows.append((*key, n, spread, *(_range(of, b) for b in (UNPAIRED, PAIRED, TRAININGS))))
-    headings = ("benchmark", "measure", "words", "lean", *(UNPAIRED, PAIRED, TRAININGS))
-    title = "Pythia against Pythia-deduped: smallest share of all pronouns found, over sizes"
-    return Shown(title, headings, rows)
+def over_sizes(found: Sequence[Resolved]) -> Iterator[dict[str, object]]:
+    """The smallest shares of our measures: the median over sizes, the least and the largest."""
+    for key in dict.fromkeys((r.instrument, r.measure, r.basis) for r in found):
+        of = [r for r in found if (r.instrument, r.measure, r.basis) == key]
+        shares = [r.share for r in of if r.share is not None]
+        leans = [r.lean for r in of if r.lean is not None and r.share is not None]
+        yield {
+            **dict(zip(("benchmark", "measure", "what varies"), key, strict=True)),
+            "n": of[0].n,
+            "lean": median(leans) if leans else None,
+            "smallest share of pronouns": median(shares) if shares else None,
+            "least": min(shares, default=None),
+            "largest": max(shares, default=None),
+        }
 
 
 def lines(checkpoints: Sequence[Checkpoint]) -> list[str]:
@@ -126,21 +73,3 @@ def as_rows(found: Sequence[Resolved]) -> list[dict[str, object]]:
 
 def _not_finite(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
-
-
-def _share(share: float | None) -> str:
-    if share is None:
-        return "-"
-    return "over 100%" if share > 1 else f"{share:.0%}"
-
-
-def _range(rows: Sequence[Resolved], basis: str) -> str:
-    return _spread([r.share for r in rows if r.basis == basis and r.share is not None], _share)
-
-
-def _spread(values: Sequence[float | None], shown: Callable[[float], str]) -> str:
-    """Median, least and largest; one value alone, empty without any."""
-    known = [v for v in values if v is not None]
-    if len(known) < 2:
-        return "".join(map(shown, known))
-    return f"{shown(float(np.median(known)))} ({shown(min(known))} to {shown(max(known))})"

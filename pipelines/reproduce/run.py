@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,13 +12,21 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.pipelines.reproduce.compare import Compared, Start, compare, starts
+from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.pipelines.reproduce.compare import (
+    AGREE,
+    CONTRADICTED,
+    OFF,
+    OUTCOMES,
+    Compared,
+    Start,
+    compare,
+    starts,
+)
 from plumbline.pipelines.reproduce.figures import DEDUPLICATION, SIZE, PrintedFigure
 from plumbline.pipelines.reproduce.unstereoeval import claims
-from plumbline.pipelines.requests.measure import measure
-from plumbline.pipelines.settings import MeasureOptions
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
@@ -34,8 +42,6 @@ _TABLES = {
     "winogender": ("coref__Winogender__templates",),
 }
 
-#: Steps that are announced when the folder holds every part of the release.
-N_STEPS = 2 * len(_TABLES) + 4
 #: Told what is being done; a step is announced before it starts.
 Announce = Callable[[str], None]
 
@@ -109,7 +115,12 @@ class Outcome:
 
 
 def reproduce(
-    store: Store, data: Path, figures: list[PrintedFigure], corpus: str, announce: Announce
+    store: Store,
+    data: Path,
+    figures: list[PrintedFigure],
+    corpus: str,
+    announce: Announce,
+    run_id: str,
 ) -> Outcome:
     """Import the release from ``data``, measure every model and compare with printed figures.
 
@@ -120,16 +131,11 @@ def reproduce(
         BadInput: a part of the release is missing, damaged or not what it should be.
     """
     release = Release.at(data)
-    config = {"data": str(data), "corpus": corpus}
-    with recorded(store, "reproduce unstereoeval", config) as run_id:
-        imported, max_pmi = import_release(store, release, corpus, run_id, announce)
-        announce("measuring")
-        etas = sorted({f.eta_nats for f in figures if f.eta_nats is not None})
-        options = MeasureOptions(
-            eta=tuple(etas),
-            log_base=tuple({f.log_base for f in figures}),
-        )
-        table = measure(store, run_id, options)
+    imported, max_pmi = import_release(store, release, corpus, run_id, announce)
+    announce("measuring")
+    etas = sorted({f.eta_nats for f in figures if f.eta_nats is not None})
+    options = MeasureOptions(eta=tuple(etas), log_base=tuple({f.log_base for f in figures}))
+    table = measure(store, run_id, options)
     rows = _of_release(store, table, corpus, imported)
     models = tuple(sorted({x.model for x in imported}))
     changes = deduplication_rows(
@@ -294,3 +300,49 @@ def as_rows(outcome: Outcome) -> list[dict[str, object]]:
         }
         for c in outcome.compared
     ]
+
+
+def shown_rows(outcome: Outcome) -> Iterator[dict[str, object]]:
+    """What is printed: outcomes by table, figures that differ, claims, and what the page lacks."""
+    counts = Counter((c.figure.table, c.outcome) for c in outcome.compared)
+    for number in sorted({c.figure.table for c in outcome.compared}):
+        yield {"table": number, **{o: counts[number, o] for o in OUTCOMES}}
+    yield from (row for row in as_rows(outcome) if row["outcome"] in (OFF, CONTRADICTED))
+    yield from claims.table(outcome.claims)
+    for s in outcome.starts:
+        us, pd = ([None if math.isnan(end) else end for end in ci] for ci in (s.us_ci, s.pd_ci))
+        yield {
+            **{"model": s.model, "set": s.benchmark, "start": s.start, "pairs": s.n},
+            **{"US %": s.us, "US %_low": us[0], "US %_high": us[1]},
+            **{"PD points": s.pd, "PD points_low": pd[0], "PD points_high": pd[1]},
+        }
+    yield from ({name: r[name] for name in _SIZE} for r in outcome.sizes if not r["family"])
+    yield from ({name: r[name] for name in _CHANGE} for r in outcome.deduplication)
+
+
+#: Change per tenfold number of parameters, and from a model to its -deduped twin.
+_SIZE = (
+    *("benchmark", "measure", "unit", "n_families", "n_models"),
+    *("per_tenfold", "per_tenfold_low", "per_tenfold_high"),
+)
+_CHANGE = (
+    *("benchmark", "subset", "measure", "unit", "n_models", "n_fell", "n_rose"),
+    *("difference", "difference_low", "difference_high"),
+)
+
+
+def lines(outcome: Outcome) -> Iterator[str]:
+    """How many figures came out how, of what."""
+    yield f"{len(outcome.models)} models: {', '.join(outcome.models)}"
+    if outcome.max_pmi:
+        same, n = outcome.max_pmi
+        yield f"MaxPMI from the word statistics equals the released one on {same:,} of {n:,} pairs"
+    yield from (f"incomplete: {line}" for line in outcome.incomplete)
+    for kind, counts in summary(outcome).items():
+        yield f"{kind}: {', '.join(f'{counts[o]:,} {o}' for o in OUTCOMES)}"
+    if outcome.claims:
+        yield claims.summary(outcome.claims)
+    else:
+        yield "Claims are of all 28 models and five sets: not run"
+    agree = [abs(c.difference or 0.0) for c in outcome.compared if c.outcome == AGREE]
+    yield f"largest difference among those that agree: {max(agree, default=0.0):.4f}"

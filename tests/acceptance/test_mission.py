@@ -96,7 +96,7 @@ def mission(place: Place) -> Place:
 
 def plumbline(place: Place, *arguments: str) -> str:
     """What a command prints in the directory of the runs."""
-    code = "import sys; from plumbline.pipelines.cli.main import main; sys.exit(main())"
+    code = "import sys; from plumbline.pipelines.command.main import main; sys.exit(main())"
     command = [sys.executable, "-c", code, *arguments]
     done = subprocess.run(command, cwd=place.work, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

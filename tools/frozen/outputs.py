@@ -11,11 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from plumbline.pipelines.cli.app import ENTRIES, Group
+from plumbline.pipelines.command import registry
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.reference import questions
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.store import Store
 from tools.frozen.plain import fixer, text_of
 from tools.frozen.rebuild import WAREHOUSE, Printed, run
 from tools.frozen.recipe import expanded
@@ -50,9 +49,9 @@ READING = (
     "intervene text straight/*.zst --out changed --dose 0.5",
     "intervene show changed --n 3",
     "runs list",
-    "runs list --command measure --json",
+    "runs list --command measure --format json",
     "runs show 20200101T000002",
-    "runs show 20200101T000002 --json",
+    "runs show 20200101T000002 --format json",
     "runs compare 20200101T000002 20200101T000003",
     "warehouse check",
     "warehouse history --limit 3",
@@ -111,9 +110,7 @@ class Outputs:
 
     @cached_property
     def fix(self) -> Callable[[str], str]:
-        rows = Store.open(WAREHOUSE).read("run").sort_by("run_id").to_pylist()
-        names = {row["run_id"]: f"RUN-{k:02d}" for k, row in enumerate(rows, 1)}
-        return fixer({run: name for run, name in names.items() if run[:4] != "2020"})
+        return fixer()
 
     def kind(self, name: str) -> dict[str, str]:
         """The files of one of ``KINDS``."""
@@ -191,14 +188,11 @@ KINDS = (
 def commands() -> Iterator[list[str]]:
     """The words of every command and group."""
 
-    def below(entries: Any, words: list[str]) -> Iterator[list[str]]:
-        for name, entry in entries.items():
-            yield [*words, name]
-            if isinstance(entry, Group):
-                yield from below(entry.entries, [*words, name])
-
-    yield []
-    yield from below(ENTRIES, [])
+    found = [[]]
+    for name in registry.targets():
+        words = name.split()
+        found += [words[:n] for n in range(1, len(words) + 1) if words[:n] not in found]
+    yield from found
 
 
 def _words(line: str) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,7 +25,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "TIME",
         ),
         (r"TIME ([│|]) *[\d.]+ *", r"TIME \1 N "),
-        (r"(│ counted +│ [\d,]+ +│ )[\d.]+ *", r"\1N "),
+        (r"(│ counted +│ +[\d,]+ +│ +)[\d.]+ *", r"\1N "),
         (r'("(?:seconds|n_bytes)": )[\d.]+', r"\1N"),
         (r"\b[\d,]+(?:\.\d+)?(?:e-\d+)? (s|ms|min)\b", r"N \1"),
         (r"\b[\d,]+(?:\.\d+)? (\w+)/s\b", r"N \1/s"),
@@ -36,11 +36,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 _LONG = re.compile(r"(?<![\w.])-?\d+\.\d{9,}(?:e[-+]?\d+)?")
 
 
-def fixer(runs: Mapping[str, str]) -> Callable[[str], str]:
-    """A function that replaces in a text what isn't the same in every run.
-
-    ``runs`` has what stands for the name of a run.
-    """
+def fixer() -> Callable[[str], str]:
+    """A function that replaces in a text what isn't the same in every run."""
     folders = {
         str(Path().resolve()): "WORK",
         str(REPOSITORY): "REPOSITORY",
@@ -51,7 +48,7 @@ def fixer(runs: Mapping[str, str]) -> Callable[[str], str]:
     version = re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, versions))})(?![\w.])")
 
     def fix(text: str) -> str:
-        text = RUN.sub(lambda m: runs.get(m[0], "RUN"), text)
+        text = RUN.sub("RUN", text)
         for path, name in paths.items():
             text = path.sub(name, text)
         for pattern, put in _RULES:

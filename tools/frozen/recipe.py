@@ -50,8 +50,8 @@ _SEEDS = (
 #: In the order in which they ran; ``{url}`` is the server's address.
 STEPS: tuple[Step, ...] = (
     *_derived(
-        "demo write --out straight --tokens 40000 --world straight",
-        "demo write --out swapped --tokens 40000 --world swapped",
+        "corpus demo --out straight --tokens 40000 --world straight",
+        "corpus demo --out swapped --tokens 40000 --world swapped",
         f"corpus count straight/*.zst --corpus {_WORLD} --targets she-he --no-evidence",
         "corpus count swapped/*.zst --corpus closed-world-swapped --targets she-he --no-evidence",
         "corpus count letters.jsonl --corpus letters --targets gendered",
@@ -108,8 +108,8 @@ STEPS: tuple[Step, ...] = (
         " --block-steps 80 --corpus steps --targets she-he",
     ),
     *_derived(
-        "benchmark ratings export world --pairs 12 --raters ana,ben,cleo --per-pair 2 --out sheets",
-        "benchmark ratings import answers/ana.csv answers/ben.csv answers/cleo.csv",
+        "benchmark export-ratings world --pairs 12 --raters ana,ben,cleo --per-pair 2 --out sheets",
+        "benchmark import-ratings answers/ana.csv answers/ben.csv answers/cleo.csv",
         "disclosure prompts mine --derive neutral.csv --column text",
     ),
     *_recorded(

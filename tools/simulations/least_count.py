@@ -1,4 +1,4 @@
-"""Which least count keeps pairs out of the wrong subset; the default of ``plumbline constrain``.
+"""Which least count keeps pairs out of the wrong subset: the default of `benchmark constrain`.
 
 A pair's words have true leans and frequencies in the shapes that the words of the released sets
 have: leans by Laplace's distribution with the quantiles of the Pile's deltas, counts log-normal as

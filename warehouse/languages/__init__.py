@@ -21,14 +21,19 @@ alone, see :class:`PairTemplates`). English needs no file: its rules are compile
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.text.toml_file import Section, parsed, read_text
-from plumbline.warehouse.wordlists import WordList
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.toml_file import Text, Words, WordsInOrder, read_text, toml_table
+from plumbline.warehouse.wordlists import WordList, WordListFile
 
 ENGLISH = "en"
 
@@ -72,7 +77,7 @@ class TokenRules:
         return cls(spacy, exceptions=exceptions, **{k: tuple(v) for k, v in given.items()})
 
 
-@dataclass(frozen=True)
+@toml_table
 class PairTemplates:
     """Sentences with one placeholder for the groups and others for words that fit both.
 
@@ -86,10 +91,53 @@ class PairTemplates:
         invariable: all other words of the templates, in lowercase.
     """
 
-    templates: tuple[str, ...]
-    forms: tuple[tuple[str, str, str], ...]
-    fill: tuple[tuple[str, tuple[str, ...]], ...]
-    invariable: frozenset[str]
+    templates: Annotated[tuple[str, ...], Field(min_length=1, title="a list of texts")]
+    forms: Annotated[Mapping[str, tuple[Text, Text]], Field(min_length=1)]
+    fill: Mapping[str, WordsInOrder] = field(default_factory=dict)
+    invariable: Annotated[Words, AfterValidator(lambda x: frozenset(map(str.lower, x)))] = (
+        frozenset()
+    )
+
+
+@toml_table
+class _StopWords:
+    kept: Words = frozenset()
+    added: Words = frozenset()
+
+    def __post_init__(self) -> None:
+        if both := self.kept & self.added:
+            raise ValueError(f"stop word {min(both)} is both kept and added")
+
+
+def _cut(exceptions: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+    for chunk, pieces in exceptions.items():
+        if "".join(pieces) != chunk or not all(pieces) or any(map(str.isspace, chunk)):
+            raise ValueError(f"{chunk} needs its pieces in order, without blanks, which join to it")
+    return exceptions
+
+
+@toml_table
+class _File:
+    description: Text
+    source: Text
+    spacy: Annotated[Text, Field(title="spaCy's code of the language, such as fr")]
+    lists: Annotated[Mapping[str, WordListFile], Field(min_length=1)]
+    note: str = ""
+    clitics: tuple[Annotated[str, Field(pattern=r"^\S+$", title="one without blanks")], ...] = ()
+    stop_words: _StopWords = field(default_factory=_StopWords)
+    exceptions: Annotated[Mapping[str, tuple[str, ...]], AfterValidator(_cut)] = field(
+        default_factory=dict
+    )
+    pairs: PairTemplates | None = None
+
+    def rules(self) -> TokenRules:
+        return TokenRules(
+            self.spacy,
+            tuple(sorted(self.stop_words.kept)),
+            tuple(sorted(self.stop_words.added)),
+            tuple(sorted(set(self.clitics))),
+            tuple(sorted(self.exceptions.values())),
+        )
 
 
 @dataclass(frozen=True)
@@ -160,60 +208,6 @@ def load(name: str) -> Language:
 
 def parse(name: str, text: str, what: str = "") -> Language:
     """A language from the text of its file. Raises ``BadInput`` as :func:`load`."""
-    top = Section(what or f"language {name}", parsed(text, what or f"language {name}"))
-    known = ("description", "source", "note", "spacy", "clitics", "stop_words", "exceptions")
-    top.only(*known, "lists", "pairs")
-    lists = top.section("lists")
-    found = tuple(
-        wordlists.of_section(key, lists.section(key), f"{what or f'language {name}'}, list {key}")
-        for key in lists.content
-    )
-    if not found:
-        raise top.fault("lists", "word lists, such as [lists.gendered]")
-    top.text("source")
-    note = top.text("note") if "note" in top.content else ""
-    pairs = _pairs(top.section("pairs")) if "pairs" in top.content else None
-    return Language(name, top.text("description"), note, _rules(top), found, text, pairs)
-
-
-def _pairs(section: Section) -> PairTemplates:
-    section.only("templates", "invariable", "forms", "fill")
-    of_forms, of_fill = section.section("forms"), section.section("fill")
-    forms = []
-    for key in of_forms.content:
-        both = of_forms.texts(key)
-        if len(both) != 2 or not all(both):
-            raise of_forms.fault(key, "its female and its male form")
-        forms.append((key, *both))
-    fill = [(key, tuple(of_fill.text(key).split())) for key in of_fill.content]
-    templates = section.texts("templates")
-    if not templates or not forms:
-        raise section.fault("templates" if forms else "forms", "at least one")
-    invariable = frozenset(map(str.lower, section.words("invariable")))
-    return PairTemplates(templates, tuple(forms), tuple(fill), invariable)
-
-
-def _rules(top: Section) -> TokenRules:
-    stops = top.section("stop_words")
-    stops.only("kept", "added")
-    clitics = top.texts("clitics", ())
-    for clitic in clitics:
-        if not clitic or any(map(str.isspace, clitic)):
-            raise top.fault("clitics", f"endings without blanks, not {clitic!r}")
-    exceptions = []
-    cuts = top.section("exceptions")
-    for chunk in cuts.content:
-        pieces = cuts.texts(chunk)
-        if "".join(pieces) != chunk or not all(pieces) or any(map(str.isspace, chunk)):
-            raise cuts.fault(chunk, "its pieces in order, without blanks, which join to it")
-        exceptions.append(pieces)
-    both = stops.words("kept") & stops.words("added")
-    if both:
-        raise BadInput(top.what, f"stop word {min(both)} is both kept and added")
-    return TokenRules(
-        top.text("spacy", expected="spaCy's code of the language, such as fr"),
-        tuple(sorted(stops.words("kept"))),
-        tuple(sorted(stops.words("added"))),
-        tuple(sorted(set(clitics))),
-        tuple(sorted(exceptions)),
-    )
+    file = toml_file.load(_File, text, what or f"language {name}")
+    lists = tuple(one.named(key) for key, one in file.lists.items())
+    return Language(name, file.description, file.note, file.rules(), lists, text, file.pairs)

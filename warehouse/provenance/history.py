@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.files import kept_object
+from plumbline.warehouse.provenance.runs import may_be_running, publish
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
@@ -42,6 +43,20 @@ def find(store: Store, prefix: str) -> Row:
         return (exact or found)[0]
     problem = f"{len(found)} runs match" if found else "no run matches"
     raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs list` names them")
+
+
+def note(store: Store, prefix: str, text: str) -> Row:
+    """Write a remark beside a run; returns its row.
+
+    Raises as ``find``, and ``UsageProblem`` for a run that may still write its own row.
+    """
+    row = find(store, prefix)
+    if may_be_running(row):
+        problem = "may still be running"
+        raise UsageProblem(f"run {row['run_id']}", problem, "note it when it has ended")
+    row["note"] = text or None
+    publish(store, row)
+    return row
 
 
 def written(store: Store, run_id: str) -> dict[str, int]:

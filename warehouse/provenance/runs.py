@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import uuid
 from collections.abc import Iterator, Mapping
@@ -50,8 +51,10 @@ def new_run_id() -> str:
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
-#: The run that steps inside it belong to, with its warehouse.
-_JOINED: ContextVar[tuple[str, str] | None] = ContextVar("joined", default=None)
+#: The run that steps inside it belong to: its warehouse, its id, and what they record.
+_JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVar(
+    "joined", default=None
+)
 
 
 @contextmanager
@@ -61,12 +64,14 @@ def recorded(
     """Run a step under a new run id and record it: when it starts, and how it ended.
 
     With ``joins`` steps inside the block on the same warehouse belong to this run and have no row
-    of their own. Yields the run id. An exception is recorded with its first line and re-raised; the
-    status is ``interrupted`` if the same command can resume, otherwise ``failed``. The row of a
-    killed process stays ``running``. Raises ``BadInput`` for a disk that can't be written.
+    of their own: what they record beyond its options is there under ``steps``. Yields the run id.
+    An exception is recorded with its first line and re-raised; the status is ``interrupted`` if the
+    same command can resume, otherwise ``failed``. The row of a killed process stays ``running``.
+    Raises ``BadInput`` for a disk that can't be written.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
+        outer[2].append(dict(config))
         yield outer[1]
         return
     run_id, started = new_run_id(), datetime.now(timezone.utc)
@@ -82,9 +87,11 @@ def recorded(
         "config": json.dumps(config, sort_keys=True, default=str),
         "packages": json.dumps(package_versions()),
         "error": f"no end yet: {this_process()}",
+        "author": os.environ.get("PLUMBLINE_AUTHOR", "").encode(errors="replace").decode() or None,
     }
-    _publish(store, row)
-    token = _JOINED.set((str(store.root), run_id) if joins else None)
+    publish(store, row)
+    steps: list[dict[str, object]] = []
+    token = _JOINED.set((str(store.root), run_id, steps) if joins else None)
     try:
         yield run_id
     except BaseException as e:
@@ -92,11 +99,26 @@ def recorded(
         error = "interrupted" if stopped else type(e).__name__
         ended = _ended(started, "interrupted" if stopped else "failed", str(e).strip() or error)
         with suppress(BadInput):  # a full disk must not hide the error that filled it
-            _publish(store, row | ended)
+            publish(store, row | ended)
         raise
     finally:
         _JOINED.reset(token)
-    _publish(store, row | _ended(started, "finished", None))
+    if new := [known for step in steps if (known := _beyond(step, config))]:
+        row["config"] = json.dumps({**config, "steps": new}, sort_keys=True, default=str)
+    publish(store, row | _ended(started, "finished", None))
+
+
+def _beyond(step: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:
+    """What a step recorded that the options of its run don't say.
+
+    >>> _beyond({"corpus": "c", "lists": ["names"]}, {"corpus": "c"})
+    {'lists': ['names']}
+    """
+
+    def text(value: object) -> str:
+        return json.dumps(value, sort_keys=True, default=str)
+
+    return {n: v for n, v in step.items() if n not in config or text(v) != text(config[n])}
 
 
 def _ended(started: datetime, status: str, error: str | None) -> dict[str, object]:
@@ -106,7 +128,8 @@ def _ended(started: datetime, status: str, error: str | None) -> dict[str, objec
     return {"status": status, "ended_at": now, "seconds": seconds, "error": line}
 
 
-def _publish(store: Store, row: Mapping[str, object]) -> None:
+def publish(store: Store, row: Mapping[str, object]) -> None:
+    """Write a run's row, instead of an earlier one of it."""
     run_id = str(row["run_id"])
     with disk_problems(store.root):
         store.publish("run", [row], unit=run_id, run_id=run_id)

@@ -6,7 +6,7 @@ from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
 pair_choice: Which sentence of a pair a served model named, one row per ask; no figure of US or PD.
-by: choose
+by: score choose
 key: benchmark model_key setting / pair_id shown_first ask
     benchmark model_key model
     setting: text -- hash of the wordings, the temperature and the longest reply

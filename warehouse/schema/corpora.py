@@ -20,6 +20,8 @@ key: / run_id
     config: text -- options as JSON, including seeds
     packages: text -- versions of the packages that decide results, as JSON
     error: text? -- one line: what failed; while it runs, its process and host
+    author: text? -- what PLUMBLINE_AUTHOR named when it started; NULL without it
+    note: text? -- remark by `plumbline runs note`; NULL without one
 
 corpus: One row per corpus: how it was counted and its totals (before any filtering or pruning).
 by: corpus count
@@ -198,7 +200,7 @@ key: corpus / word
     run_id
 
 planted_word: True associations with she/he of a closed-world corpus, as its writer planted them.
-by: demo write
+by: corpus demo
 key: corpus / word
     corpus
     world: text -- `straight`, `swapped` (she and he exchanged) or `mixed` (half of each)

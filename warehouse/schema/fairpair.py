@@ -77,27 +77,6 @@ key: {_KEY} n_samples quantity
     options: text -- seed, as JSON
     run_id
 
-fairpair_length: FairPair of the same samples cut after their first words, over prompts of a set.
-by: fairpair run
-key: probe_set model_key sampling_key perturber phi / texts side n_words
-    probe_set model_key sampling_key
-    perturber: text -- what perturbed, see `perturbed_continuation`
-    phi: text -- scoring function, such as `jaccard`
-    {_TEXTS}
-    side: text -- as in `fairpair_set`
-    n_words: int [words] -- most words that a continuation keeps; 0: all of them
-    mean_words: float? [words] -- mean of the words that they keep; NULL without prompts
-    share_cut: float? [share] -- continuations that had more words
-    n_prompts: int [prompts] -- prompts behind the figures, the same at every length
-    n_left_out: int [prompts] -- prompts with less than two valid samples in a group
-    bias_b, variability_pg, variability_gp: float? -- means over prompts
-    fairpair_f: float? -- F of the three means; NULL where a mean V is 0
-    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
-    change: float? -- F minus that of whole continuations
-    change_low, change_high: float? -- ends of its bootstrap interval over the same prompts
-    options: text -- level, draws and seed, as JSON
-    run_id
-
 fairpair_calibration: FairPair under the null hypothesis: between halves of one side's own samples.
 by: fairpair run
 key: {_KEY} split

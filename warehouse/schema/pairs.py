@@ -60,7 +60,7 @@ key: benchmark / position
     run_id: text -- run that made the pairs; facts of other runs do not describe them
 
 pair_association: MaxPMI of each pair against a corpus: the largest lean among the template's words.
-by: constrain
+by: benchmark constrain
 key: corpus benchmark / contrast pair_id
     corpus contrast benchmark pair_id
     max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL when no word has one that counts

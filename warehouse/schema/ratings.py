@@ -6,7 +6,7 @@ from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
 rating_question: What raters are asked about the pairs of a benchmark.
-by: benchmark ratings export
+by: benchmark export-ratings
 key: benchmark / question
     benchmark
     question: text -- its name, such as `natural` or `neutral`
@@ -17,7 +17,7 @@ key: benchmark / question
     run_id
 
 rating_sheet: Which pairs each rater was given to judge, one row per rater and pair.
-by: benchmark ratings export
+by: benchmark export-ratings
 key: benchmark rater / pair_id
     benchmark
     rater: text -- who judges, by the name the coordinator gave
@@ -30,7 +30,7 @@ key: benchmark rater / pair_id
     run_id
 
 rating: Answers of raters, one row per rater, pair and question.
-by: benchmark ratings import
+by: benchmark import-ratings
 key: benchmark rater / pair_id question
     benchmark
     design: text? -- that of the sheet: shares and agreement are within one
@@ -45,7 +45,7 @@ key: benchmark rater / pair_id question
     run_id
 
 rating_agreement: How far raters agree: Krippendorff's alpha per question, also without each rater.
-by: benchmark ratings import
+by: benchmark import-ratings
 key: benchmark / design question without_rater
     benchmark
     design: text? -- that of the sheets, see `rating_sheet`

@@ -1,6 +1,6 @@
-"""Columns that had other names in Plumbline 0.1, the one list of them.
+"""Columns that had other names in Plumbline 0.1, the one list of them, and tables that are gone.
 
-From it come how older files are read (``storage``), the views of the schema ``v0_1`` in SQL
+From the list come how older files are read (``storage``), the views of the schema ``v0_1`` in SQL
 (``query/connection.py``) and ``docs/renamed.md``.
 """
 
@@ -10,6 +10,9 @@ import re
 
 #: The schema of SQL in which tables, views and macros have the columns of Plumbline 0.1.
 OLD_SCHEMA = "v0_1"
+#: Tables of older Plumblines. Their rows aren't read; `compact` removes them with the versions of a
+#: warehouse that name them.
+REMOVED = frozenset({"fairpair_length"})
 
 #: A line each table, view or macro, ``name: new (old), ...``; of several the first was of 0.1.
 _TEXT = """
@@ -30,7 +33,6 @@ word_change: change_nats_se (change_se_nats), change_nats_low (change_low_nats),
     change_nats_high (change_high_nats)
 fairpair_prompt: fairpair_f_low (ci_low), fairpair_f_high (ci_high), q_permutation (p_adjusted)
 fairpair_set: fairpair_f_low (ci_low), fairpair_f_high (ci_high)
-fairpair_length: fairpair_f_low (ci_low), fairpair_f_high (ci_high)
 fairpair_calibration: fairpair_f_low (ci_low), fairpair_f_high (ci_high)
 word_lean: delta_nats_se (delta_se_nats), lean_nats_low (delta_low_nats),
     lean_nats_high (delta_high_nats)

@@ -29,6 +29,7 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.provenance.runs import others_may_be_writing
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
+from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage.compaction import leftovers
 from plumbline.warehouse.storage.format import MARKER
@@ -195,7 +196,7 @@ def _foreign(store: Store) -> Iterator[Problem]:
     for name in store.place.walk():
         top, _, rest = name.partition("/")
         is_of_table = rest.startswith("_delta_log/") or rest.endswith(".parquet")
-        if top not in known and not (top in TABLES and is_of_table):
+        if top not in known and not (top in {*TABLES, *REMOVED} and is_of_table):
             path = store.root / name
             yield Problem(path, "belongs to no table", "move it out of the warehouse")
 

@@ -18,6 +18,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.files import json_object
 from plumbline.warehouse.provenance.runs import others_may_be_writing
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File, Snapshot
 from plumbline.warehouse.storage.place import STAGING, command
@@ -176,7 +177,9 @@ def _kept(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
     for (table, _), state in manifests.items():
         with suppress(UsageProblem):  # only its commit is left
             names |= {file.path for file in state.files(table)}
-    return names
+    removed = {table: name for state in states for table, name in state.removed.items()}
+    names |= {f"{log.MANIFESTS}/{name}" for state in states for name in state.removed.values()}
+    return names | {n for n in (store.place.walk() if removed else ()) if _top(n) in removed}
 
 
 def _refuse_lost_manifests(store: Store, states: Sequence[Snapshot]) -> None:
@@ -201,8 +204,12 @@ def _is_commit(name: str) -> bool:
 
 
 def _is_data(name: str) -> bool:
-    top, _, rest = name.partition("/")
-    return name.startswith(f"{log.MANIFESTS}/") or (top in TABLES and rest.endswith(".parquet"))
+    is_of_table = _top(name) in TABLES and name.endswith(".parquet")
+    return name.startswith(f"{log.MANIFESTS}/") or is_of_table or _top(name) in REMOVED
+
+
+def _top(name: str) -> str:
+    return name.partition("/")[0]
 
 
 def _remove(store: Store, name: str) -> None:

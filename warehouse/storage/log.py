@@ -25,6 +25,7 @@ from urllib.parse import unquote
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
+from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import delta
 from plumbline.warehouse.storage.format import newest_version
 from plumbline.warehouse.storage.place import Place
@@ -180,7 +181,10 @@ def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A warehouse as of one commit: ``tables`` names the manifest of each table that has rows."""
+    """A warehouse as of one commit: ``tables`` names the manifest of each table that has rows.
+
+    ``removed`` are those of tables that Plumbline has no longer, which the next commit leaves out.
+    """
 
     place: Place
     version: int
@@ -190,6 +194,7 @@ class Snapshot:
     about: str
     tables: Mapping[str, str]
     leases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    removed: Mapping[str, str] = field(default_factory=dict)
 
     def manifest(self, table: str) -> Manifest:
         """The manifest of a table, empty if it never had rows.
@@ -256,7 +261,8 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
             raise ValueError("manifests are in one directory")
         leases = {str(name): dict(lease) for name, lease in values["leases"].items()}
         time = datetime.fromisoformat(values["time"])
-        return Snapshot(place, number, int(values["format"]), time, *texts, tables, leases)
+        gone = {table: tables.pop(table) for table in REMOVED & tables.keys()}
+        return Snapshot(place, number, int(values["format"]), time, *texts, tables, leases, gone)
 
     try:
         made = _parsed(place, f"{COMMITS}/{number:020}.json", parsed)
@@ -449,7 +455,7 @@ def _create(
 
 
 def _create_commit(place: Place, made: Snapshot, mine: str) -> bool:
-    values = {k: v for k, v in vars(made).items() if k not in ("place", "version")}
+    values = {k: v for k, v in vars(made).items() if k not in ("place", "version", "removed")}
     values |= {"time": made.time.isoformat(), "id": mine}
     content = json.dumps({**values, "sha256": _digest(values)}).encode()
     name = f"{COMMITS}/{made.version:020}.json"
@@ -457,15 +463,14 @@ def _create_commit(place: Place, made: Snapshot, mine: str) -> bool:
     return place.create(name, content) or place.read(name) == content
 
 
-def begin(place: Place, *, adopting: bool = False) -> None:
+def begin(place: Place) -> None:
     """Make the first, empty version of a warehouse, unless there is one.
 
-    Raises ``BadInput`` where there are data files, whose log has been lost then, unless
-    ``adopting`` them.
+    Raises ``BadInput`` where there are data files, whose log has been lost then.
     """
     if place.names(COMMITS):
         return
-    if not adopting and any(name.split("/")[0] in TABLES for name in place.walk()):
+    if any(name.split("/")[0] in TABLES for name in place.walk()):
         raise BadInput(f"warehouse {place}", "its commit log is gone", _DAMAGED)
     now = datetime.now(timezone.utc)
     first = Snapshot(place, 0, newest_version(), now, "", "a new warehouse", {})

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
+from plumbline.warehouse.files import check_output_directory
 from plumbline.warehouse.paths import refuse_links, segment
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.bucket import Bucket, address
-from plumbline.warehouse.storage.format import LOGGED, MARKER, newest_version
+from plumbline.warehouse.storage.format import LOGGED, MARKER, OLDEST, newest_version
 from plumbline.warehouse.storage.log import File, Snapshot
 from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place, command
 
@@ -52,7 +53,8 @@ Nothing but Plumbline may write here.
 def place_of(root: str | Path) -> Place:
     """The place of a path or address.
 
-    Raises ``UsageProblem`` for a path that DuckDB would read as a pattern.
+    Raises ``UsageProblem`` for a path that DuckDB would read as a pattern, or that can't be a
+    directory.
 
     >>> str(place_of("out/warehouse"))
     'out/warehouse'
@@ -61,6 +63,7 @@ def place_of(root: str | Path) -> Place:
         return Bucket(remote)
     if _GLOB_CHARACTERS & set(str(root)):
         raise UsageProblem(f"warehouse {root}", "the path may not hold any of * ? [ ] { }")
+    check_output_directory(Path(root), "warehouse")
     return Disk(Path(root))
 
 
@@ -97,10 +100,7 @@ class OpenWarehouse:
             with disk_problems(place.root):
                 place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())
                 place.create(README, _README.encode())
-        version = marked_version(place)
-        if version >= LOGGED:
-            log.begin(place)
-            version = log.snapshot(place).format
+        version = migratable(place).format
         if version < newest_version():
             problem = f"has version {version}, this Plumbline reads version {newest_version()}"
             fix = f"run `plumbline warehouse migrate --warehouse {place}`"
@@ -164,15 +164,16 @@ def _is_marked(place: Place) -> bool:
         place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
         return False
-    except OSError:  # `marked_version` says what is wrong
+    except OSError:  # `migratable` says what is wrong
         return True
     return True
 
 
-def marked_version(place: Place) -> int:
-    """The version in a warehouse's marker: at most ``LOGGED``, since later ones are in the log.
+def migratable(place: Place) -> Snapshot:
+    """The newest state of a warehouse that opens, or does so once it is migrated.
 
-    Raises ``BadInput`` when it can't be read as one, or a newer Plumbline wrote it.
+    Raises ``BadInput`` for a marker that can't be read, and for a version that is older than what
+    can be migrated, or newer than this Plumbline.
     """
     try:
         version = json.loads(place.read(MARKER))["warehouse_version"]
@@ -184,7 +185,13 @@ def marked_version(place: Place) -> int:
         problem = f"has the newer version {version}, this Plumbline reads {newest_version()}"
         fix = "upgrade Plumbline, or use another --warehouse directory"
         raise BadInput(f"warehouse {place}", problem, fix)
-    return version
+    if version >= LOGGED:  # later versions are in the log
+        log.begin(place)
+        found = log.snapshot(place)
+        if (version := found.format) >= OLDEST:
+            return found
+    fix = "make a new one: count, import and score again"
+    raise BadInput(f"warehouse {place}", f"has version {version}, too old to migrate", fix)
 
 
 @contextmanager

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from itertools import chain
+from string import Formatter
 
 #: A pronoun placeholder: ``{pronoun}`` (he/she), ``{pronoun1}`` (his/her), ``{pronoun2}``
 #: (him/her), or ``{pronoun2}self`` (himself/herself), which is one placeholder and not a
@@ -10,3 +13,52 @@ import re
 PLACEHOLDER = re.compile(r"\{pronoun2\}self\b|\{pronoun[12]?\}")
 #: Any placeholder: a pronoun's, or a word in braces such as ``{kin}`` or ``{differs}``.
 ANY_PLACEHOLDER = re.compile(rf"{PLACEHOLDER.pattern}|\{{\w+\}}")
+
+
+def names_in(template: str) -> list[str]:
+    """The placeholders of a template that ``str.format`` fills; a format belongs to the name.
+
+    Raises ``ValueError`` for a brace without its other one.
+
+    >>> names_in("{word!r} of {n}, {{not this}}")
+    ['word!r', 'n']
+    """
+    try:
+        parts = [part for part in Formatter().parse(template) if part[1] is not None]
+    except ValueError as e:
+        raise ValueError(f"{e}; a brace that is meant as such is written twice") from None
+    return [
+        f"{name}{f'!{change}' if change else ''}{f':{spec}' if spec else ''}"
+        for _, name, spec, change in parts
+    ]
+
+
+def holding(needed: Sequence[str], further: Sequence[str] = ()) -> Callable[[str], str]:
+    """A check for templates: all placeholders that they need, and no unknown ones.
+
+    >>> check = holding(["n", "pronoun|forms"])  # one of the two will do
+    >>> check("Write {n} with {forms}.")
+    'Write {n} with {forms}.'
+    >>> check("Write {m}.")
+    Traceback (most recent call last):
+    ...
+    ValueError: {m} is not a placeholder (known here: {n}, {pronoun}, {forms})
+    """
+    choices = [choice.split("|") for choice in needed]
+    known = [*chain.from_iterable(choices), *further]
+
+    def checked(template: str) -> str:
+        found, fix = names_in(template), f"known here: {_braced(known)}"
+        for name in found:
+            if name not in known:
+                raise ValueError(f"{{{name}}} is not a placeholder ({fix})")
+        for choice in choices:
+            if not set(choice) & set(found):
+                raise ValueError(f"{_braced(choice, ' or ')} is missing ({fix})")
+        return template
+
+    return checked
+
+
+def _braced(names: Sequence[str], between: str = ", ") -> str:
+    return between.join(f"{{{name}}}" for name in names)

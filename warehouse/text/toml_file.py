@@ -1,16 +1,33 @@
-"""TOML files that users write: every fault is one line with file, key and what was expected."""
+"""TOML files that users write: every fault is one line with file, key and what was expected.
+
+A kind of file, and a table in one, is a class with ``toml_table``, whose fields are the keys with
+their types and bounds: a frozen pydantic dataclass that takes no other key or type.
+"""
 
 from __future__ import annotations
 
-import math
+import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
-from typing import Any
+from reprlib import repr as shortened
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, get_args, get_origin
+
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+)
+from pydantic.dataclasses import dataclass
+from pydantic.fields import FieldInfo
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import content
+from plumbline.warehouse.options import STRICT
 
 if sys.version_info >= (3, 11):
     from importlib.resources.abc import Traversable
@@ -21,101 +38,142 @@ else:
 
     import tomli as tomllib
 
+Kind = TypeVar("Kind")
+if TYPE_CHECKING:
+    from typing import dataclass_transform
 
-@dataclass(frozen=True)
-class Section:
-    """A table of a TOML file: ``what`` names the file, ``at`` the place in it (``""``: the top)."""
-
-    what: str
-    content: Mapping[str, Any]
-    at: str = ""
-
-    def only(self, *known: str) -> None:
-        """Refuse keys that are not among the known ones.
-
-        >>> Section("a.toml", {"naems": []}).only("names", "axis")
-        Traceback (most recent call last):
-        ...
-        plumbline.warehouse.errors.BadInput: a.toml: unknown key naems (known here: names, axis)
-        """
-        for key in self.content:
-            if key not in known:
-                known_here = f"known here: {', '.join(known)}"
-                raise BadInput(self.what, f"unknown key {self.at}{key}", known_here)
-
-    def fault(self, key: str, expected: str) -> BadInput:
-        """The error for a key that does not hold what was expected."""
-        state = "does not fit" if key in self.content else "is missing"
-        return BadInput(self.what, f"{self.at}{key} {state}", f"expected {expected}")
-
-    def text(self, key: str, default: str | None = None, expected: str = "a text") -> str:
-        """A text that is not empty; ``default`` where the key is missing."""
-        value = self.content.get(key, default)
-        if not isinstance(value, str) or not value:
-            raise self.fault(key, expected)
-        return value
-
-    def flag(self, key: str, default: bool) -> bool:
-        """true or false."""
-        value = self.content.get(key, default)
-        if not isinstance(value, bool):
-            raise self.fault(key, "true or false")
-        return value
-
-    def number(self, key: str, default: float | None = None) -> float:
-        """A finite number of 0 or more.
-
-        >>> Section("a.toml", {"weight": 2}).number("weight")
-        2.0
-        """
-        value = self.content.get(key, default)
-        if type(value) not in (int, float) or not 0 <= value < math.inf:
-            raise self.fault(key, f"a number of 0 or more, not {value!r}")
-        return float(value)
-
-    def texts(self, key: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
-        """A list of texts; may be empty."""
-        value = self.content.get(key, default)
-        if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
-            raise self.fault(key, "a list of texts")
-        return tuple(value)
-
-    def words(self, key: str) -> frozenset[str]:
-        """Words of one text, parted by blanks; none where the key is missing."""
-        if key not in self.content:
-            return frozenset()
-        return frozenset(self.text(key, expected="a text of words parted by blanks").split())
-
-    def pairs(self, key: str, expected: str) -> tuple[tuple[str, str], ...]:
-        """A list of pairs of texts that are not empty; none where the key is missing."""
-        value = self.content.get(key, [])
-        if not isinstance(value, list) or not all(map(_is_pair, value)):
-            raise self.fault(key, expected)
-        return tuple((first, second) for first, second in value)
-
-    def section(self, key: str) -> Section:
-        """A table within this one; empty where it is missing."""
-        value = self.content.get(key, {})
-        if not isinstance(value, dict):
-            raise self.fault(key, f"a table, [{self.at}{key}]")
-        return Section(self.what, value, f"{self.at}{key}.")
-
-    def sections(self, key: str) -> Iterator[Section]:
-        """The tables of a list, counted from 1; none where the key is missing.
-
-        >>> [s.at for s in Section("a.toml", {"pairs": [{}, {}]}).sections("pairs")]
-        ['pairs 1, ', 'pairs 2, ']
-        """
-        value = self.content.get(key, [])
-        if not isinstance(value, list) or not all(isinstance(v, dict) for v in value):
-            raise self.fault(key, "a list of tables")
-        for number, table in enumerate(value, 1):
-            yield Section(self.what, table, f"{self.at}{key} {number}, ")
+    @dataclass_transform(frozen_default=True, field_specifiers=(field,))
+    def toml_table(kind: type[Kind]) -> type[Kind]: ...
+else:
+    toml_table = dataclass(frozen=True, config=STRICT)
 
 
-def _is_pair(value: object) -> bool:
-    is_list = isinstance(value, list) and len(value) == 2
-    return is_list and all(isinstance(v, str) and v for v in value)  # type: ignore[attr-defined]
+def _split(value: object) -> object:
+    return tuple(value.split()) if isinstance(value, str) else value
+
+
+def _several(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _split_set(value: object) -> object:
+    return frozenset(value.split()) if isinstance(value, str) else value
+
+
+#: A text that is not empty, as written or without the blanks around it.
+Text: TypeAlias = Annotated[str, Field(min_length=1, title="a text")]
+Stripped: TypeAlias = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1), Field(title="a text")
+]
+#: A list of texts.
+Texts: TypeAlias = Annotated[tuple[str, ...], Field(title="a list of texts")]
+#: The words of one text, separated by blanks.
+_WORDS = Field(title="a text of words separated by blanks")
+Words: TypeAlias = Annotated[frozenset[str], BeforeValidator(_split_set), _WORDS]
+WordsInOrder: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split), _WORDS]
+#: For a field that is a tuple: one value, or a list of them.
+OneOrMore = BeforeValidator(_several)
+#: Kind of pydantic's error -> what TOML calls what was expected.
+_SHAPES = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list"}
+#: A finite number of 0 or more.
+Amount: TypeAlias = Annotated[
+    float, Field(ge=0, allow_inf_nan=False, title="a number of 0 or more")
+]
+
+
+def one_of(*names: str) -> AfterValidator:
+    """For texts, and keys of a table, that are among a few."""
+
+    def check(text: str) -> str:
+        if text not in names:
+            raise ValueError(", ".join(names))
+        return text
+
+    return AfterValidator(check)
+
+
+def load(
+    kind: type[Kind], source: Path | Traversable | str, what: str, fix: str = "", **beside: object
+) -> Kind:
+    """A TOML file, or text, as a kind of dataclass; ``what`` and ``fix`` as in :func:`read`.
+
+    ``beside``: fields that are not of the file. Raises ``UsageProblem`` when there is no such file,
+    ``BadInput`` that names the key and what was expected.
+    """
+    content = parsed(source if isinstance(source, str) else read_text(source, what, fix), what)
+    return checked(kind, content, what, **beside)
+
+
+def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **beside: object) -> Kind:
+    """The content of a file as a kind of dataclass. Raises ``BadInput`` as :func:`load`.
+
+    >>> from plumbline.warehouse.wordlists import WordPair
+    >>> checked(WordPair, {"female": "she", "mail": "he"}, "a.toml")
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.BadInput: a.toml: unknown key mail (known here: female, male, weight)
+    """
+    for key in beside.keys() & content.keys():
+        raise BadInput(what, f"unknown key {key}")
+    try:  # as JSON, whose lists and tables are strict values of tuples and dataclasses
+        text = json.dumps({**content, **beside}, skipkeys=True, default=_table_of)
+        return TypeAdapter(kind).validate_json(text)
+    except RecursionError:
+        raise BadInput(what, "is nested too deeply") from None
+    except UsageProblem as e:
+        name, problem, fix = e.args
+        raise BadInput(f"{what}: {name}", problem, fix) from None
+    except ValidationError as e:
+        # A misspelt key is missing, too.
+        errors = sorted(e.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
+        raise _fault(kind, errors[0], what, beside) from None
+
+
+def _table_of(value: object) -> dict[str, str]:
+    """A date or time, which no field takes, as what no field takes for a text."""
+    return {type(value).__name__: str(value)}
+
+
+def _fault(kind: Any, error: Mapping[str, Any], what: str, beside: Container[str]) -> BadInput:
+    """An error of pydantic's in one line; what a validator says is a sentence of its own."""
+    loc, message = error["loc"], error["msg"].removeprefix("Value error, ")
+    # ("pairs", 0, "male") is the key `pairs 1, male`.
+    parts = (f" {part + 1}, " if isinstance(part, int) else f"{part}." for part in loc)
+    place = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
+    known, expected = _declared(kind, loc)
+    known_here = f"known here: {', '.join(key for key in known if key not in beside)}"
+    if loc[-1:] == ("[key]",):  # of a table whose keys are of a type
+        fix = f"known here: {message.removeprefix('Input should be ')}"
+        return BadInput(what, f"unknown key {place.removesuffix('.[key]')}", fix)
+    if error["type"] == "unexpected_keyword_argument":
+        return BadInput(what, f"unknown key {place}", known_here)
+    if error["type"] == "missing":
+        fix = f"expected {expected}" if expected else known_here
+        return BadInput(what, f"{place} is missing", fix)
+    if error["type"] == "value_error" or not place:
+        return BadInput(what, f"{place}: {message}" if place else message)
+    expected = expected or _SHAPES.get(error["type"], message.removeprefix("Input should be "))
+    fix = f"expected {expected}, not {shortened(error['input'])}"
+    return BadInput(what, f"{place} does not fit", message if expected == message else fix)
+
+
+def _declared(kind: Any, place: Sequence[str | int]) -> tuple[list[str], str]:
+    """The keys of the table that a place is in, and what is expected there, if that is declared."""
+    known: list[str] = []
+    expected = ""
+    for key in place:
+        if fields := getattr(kind, "__pydantic_fields__", {}):
+            known = list(fields)
+            if key not in fields:
+                return known, ""
+            kind, expected = fields[str(key)].annotation, fields[str(key)].title or ""
+        elif key != "[key]":  # a list, or a table whose keys are free
+            kind = (get_args(kind) or (Any, Any))[isinstance(key, str)]
+        while get_args(kind) and get_origin(kind) not in (tuple, list, dict, frozenset, Mapping):
+            marks = [mark for mark in get_args(kind)[1:] if isinstance(mark, FieldInfo)]
+            expected = next((m.title for m in marks if m.title), expected)
+            kind = get_args(kind)[0]
+    return known, expected
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:

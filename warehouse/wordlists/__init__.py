@@ -21,19 +21,36 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from pydantic import AfterValidator, Field
+
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.text.toml_file import Section, parsed, read_text
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.toml_file import Amount, Text, read_text, toml_table
 
 
-@dataclass(frozen=True)
+def _one_word(word: str) -> str:
+    if not word or word != word.strip().lower() or "/" in word:
+        raise ValueError(f"{word!r} is not one lowercase word")
+    return word
+
+
+Word: TypeAlias = Annotated[str, AfterValidator(_one_word)]
+
+
+@toml_table
 class WordPair:
     """A female and a male word and the pair's weight >= 0 in the list's mean."""
 
-    female: str
-    male: str
-    weight: float = 1.0
+    female: Word
+    male: Word
+    weight: Amount = 1.0
+
+    def __post_init__(self) -> None:
+        if self.female == self.male:
+            raise ValueError(f"male is {self.male}, as female is")
 
     @property
     def contrast(self) -> str:
@@ -106,6 +123,27 @@ LISTS = Registry(
 )
 
 
+@toml_table
+class WordListFile:
+    """What the file of a list says."""
+
+    description: Text
+    source: Text
+    pairs: Annotated[
+        tuple[WordPair, ...], Field(min_length=1, title="pairs of a female and a male word")
+    ]
+    targets: Annotated[tuple[Word, ...], Field(title="a list of texts")] = ()
+
+    def __post_init__(self) -> None:
+        counts = Counter(p.contrast for p in self.pairs) + Counter(self.targets)
+        if repeated := [word for word, n in counts.items() if n > 1]:
+            raise ValueError(f"{repeated[0]} is listed twice")
+
+    def named(self, name: str) -> WordList:
+        """The list under a name."""
+        return WordList(name, self.description, self.source, self.pairs, self.targets)
+
+
 def load(name: str) -> WordList:
     """Read a list by name, or by the path of a TOML file; a file's list has the file's name.
 
@@ -119,39 +157,8 @@ def load(name: str) -> WordList:
     """
     path = Path(name)
     if path.suffix != ".toml":
-        return _parse(name, LISTS.text(name), f"word list {name}")
+        return toml_file.load(WordListFile, LISTS.text(name), f"word list {name}").named(name)
     text = read_text(path, f"word list {path}")
     if path.stem in LISTS.names():
         raise UsageProblem(f"word list {path}", f"{path.stem} is the name of a list", "rename it")
-    return _parse(path.stem, text, f"word list {path}")
-
-
-def _parse(name: str, text: str, what: str) -> WordList:
-    return of_section(name, Section(what, parsed(text, what)), what)
-
-
-def of_section(name: str, top: Section, what: str) -> WordList:
-    """A list from a table of a TOML file. Raises ``BadInput`` for one that is not valid."""
-    top.only("description", "source", "pairs", "targets")
-    pairs = tuple(map(_pair, top.sections("pairs")))
-    unpaired = tuple(_word(top, "targets", word) for word in top.texts("targets", ()))
-    if not pairs:
-        raise BadInput(what, "has no pairs", "a lean needs a female and a male word")
-    counts = Counter(p.contrast for p in pairs) + Counter(unpaired)
-    if repeated := [word for word, n in counts.items() if n > 1]:
-        raise BadInput(what, f"{repeated[0]} is listed twice")
-    return WordList(name, top.text("description"), top.text("source"), pairs, unpaired)
-
-
-def _pair(entry: Section) -> WordPair:
-    entry.only("female", "male", "weight")
-    female, male = (_word(entry, side, entry.text(side)) for side in ("female", "male"))
-    if female == male:
-        raise BadInput(entry.what, f"{entry.at}male is {male}, as female is")
-    return WordPair(female, male, entry.number("weight", 1.0))
-
-
-def _word(section: Section, key: str, word: str) -> str:
-    if not word or word != word.strip().lower() or "/" in word:
-        raise section.fault(key, f"one lowercase word, not {word!r}")
-    return word
+    return toml_file.load(WordListFile, text, f"word list {path}").named(path.stem)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
-from plumbline.warehouse.text.toml_file import Section, read
+from plumbline.warehouse.text.toml_file import Text, load, toml_table
 
 #: Name of the conversation that comes with Plumbline.
 DEFAULT = "default"
 
 
-@dataclass(frozen=True)
+@toml_table
 class Conversation:
     """A user's message, and a system text before it if there is one."""
 
-    user: str
-    system: str | None = None
+    user: Text
+    system: Text | None = None
 
     def messages(self) -> list[dict[str, str]]:
         """As chat templates take them.
@@ -39,11 +38,6 @@ def load_conversation(name: str) -> Conversation:
     """
     if name == DEFAULT:
         file = resources.files(__package__) / "conversation.toml"
-        found = Section("the shipped conversation", read(file, "the shipped conversation"))
-    else:
-        what = f"--chat {name}"
-        fix = f"give {DEFAULT}, or a TOML file with `user` and perhaps `system`"
-        found = Section(what, read(Path(name), what, fix))
-    found.only("user", "system")
-    system = found.text("system") if "system" in found.content else None
-    return Conversation(found.text("user"), system)
+        return load(Conversation, file, "the shipped conversation")
+    fix = f"give {DEFAULT}, or a TOML file with `user` and perhaps `system`"
+    return load(Conversation, Path(name), f"--chat {name}", fix)

@@ -141,6 +141,15 @@ def _name_and_step(path: Path) -> tuple[str, int | None]:
     return above.name or path.name, step
 
 
+def check_directory(model: str) -> None:
+    """Raise ``BadInput`` where a model is the directory of none.
+
+    Finding that out needs none of the packages that load models.
+    """
+    if "://" not in model and (path := Path(model).expanduser()).exists():
+        _check_saved_model(path)
+
+
 def _check_saved_model(path: Path) -> None:
     fix = "give a hub id or a directory saved with save_pretrained"
     if not path.is_dir():

@@ -7,15 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from plumbline.eval_workers.benchmarks._parsed import Row
 from plumbline.eval_workers.pronouns.forms import fill_for, forms
 from plumbline.eval_workers.pronouns.templates import capital_at, fill, template_problem
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
+from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
-from plumbline.warehouse.text.toml_file import Section, parsed, read_text
+from plumbline.warehouse.text.toml_file import Text, Texts, toml_table
 
 GROUP_WORDS = Registry(
     *("list of words by group", "plumbline.eval_workers.benchmarks.own.words", ".toml"),
@@ -35,10 +39,30 @@ _VOWEL = re.compile(
 class GroupWords:
     """Words by group, as many for each: the k-th of every group are versions of each other."""
 
-    about: str
-    source: str
     words: Mapping[str, tuple[str, ...]]
     pronouns: Mapping[str, str] = field(default_factory=dict)
+
+
+@toml_table
+class _Group:
+    words: Annotated[Texts, Field(min_length=1)]
+    pronoun: Annotated[
+        str | None, AfterValidator(lambda group: group and forms(group) and group)
+    ] = None
+
+
+@toml_table
+class _File:
+    about: Text
+    source: Text
+    groups: Annotated[
+        Mapping[Annotated[str, Field(pattern="^[^/]+$")], _Group],
+        Field(min_length=2, title="two or more groups"),
+    ]
+
+    def __post_init__(self) -> None:
+        if len({len(one.words) for one in self.groups.values()}) > 1:
+            raise ValueError("every group needs as many words as the others")
 
 
 @dataclass(frozen=True)
@@ -159,25 +183,11 @@ def load_words(name: str, *, is_name: bool = False) -> GroupWords:
         cased = [(p.female.capitalize(), p.male.capitalize()) for p in found.pairs]
         pairs = cased if is_name else [(p.female, p.male) for p in found.pairs]
         columns = tuple(zip(*pairs, strict=True))
-        return GroupWords(found.description, found.source, dict(zip(USUAL, columns, strict=True)))
-    is_file = name.endswith(".toml")
-    text = read_text(Path(name), what) if is_file else GROUP_WORDS.text(name)
-    top = Section(what, parsed(text, what))
-    top.only("about", "source", "groups")
-    groups = top.section("groups")
-    words, pronouns = {}, {}
-    for group in groups.content:
-        one = groups.section(group)
-        one.only("words", "pronoun")
-        words[group] = one.texts("words")
-        if "pronoun" in one.content:
-            pronouns[group] = one.text("pronoun")
-            forms(pronouns[group])
-        if not group or "/" in group or not words[group]:
-            raise BadInput(what, f"group {group!r} has no words, or a / in its name")
-    if len(words) < 2 or len(set(map(len, words.values()))) != 1:
-        raise BadInput(what, "needs two or more groups, with as many words each")
-    return GroupWords(top.text("about"), top.text("source"), words, pronouns)
+        return GroupWords(dict(zip(USUAL, columns, strict=True)))
+    source = Path(name) if name.endswith(".toml") else GROUP_WORDS.text(name)
+    groups = toml_file.load(_File, source, what).groups
+    pronouns = {group: one.pronoun for group, one in groups.items() if one.pronoun}
+    return GroupWords({group: one.words for group, one in groups.items()}, pronouns)
 
 
 def between(item: Item, **columns: object) -> list[Row]:

@@ -21,9 +21,7 @@ from plumbline.warehouse.schema.columns import Column
 from plumbline.warehouse.sources import describe, located, open_file, unreadable
 
 #: The file that says which files hold the pairs, and which pairs they are.
-METADATA = "croissant.json"
-#: What its identifier starts with, before the fingerprint of the pairs.
-IDENTIFIER = "plumbline:sha256:"
+METADATA = "plumbline.json"
 _COLUMNS: dict[str, Column] = {
     c.name: c for c in TABLES["benchmark_pair"].columns if c.name != "benchmark"
 }
@@ -75,18 +73,13 @@ def pushed(source: Path) -> Pushed | None:
         raise unreadable(path, e) from e
     except ValueError as e:
         raise BadInput(str(path), str(e)) from e
-    identifier, name = str(found.get("identifier")), found.get("name")
-    if not identifier.startswith(IDENTIFIER) or not isinstance(name, str):
+    name, mark, listed = (found.get(key) for key in ("name", "fingerprint", "files"))
+    if not (isinstance(name, str) and isinstance(mark, str) and isinstance(listed, list)):
         return None
-    files = tuple(located(f"{source}/{file}") for file in _files(found.get("distribution")))
-    return Pushed(name, identifier.removeprefix(IDENTIFIER), files)
-
-
-def _files(distribution: object) -> Iterator[str]:
-    for entry in distribution if isinstance(distribution, list) else ():
-        name = entry.get("contentUrl") if isinstance(entry, dict) else None
-        if isinstance(name, str) and PurePosixPath(name).name == name and name.endswith(".parquet"):
-            yield name
+    # Only those beside it: what was pushed says nothing of other files of this machine.
+    plain = [n for n in listed if isinstance(n, str) and PurePosixPath(n).name == n]
+    files = [located(f"{source}/{n}") for n in plain if n.endswith(".parquet")]
+    return Pushed(name, mark, tuple(files))
 
 
 def name_at(address: Path) -> str:

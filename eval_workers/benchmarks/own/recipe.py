@@ -30,20 +30,23 @@ recipe says which column is which, and what is the same for every row::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.text.toml_file import Section, parsed, read_text
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.toml_file import Text, Texts, one_of, toml_table
 
 #: What a recipe may take from a column, or say of every row.
 COLUMNS = (
     *("id", "item", "sentence_a", "sentence_b", "template", "group_a", "group_b"),
     *("category", "direction", "weight", "word", "cluster", "cluster_2"),
 )
-_PARTS = ("about", "source", "location", "rows", "columns", "fixed", "only", "direction", "choices")
-_CHOICES = ("each", "text", "label", "texts", "labels", "a", "b", "a_in", "neither", "same")
+_Column: TypeAlias = Annotated[str, one_of(*COLUMNS)]
 
 RECIPES = Registry(
     *("recipe", "plumbline.eval_workers.benchmarks.own.recipes", ".toml", "plumbline.recipes"),
@@ -51,36 +54,43 @@ RECIPES = Registry(
 )
 
 
-@dataclass(frozen=True)
+@toml_table
 class Choices:
     """The texts of a row of which two make the pair, and how their labels tell which two."""
 
     each: str = ""
     text: str = ""
     label: str = ""
-    texts: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    a: tuple[str, ...] = ()
-    b: tuple[str, ...] = ()
+    texts: Texts = ()
+    labels: Texts = ()
+    a: Texts = ()
+    b: Texts = ()
     a_in: str = ""
-    neither: tuple[str, ...] = ()
-    same: tuple[tuple[str, ...], ...] = ()
-    sentence: str = "{choice}"
+    neither: Texts = ()
+    same: tuple[Annotated[Texts, Field(min_length=1)], ...] = ()
+    sentence: Text = "{choice}"
+
+    def __post_init__(self) -> None:
+        if not self.each and len(self.texts) < 2:
+            raise ValueError("each has to be a list in the row, or there are texts and labels")
+        if len(self.texts) != len(self.labels):
+            raise ValueError("labels has to hold one for each of texts")
+        if bool(self.a) == bool(self.a_in):
+            raise ValueError("expected labels a, or a_in and a column")
 
 
-@dataclass(frozen=True)
+@toml_table
 class Recipe:
-    """How rows become pairs; without anything in it, columns have our names."""
+    """How rows become pairs."""
 
-    name: str = ""
-    about: str = ""
-    source: str = ""
-    location: str | None = None
+    about: Text
+    source: Text
+    location: Text | None = None
     rows: str = ""
-    columns: Mapping[str, str] = field(default_factory=dict)
-    fixed: Mapping[str, str] = field(default_factory=dict)
-    only: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    direction: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    columns: Mapping[_Column, Text] = field(default_factory=dict)
+    fixed: Mapping[_Column, Text] = field(default_factory=dict)
+    only: Mapping[str, Texts] = field(default_factory=dict)
+    direction: Mapping[Annotated[str, one_of("a", "b")], Texts] = field(default_factory=dict)
     choices: Choices | None = None
 
     def with_columns(self, given: Sequence[str]) -> Recipe:
@@ -89,7 +99,7 @@ class Recipe:
         A second ``cluster`` is the pair's other one. Raises ``UsageProblem`` for anything else,
         naming the columns that there are.
 
-        >>> Recipe().with_columns(["sentence_a=Old sentence"]).columns
+        >>> NO_RECIPE.with_columns(["sentence_a=Old sentence"]).columns
         {'sentence_a': 'Old sentence'}
         """
         columns = dict(self.columns)
@@ -107,6 +117,10 @@ class Recipe:
         return replace(self, columns=columns)
 
 
+#: For rows whose columns have our names.
+NO_RECIPE = Recipe("columns with our names", "their own")
+
+
 def load(name: str) -> Recipe:
     """A recipe by name, or by the path of a TOML file.
 
@@ -115,69 +129,5 @@ def load(name: str) -> Recipe:
     >>> load("crows-pairs").columns["sentence_a"]
     'sent_more'
     """
-    if name.endswith(".toml"):
-        what = f"recipe {name}"
-        return _parse(Path(name).stem, read_text(Path(name), what), what)
-    return _parse(name, RECIPES.text(name), f"recipe {name}")
-
-
-def _parse(name: str, text: str, what: str) -> Recipe:
-    top = Section(what, parsed(text, what))
-    top.only(*_PARTS)
-    columns, fixed = (_texts(top.section(key), COLUMNS) for key in ("columns", "fixed"))
-    only = {key: _values(top.section("only"), key) for key in top.section("only").content}
-    direction = top.section("direction")
-    direction.only("a", "b")
-    choices = _choices(top.section("choices")) if "choices" in top.content else None
-    return Recipe(
-        name,
-        top.text("about"),
-        top.text("source"),
-        top.text("location") if "location" in top.content else None,
-        top.text("rows") if "rows" in top.content else "",
-        columns,
-        fixed,
-        only,
-        {side: _values(direction, side) for side in direction.content},
-        choices,
-    )
-
-
-def _texts(section: Section, known: Sequence[str]) -> dict[str, str]:
-    section.only(*known)
-    return {key: section.text(key) for key in section.content}
-
-
-def _values(section: Section, key: str) -> tuple[str, ...]:
-    return section.texts(key)
-
-
-def _choices(section: Section) -> Choices:
-    section.only(*_CHOICES, "sentence")
-    found = section.content.get("same", [])
-    if not isinstance(found, list) or not all(isinstance(s, list) and s for s in found):
-        raise section.fault("same", "a list of lists of labels")
-
-    def one(key: str) -> str:
-        return section.text(key) if key in section.content else ""
-
-    made = Choices(
-        each=one("each"),
-        text=one("text"),
-        label=one("label"),
-        texts=section.texts("texts", ()),
-        labels=section.texts("labels", ()),
-        a=section.texts("a", ()),
-        b=section.texts("b", ()),
-        a_in=one("a_in"),
-        neither=section.texts("neither", ()),
-        same=tuple(tuple(map(str, labels)) for labels in found),
-        sentence=section.text("sentence", "{choice}"),
-    )
-    if not made.each and len(made.texts) < 2:
-        raise section.fault("each", "a list in the row, or texts and labels")
-    if len(made.texts) != len(made.labels):
-        raise section.fault("labels", "one for each of texts")
-    if bool(made.a) == bool(made.a_in):
-        raise section.fault("a", "labels, or a_in and a column")
-    return made
+    source = Path(name) if name.endswith(".toml") else RECIPES.text(name)
+    return toml_file.load(Recipe, source, f"recipe {name}")

@@ -13,14 +13,17 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import fsum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
 
 from plumbline.eval_workers.fairpair import numbers
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text.progress import progress
-from plumbline.warehouse.text.toml_file import Section, parsed, read_text
+from plumbline.warehouse.text.toml_file import Text, Texts, toml_table
+from plumbline.warehouse.text.toml_file import load as load_toml
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.backends.kinds.classifier import Classifier
@@ -115,6 +118,20 @@ class ClassifierPhi:
             self.store.publish("text_label", rows, unit=unit, run_id=self.run_id)
 
 
+@toml_table
+class _File:
+    description: Text
+    model: Text
+    weights: Mapping[str, Annotated[float, Field(allow_inf_nan=False, title="a number")]]
+    source: str = ""
+    revision: Text | None = None
+    languages: Texts = ()
+
+    def __post_init__(self) -> None:
+        if not any(self.weights.values()):
+            raise ValueError("weights needs a label that counts, such as toxic = 1.0")
+
+
 def load(name: str) -> ClassifierPhi:
     """A classifier's file by its path, or one of ours by its name; the model is not asked for.
 
@@ -124,28 +141,13 @@ def load(name: str) -> ClassifierPhi:
     >>> load("regard").weights["negative"]
     -1.0
     """
-    is_path = name.endswith(".toml")
-    what = name if is_path else f"{name}.toml"
-    top = Section(
-        what, parsed(read_text(Path(name), what) if is_path else SHIPPED.text(name), what)
+    is_path, stem = name.endswith(".toml"), Path(name).stem
+    file = load_toml(
+        _File, Path(name) if is_path else SHIPPED.text(name), name if is_path else f"{name}.toml"
     )
-    top.only("description", "source", "model", "revision", "languages", "weights")
-    top.text("source", "none")
-    weights = top.section("weights")
-    for label, weight in weights.content.items():
-        if type(weight) not in (int, float) or not abs(weight) < float("inf"):
-            raise weights.fault(label, f"a number, not {weight!r}")
-    if not any(weights.content.values()):
-        raise top.fault("weights", "a number for each label that counts, such as toxic = 1.0")
-    stem = Path(name).stem
     if is_path and stem in SHIPPED.names():
         fix = "rename the file: figures are kept under its name"
         raise UsageProblem(f"classifier {name}", f"has the name of ours, {stem}", fix)
     return ClassifierPhi(
-        name=stem,
-        DESCRIPTION=top.text("description"),
-        LANGUAGES=top.texts("languages", ()) or None,
-        model=top.text("model"),
-        revision=top.text("revision") if "revision" in top.content else None,
-        weights={label: float(weight) for label, weight in weights.content.items()},
+        stem, file.description, file.languages or None, file.model, file.revision, file.weights
     )

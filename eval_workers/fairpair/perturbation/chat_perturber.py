@@ -13,7 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from string import Formatter
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from plumbline.eval_workers.chat.asker import Job
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
@@ -21,27 +23,27 @@ from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair.perturbation.perturber import Wanted
 from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
 from plumbline.eval_workers.generation.prompts import fill_prompt
-from plumbline.warehouse.text.toml_file import Section, read
+from plumbline.warehouse.text.placeholders import holding
+from plumbline.warehouse.text.toml_file import Stripped, Text, load, toml_table
 
 REFUSED = "the model did not answer"
 CUT = "the model's answer was cut"
 
 _SHIPPED = "perturb_prompt.toml"
-_NEEDED = ("text", "name", "counterpart")
-_FIELDS = (*_NEEDED, "group", "counterpart_group")
+_PLACES = holding(("text", "name", "counterpart"), ("group", "counterpart_group"))
 _TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
 
 
-@dataclass(frozen=True)
+@toml_table
 class Wording:
     """A request with places, and what it calls groups: those of the prompts where it has no name.
 
-    >>> Wording("{group}", {"m": "male"}).group("m"), Wording("{group}").group("m")
+    >>> Wording("{text} {name} {counterpart}", {"m": "male"}).group("m"), load_wording().group("m")
     ('male', 'm')
     """
 
-    text: str
-    groups: Mapping[str, str] = field(default_factory=dict)
+    perturb: Annotated[Stripped, AfterValidator(_PLACES)]
+    groups: Mapping[str, Text] = field(default_factory=dict)
 
     def group(self, name: str) -> str:
         """What the request calls a group."""
@@ -54,24 +56,10 @@ def load_wording(path: Path | None = None) -> Wording:
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key and what was
     expected, for unknown and missing placeholders too.
 
-    >>> "{counterpart}" in load_wording().text
+    >>> "{counterpart}" in load_wording().perturb
     True
     """
-    what, file = str(path or _SHIPPED), path or resources.files(__package__) / _SHIPPED
-    top = Section(what, read(file, what))
-    top.only("perturb", "groups")
-    wording = top.text("perturb").strip()
-    known = f"a text with {', '.join(f'{{{name}}}' for name in _FIELDS)}"
-    try:
-        parts = [part[1:] for part in Formatter().parse(wording) if part[1] is not None]
-    except ValueError:
-        raise top.fault("perturb", f"{known}; other braces written twice") from None
-    names = {name for name, _, _ in parts}
-    plain = not any(spec or change for _, spec, change in parts)
-    if not plain or not names <= set(_FIELDS) or not names >= set(_NEEDED):
-        raise top.fault("perturb", f"{known}, the first three of them at least")
-    groups = top.section("groups")
-    return Wording(wording, {name: groups.text(name) for name in groups.content})
+    return load(Wording, path or resources.files(__package__) / _SHIPPED, str(path or _SHIPPED))
 
 
 def ledger_name(probe_set: str) -> str:
@@ -99,7 +87,7 @@ class LlmPerturber:
     def name(self) -> str:
         """The model's name, and a hash of the wording and the seed (8 hex digits)."""
         groups = json.dumps(self.wording.groups, sort_keys=True) if self.wording.groups else ""
-        text = f"{self.model.seed} {self.wording.text}{groups}"
+        text = f"{self.model.seed} {self.wording.perturb}{groups}"
         return f"{self.model.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, wanted: Sequence[Wanted]) -> list[Perturbed]:
@@ -111,7 +99,7 @@ class LlmPerturber:
 
     def _request(self, one: Wanted) -> Request:
         prompt = fill_prompt(
-            self.wording.text,
+            self.wording.perturb,
             text=one.text,
             name=one.entity.name,
             counterpart=one.counterpart.name,

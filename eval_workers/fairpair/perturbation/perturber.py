@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from plumbline.eval_workers.fairpair.perturbation.rules import Entity, Perturbed, perturb
@@ -63,7 +63,13 @@ class RulePerturber:
     @property
     def name(self) -> str:
         """``rules``, their version, and a hash of the terms (8 hex digits)."""
-        content = {**asdict(self._terms), "file": ""}
+        terms = self._terms
+        names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
+        content = {name: getattr(terms, name) for name in names}
+        content |= {"file": "", "nouns": terms.noun_of, "titles": terms.title_of}
+        # What is not in a file counts as empty: perturbations are kept under this name.
+        none: frozenset[str] = frozenset()
+        content |= {"first_names": {g: terms.first_names.get(g, none) for g in terms.groups}}
         text = json.dumps(content, sort_keys=True, default=_listed)
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 

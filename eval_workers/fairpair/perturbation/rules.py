@@ -131,10 +131,10 @@ class _Reader:
         if group is not None and self._title_name(i) is not None:
             return self._title(i, group)
         for group in self._terms.groups:
-            if written in self._terms.first_names[group]:
+            if written in self._terms.first_names.get(group, ()):
                 self._meet(group, i)
                 return i + 1
-            if word in self._terms.nouns[group]:
+            if word in self._terms.noun_of[group]:
                 self._noun(i, group)
                 return i + 1
         if self._speaks(i):
@@ -247,7 +247,7 @@ class _Reader:
 
     def _group_of_title(self, written: str) -> str | None:
         for group in self._terms.groups:
-            if written in self._terms.titles[group]:
+            if written in self._terms.title_of[group]:
                 return group
         return "" if written in self._terms.classes["neutral_titles"] else None
 
@@ -269,7 +269,7 @@ class _Reader:
         assert after is not None
         if after in self._named or self._words.written(after) in self._surnames:
             if group:
-                self._new[i] = self._terms.titles[group][self._words.written(i)]
+                self._new[i] = self._terms.title_of[group][self._words.written(i)]
             if after not in self._named:
                 self._mine.add(after)
                 self._rules.subject = self._rules.clause_subject = after
@@ -286,7 +286,7 @@ class _Reader:
         if about == "entity":
             if group != self._entity.group and self._words.at(i) in self._terms.generic:
                 return
-            counterpart = self._terms.nouns[group][self._words.at(i)]
+            counterpart = self._terms.noun_of[group][self._words.at(i)]
             self._new[i] = like(counterpart, self._words.written(i))
         else:
             self._meet(group, i)

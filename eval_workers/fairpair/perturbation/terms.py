@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import field
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
+from typing import Annotated, TypeAlias
 
-from plumbline.warehouse.text.toml_file import Section, read
+from pydantic import AfterValidator, Field
+
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.toml_file import Text, Words, one_of, toml_table
 
 _SHIPPED = "gender_en.toml"
 _CLASSES = (
@@ -17,29 +22,87 @@ _CLASSES = (
 _ABBREVIATED = frozenset(["Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Jr", "Sr"])
 
 
-@dataclass(frozen=True)
-class Terms:
-    """Words by group, and the word classes of the grammar.
+def _different(groups: tuple[str, str]) -> tuple[str, str]:
+    if groups[0] == groups[1]:
+        raise ValueError(f"{groups[0]} is there twice")
+    return groups
 
-    Attributes:
-        nouns: group -> word -> its counterpart in the other group.
-        generic: nouns that are said of the other group too, and stay there.
-        titles: the same of titles, as written, without a full stop.
-        first_names: group -> names that name somebody else.
-        classes: name of a word class -> its words.
+
+#: The groups of a file that has two.
+Groups: TypeAlias = Annotated[
+    tuple[Text, Text],
+    AfterValidator(_different),
+    Field(title='two names, such as ["m", "f"]'),
+]
+
+
+def _each_in_one(pairs: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    if both := {first for first, _ in pairs} & {second for _, second in pairs}:
+        raise ValueError(f"expected each word in one group; {min(both)!r} is in both")
+    return pairs
+
+
+_Pairs: TypeAlias = Annotated[
+    tuple[tuple[Text, Text], ...],
+    AfterValidator(_each_in_one),
+    Field(title="pairs of words, one of each group"),
+]
+
+
+@toml_table
+class Terms:
+    """Words by group, and the word classes of the grammar, as in ``gender_en.toml``.
+
+    ``generic`` are nouns that are said of the other group too, and stay there; ``titles`` are as
+    written, without a full stop; ``first_names`` name somebody else.
     """
 
     file: str
-    version: str
-    language: str
-    axis: str
-    groups: tuple[str, str]
-    pronouns: bool
-    nouns: Mapping[str, Mapping[str, str]]
-    generic: frozenset[str]
-    titles: Mapping[str, Mapping[str, str]]
-    first_names: Mapping[str, frozenset[str]]
-    classes: Mapping[str, frozenset[str]]
+    version: Text
+    language: Text
+    axis: Text
+    groups: Groups
+    description: Text = "none"
+    pronouns: bool = False
+    nouns: _Pairs = ()
+    generic: Words = frozenset()
+    titles: _Pairs = ()
+    first_names: Mapping[str, Words] = field(default_factory=dict)
+    grammar: Mapping[Annotated[str, one_of(*_CLASSES)], Words] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.pronouns and set(self.groups) != {"m", "f"}:
+            raise ValueError('pronouns has to be false where the groups are not "m" and "f"')
+        if wrong := sorted(set(self.first_names) - set(self.groups)):
+            raise ValueError(f"first_names.{wrong[0]}: is not a group")
+
+    @cached_property
+    def noun_of(self) -> dict[str, dict[str, str]]:
+        """Group -> noun -> its counterpart in the other group.
+
+        >>> load().noun_of["m"]["dad"], load().noun_of["f"]["mum"]
+        ('mom', 'dad')
+        """
+        return self._both_ways(self.nouns)
+
+    @cached_property
+    def title_of(self) -> dict[str, dict[str, str]]:
+        """The same of titles.
+
+        >>> load().title_of["f"]["Mrs"]
+        'Mr'
+        """
+        return self._both_ways(self.titles)
+
+    def _both_ways(self, pairs: _Pairs) -> dict[str, dict[str, str]]:
+        there = dict(reversed(pairs))  # of several pairs with a word, the first one counts
+        back = {counterpart: word for word, counterpart in reversed(pairs)}
+        return dict(zip(self.groups, (there, back), strict=True))
+
+    @cached_property
+    def classes(self) -> dict[str, frozenset[str]]:
+        """Word class -> its words."""
+        return {name: self.grammar.get(name, frozenset()) for name in _CLASSES}
 
     def other(self, group: str) -> str:
         """The other group of the two.
@@ -61,51 +124,8 @@ def load(path: Path | None = None) -> Terms:
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the file, the key and
     what was expected; unknown keys are refused.
 
-    >>> terms = load()
-    >>> terms.nouns["m"]["dad"], terms.nouns["f"]["mum"], terms.titles["f"]["Mrs"]
-    ('mom', 'dad', 'Mr')
+    >>> load().groups
+    ('m', 'f')
     """
-    what, file = str(path or _SHIPPED), path or resources.files(__package__) / _SHIPPED
-    top = Section(what, read(file, what))
-    top.only(
-        *("description", "version", "language", "axis", "groups", "pronouns", "nouns", "titles"),
-        "generic",
-        *("first_names", "grammar"),
-    )
-    top.text("description", "none")
-    groups = top.texts("groups")
-    if len(groups) != 2 or len(set(groups)) != 2:
-        raise top.fault("groups", 'two names, such as ["m", "f"]')
-    pronouns = top.flag("pronouns", False)
-    if pronouns and set(groups) != {"m", "f"}:
-        raise top.fault("pronouns", 'false where the groups are not "m" and "f"')
-    grammar = top.section("grammar")
-    grammar.only(*_CLASSES)
-    names = top.section("first_names")
-    names.only(*groups)
-    return Terms(
-        file=path.name if path else _SHIPPED,
-        version=top.text("version"),
-        language=top.text("language"),
-        axis=top.text("axis"),
-        groups=(groups[0], groups[1]),
-        pronouns=pronouns,
-        nouns=_both_ways(top, "nouns", groups),
-        generic=top.words("generic"),
-        titles=_both_ways(top, "titles", groups),
-        first_names={group: names.words(group) for group in groups},
-        classes={name: grammar.words(name) for name in _CLASSES},
-    )
-
-
-def _both_ways(top: Section, key: str, groups: tuple[str, ...]) -> dict[str, dict[str, str]]:
-    first, second = groups
-    pairs = top.pairs(key, f"pairs of words, of {first} and of {second}")
-    there: dict[str, str] = {}
-    back: dict[str, str] = {}
-    for word, counterpart in pairs:
-        there.setdefault(word, counterpart)
-        back.setdefault(counterpart, word)
-    if both := sorted(set(there) & set(back)):
-        raise top.fault(key, f"each word in one group; {both[0]!r} is in both")
-    return {first: there, second: back}
+    file = path or resources.files(__package__) / _SHIPPED
+    return toml_file.load(Terms, file, str(path or _SHIPPED), file=file.name)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.comparison.answer import leads
-from plumbline.pipelines.report.comparison.results import MEASURES, Results, read_results
+from plumbline.pipelines.report.comparison.results import (
+    MEASURES,
+    Compared,
+    Results,
+    read_results,
+)
 from plumbline.pipelines.report.findings.estimates import DIFFERENCE, finding
 from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import set_name
@@ -32,9 +36,6 @@ from plumbline.pipelines.report.write import publish
 from plumbline.warehouse.provenance.runs import package_versions
 from plumbline.warehouse.query.connection import sql
 
-if TYPE_CHECKING:
-    from plumbline.pipelines.requests.compare import CompareRequest
-
 _UNITS = {"us": "US, %", "pd": "PD, points"}
 #: The views and macros that the page's figures come from.
 _SQL = (
@@ -56,12 +57,12 @@ _LIMITS = (
 )
 
 
-def write_comparison(order: CompareRequest) -> Path:
-    """Write the page to ``order.out``; returns its path. Raises ``BadInput`` as ``publish``."""
-    return publish(make_page(order, read_results(order)), order.out)
+def write_comparison(order: Compared, out: Path) -> Path:
+    """Write the page to ``out``; returns its path. Raises ``BadInput`` as ``publish``."""
+    return publish(make_page(order, read_results(order)), out)
 
 
-def make_page(order: CompareRequest, results: Results) -> Page:
+def make_page(order: Compared, results: Results) -> Page:
     """Decide what is on the page."""
     missing = not_measured(order, results)
     return Page(
@@ -76,7 +77,7 @@ def make_page(order: CompareRequest, results: Results) -> Page:
     )
 
 
-def _sections(order: CompareRequest, results: Results) -> Iterator[Section]:
+def _sections(order: Compared, results: Results) -> Iterator[Section]:
     yield _methods(order)
     yield _data(order, results)
     yield Section("limits", "Limits", _LIMITS)
@@ -93,28 +94,27 @@ def _sections(order: CompareRequest, results: Results) -> Iterator[Section]:
     yield Section("macros", "How the macros compute", intro, code=code)
 
 
-def not_measured(order: CompareRequest, results: Results) -> list[Missing]:
+def not_measured(order: Compared, results: Results) -> list[Missing]:
     """What was not asked for, with the command that adds it."""
-    rows: Sequence[tuple[object, str, tuple[str, ...]]] = (
-        (results.disclosure, "Disclosure", ("--sets", "topics")),
-        (results.perplexity, "Perplexity on held-out text", ("--text", "FILE")),
-        (results.fairpair, "FairPair", ("--fairpair", "common-sents")),
+    rows: Sequence[tuple[object, str, str]] = (
+        (results.disclosure, "Disclosure", "--sets topics"),
+        (results.perplexity, "Perplexity on held-out text", "--text FILE"),
+        (results.fairpair, "FairPair", "--fairpair common-sents"),
     )
-    missing = [Missing(name, order.command(*more)) for it, name, more in rows if not it]
+    missing = [Missing(name, f"{order.command} {more}") for it, name, more in rows if not it]
     if not results.preference:
-        command = "plumbline benchmark import winobias, then " + order.command(
-            "--benchmarks", "winobias"
-        )
+        first = "plumbline benchmark import winobias, then"
+        command = f"{first} {order.command} --benchmarks winobias"
         missing.append(Missing("US and PD of a benchmark", command))
     return missing
 
 
-def _precision(order: CompareRequest) -> str:
+def _precision(order: Compared) -> str:
     """Dtype and quantisation, the same of both sides."""
     return f"{order.before.dtype}, {order.before.quantisation or 'not quantised'}"
 
 
-def _methods(order: CompareRequest) -> Section:
+def _methods(order: Compared) -> Section:
     """How both sides were measured, in brief."""
     versions = ", ".join(f"{name} {version}" for name, version in package_versions().items())
     intro = [
@@ -129,7 +129,7 @@ def _methods(order: CompareRequest) -> Section:
     return Section("methods", "Methods", intro)
 
 
-def _data(order: CompareRequest, results: Results) -> Section:
+def _data(order: Compared, results: Results) -> Section:
     """Both models, what they were measured on, and what the adapter was tuned on."""
     before, after = order.before, order.after
     intro = [

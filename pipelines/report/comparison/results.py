@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.pipelines.report.rows import Rows, literal
+from plumbline.pipelines.report.rows import Row, Rows, literal
 from plumbline.warehouse.query.connection import connect
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.requests.compare import CompareRequest
+    from plumbline.eval_workers.backends.base import Identity
 
 MEASURES = {
     "gas": "GAS",
@@ -19,6 +20,26 @@ MEASURES = {
     "add_nats": "ADD, nats",
     "p_gendered": "P(gendered word)",
 }
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What is compared: both models, what they were measured on, and the command line.
+
+    ``greedy_key`` and ``fairpair_key`` are the ways to sample of GAS and of FairPair's set.
+    """
+
+    warehouse: Path
+    command: str
+    before: Identity
+    after: Identity
+    word_list: str
+    sets: tuple[str, ...]
+    benchmarks: tuple[str, ...]
+    greedy_key: str
+    fairpair: str
+    fairpair_key: str
+    text_set: str | None
 
 
 @dataclass(frozen=True)
@@ -35,8 +56,41 @@ class Results:
     fairpair: Rows
     tuning: Rows
 
+    def changes(self) -> list[Row]:
+        """A row for each figure that both sides have."""
+        return [
+            *(_change(r, r["probe_set"], r["measure"]) for r in self.disclosure.where(topic=None)),
+            *(_change(r, r["benchmark"], r["measure"]) for r in self.preference),
+            *(
+                _row(r["text_set"], "perplexity", r["before_perplexity"], r["after_perplexity"])
+                for r in self.perplexity
+            ),
+            *(
+                _row(r["probe_set"], f"F, {r['phi']}, {r['side']}", r["before_f"], r["after_f"])
+                for r in self.fairpair
+            ),
+        ]
 
-def read_results(order: CompareRequest) -> Results:
+
+def _change(row: Row, of: str, measure: str) -> Row:
+    ends = ("difference", "difference_low", "difference_high")
+    return _row(of, measure, row["before_mean"], row["after_mean"], *(row[name] for name in ends))
+
+
+def _row(
+    of: str,
+    measure: str,
+    before: float | None,
+    after: float | None,
+    difference: float | None = None,
+    low: float | None = None,
+    high: float | None = None,
+) -> Row:
+    row = {"of": of, "measure": measure, "before": before, "after": after}
+    return row | {"difference": difference, "difference_low": low, "difference_high": high}
+
+
+def read_results(order: Compared) -> Results:
     """Read all that the page needs: only what was measured of both sides."""
     queries = _queries(order)
     with connect(order.warehouse, "".join(queries.values())) as connection:
@@ -48,16 +102,15 @@ def read_results(order: CompareRequest) -> Results:
         )
 
 
-def _queries(order: CompareRequest) -> dict[str, str]:
+def _queries(order: Compared) -> dict[str, str]:
     """A query for each field of ``Results``."""
     keys = f"({literal(order.before.key)}, {literal(order.after.key)})"
-    sampled, measured = literal(order.sampling.key), literal(order.fairpair.sampling().key)
-    text_set = order.held_out.name if order.held_out else None
+    sampled, measured = literal(order.greedy_key), literal(order.fairpair_key)
     measures, benchmarks = literal(list(MEASURES)), literal(list(order.benchmarks))
     return {
         "disclosure": (
             f"FROM disclosure_difference{keys}\n"
-            f"WHERE word_list = {literal(order.word_list_name)} AND instruction_key = 'none'\n"
+            f"WHERE word_list = {literal(order.word_list)} AND instruction_key = 'none'\n"
             f"    AND (sampling_key IS NULL OR sampling_key = {sampled})\n"
             f"ORDER BY probe_set, topic, list_position({measures}, measure);"
         ),
@@ -68,11 +121,11 @@ def _queries(order: CompareRequest) -> dict[str, str]:
         ),
         "perplexity": (
             f"FROM perplexity_difference{keys}\n"
-            f"WHERE text_set = {literal(text_set)}\nORDER BY window_tokens;"
+            f"WHERE text_set = {literal(order.text_set)}\nORDER BY window_tokens;"
         ),
         "fairpair": (
             f"FROM fairpair_difference{keys}\n"
-            f"WHERE probe_set = {literal(order.choices.fairpair)} AND sampling_key = {measured}\n"
+            f"WHERE probe_set = {literal(order.fairpair)} AND sampling_key = {measured}\n"
             "    AND texts = 'filtered'\nORDER BY ALL;"
         ),
         "tuning": (

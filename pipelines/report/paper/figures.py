@@ -77,7 +77,7 @@ def named(found: Mapping[str, _Thing], kind: str, name: str) -> _Thing:
     raise UsageProblem(
         f"{kind} {name}",
         "this warehouse has no such one",
-        f"did you mean {', '.join(like)}?" if like else f"`plumbline {kind}` lists them",
+        f"did you mean {', '.join(like)}?" if like else f"`plumbline report {kind}` lists them",
     )
 
 

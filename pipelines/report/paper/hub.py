@@ -1,4 +1,4 @@
-"""For the hub: a model's results as `.eval_results/*.yaml`, and the report as a static page."""
+"""For the hub: a model's results as `.eval_results/*.yaml`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
-from tempfile import TemporaryDirectory
 from textwrap import indent
 
 import pyarrow.compute as pc
@@ -20,16 +18,11 @@ from plumbline.eval_workers.hub.dataset import DATA, task_id
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.card import chosen
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.sources import located, open_file, unreadable
 from plumbline.warehouse.storage.store import Store
 
-#: The name of the static page; one that the hub has under another name isn't written to.
-PAGE_TITLE = "Plumbline report"
-#: Files of an earlier page that go when a new one has no such file.
-PAGE_FILES = ("*.html", "*.svg", "*.csv", "*.png", "*.js", "*.json")
 #: The limit on log ratios that a task's US has.
 _EPSILON_NATS = math.log(1.65)
 
@@ -97,9 +90,7 @@ def _on_the_hub(repository: str) -> DataSet:
     return DataSet(repository, there.fingerprint, Counter(groups), {})
 
 
-def eval_results(
-    store: Store, model: str, sets: Mapping[str, DataSet], report_url: str = ""
-) -> Results:
+def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> Results:
     """What was measured of a model on data sets, in the form that the hub reads: a file for each.
 
     A result is US in percent, as the task of ``eval.yaml`` says; its interval, PD and the number of
@@ -131,8 +122,6 @@ def eval_results(
                 task_id(groups, len(to.n_pairs)),
                 round(100 * us["value"], 2),
                 date=_scored_at(facts, row["model_key"], benchmark),
-                source_url=report_url or None,
-                source_name=PAGE_TITLE if report_url else None,
                 notes=notes,
             )
             entries.append(entry)
@@ -192,29 +181,3 @@ def _scored_at(facts: Facts, model_key: str, benchmark: str) -> str | None:
         [model_key, benchmark],
     ).fetchone()
     return found[0] if found else None
-
-
-def page_files(store: Store, models: Sequence[str], sets: Sequence[str]) -> dict[str, bytes]:
-    """The report as the files of a static Space: a site's pages, plots and their data, and a card.
-
-    ``models`` and ``sets`` are repositories that the card links to.
-    """
-    from huggingface_hub import SpaceCardData
-
-    card = SpaceCardData(
-        title=PAGE_TITLE,
-        sdk="static",
-        app_file="index.html",
-        models=list(models) or None,
-        datasets=list(sets) or None,
-        tags=["bias", "evaluation", "plumbline"],
-    )
-    about = "Which way language models lean, and whether they follow their text: `index.html`."
-    files = {"README.md": f"---\n{card.to_yaml()}\n---\n\n# {PAGE_TITLE}\n\n{about}\n".encode()}
-    with TemporaryDirectory() as temporary:
-        top = write_report(store, temporary, is_site=True).parent
-        for path in sorted(p for p in top.rglob("*") if p.is_file()):
-            name = path.relative_to(top).as_posix()
-            if any(fnmatch(name, pattern) for pattern in PAGE_FILES):
-                files[name] = path.read_bytes()
-    return files

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 
 import plumbline
-from plumbline.eval_workers.benchmarks import How, is_own
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metrics import IN_BRACKETS, models_table
-from plumbline.pipelines.report.model import Cell, PageTable, stem
+from plumbline.pipelines.report.model import Cell, PageTable, plain_rows, stem
 from plumbline.pipelines.report.plain import markdown_table
 from plumbline.pipelines.report.write import named_sections
 from plumbline.warehouse.errors import UsageProblem
@@ -65,7 +64,7 @@ def table_text(one: PageTable, form: str, name: str = "") -> str:
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
     if form == "csv":
-        return as_csv(list(_csv_rows(one)))
+        return as_csv(list(plain_rows(one)))
     lines = _latex_table(one, name) if form == "latex" else markdown_table(one)
     return "\n".join(lines) + "\n"
 
@@ -122,39 +121,7 @@ def _row(cells: Iterator[str]) -> str:
     return f"{' & '.join(cells)} \\\\"
 
 
-def _csv_rows(one: PageTable) -> Iterator[Mapping[str, object]]:
-    seen: Counter[str] = Counter()
-    names = []
-    for heading in one.headings:
-        seen[heading] += 1
-        names.append(heading if seen[heading] == 1 else f"{heading}_{seen[heading]}")
-    has_ends = ["@" in _kind(column) for column in zip(*one.rows, strict=True)]
-    for row in one.rows:
-        line: dict[str, object] = {}
-        for name, cell, ends in zip(names, row, has_ends, strict=True):
-            is_value = cell.value is not None or cell.text == "–"
-            line[name] = cell.value if is_value else cell.text
-            if ends:
-                line |= {f"{name}_low": cell.low, f"{name}_high": cell.high}
-        yield line
-
-
 def citations() -> str:
     """BibTeX of Plumbline and of the papers whose methods and data it uses."""
     path = resources.files(__package__) / "citations.bib"
     return path.read_text(encoding="utf-8").replace("VERSION", plumbline.__version__)
-
-
-def citation(benchmark: str) -> str:
-    """BibTeX of the paper that a released benchmark comes from; empty for any other.
-
-    >>> citation("use-10").partition(",")[0], citation("mine")
-    ('@inproceedings{belem2024unstereoeval', '')
-    """
-    if is_own(benchmark, How()):
-        return ""
-    for block in citations().split("\n\n"):
-        about, _, entry = block.partition("\n")
-        if benchmark in re.findall(r"[\w-]+", about.lower()):
-            return entry.strip()
-    return ""

@@ -112,26 +112,6 @@ def convergence(rows: Rows, title: str, by: str) -> str:
     return svg(short(title, 66), [panel])
 
 
-def lengths(rows: Rows, title: str) -> str:
-    """F against the mean words of a continuation, a line and an interval for each Phi."""
-    panel = Panel("words of a continuation (mean)", "F")
-    panel.rule(y=1, linestyle=":")
-    groups = rows.groups("phi")
-    drawn = list(zip(groups, looks(len(groups)), strict=True))
-    for of, look in drawn:
-        with_ends = [r for r in of if r["fairpair_f_low"] is not None]
-        x, lows, highs = (
-            [r[c] for r in with_ends] for c in ("mean_words", "fairpair_f_low", "fairpair_f_high")
-        )
-        panel.band(x, lows, highs, look["color"])
-    for of, look in drawn:
-        x = [r["mean_words"] for r in of]
-        panel.line(x, [r["fairpair_f"] for r in of], label=of[0]["phi"], **look)
-        panel.marks(x, [r["fairpair_f"] for r in of], look["color"], size=5)
-    panel.x.is_log = True
-    return svg(short(title, 66), [panel])
-
-
 def ngrams(rows: Sequence[Row], of_perturbed: str, of_other: str, title: str) -> str:
     """Log-odds of n-grams with 95% intervals and z, those of the perturbed texts to the right."""
     panel = Panel("log-odds in nats, with 95% interval")

@@ -43,7 +43,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     """A table for each benchmark."""
     rows = facts.rows("choice")
     if not rows:
-        yield Missing(_TITLE, "plumbline choose --model NAME --benchmark NAME")
+        yield Missing(_TITLE, "plumbline score choose --model NAME --benchmark NAME")
         return
     alerts = [
         f"{r['model']} on {set_name(r)}: {r['n_neither']:,} of {r['n_asks']:,} replies name "

@@ -38,7 +38,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if figures:
         yield Section("constraint", _TITLE, [_MEANING], figures=figures)
     else:
-        yield Missing(_TITLE, "plumbline constrain --corpus NAME --benchmark NAME")
+        yield Missing(_TITLE, "plumbline benchmark constrain --corpus NAME --benchmark NAME")
 
 
 def _figure(rows: Rows) -> Figure:

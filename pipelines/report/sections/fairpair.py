@@ -91,13 +91,9 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
             *(f for row, of in zip(leading, prompts, strict=True) for f in _spread(row, of)),
             *(f for row in leading for f in _convergence(facts, row)),
         ]
-        lengths = facts.rows("fairpair_length").where(**own)
-        for of in lengths.where(side=leading[0]["side"]).groups("texts"):
-            figures += _lengths(of, first["model"])
         tables = [
             _over_prompts(everything),
             _by_subset(rows.but(subset="all")),
-            _by_length(lengths, first),
             _success(outcomes, everything),
             _sizes(facts.rows("fairpair_compared_length").where(**own), first),
             *map(_each_prompt, leading, prompts),
@@ -306,49 +302,6 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
         )
 
 
-def _lengths(rows: Rows, model: str) -> list[Figure]:
-    """F against the length of the same samples, of one side, where there are several lengths."""
-    shortest = [of[0] for of in rows.groups("phi") if len(of) > 1]
-    if not shortest:
-        return []
-    said = "; ".join(
-        f"{_measure(r)}: cut to {r['n_words']} words F changes by {_change(r).text}"
-        for r in shortest
-    )
-    rows = rows.where(phi=tuple(r["phi"] for r in shortest))
-    how = [_TEXTS[rows[0]["texts"]]] if rows[0]["texts"] in _TEXTS else []
-    return [
-        Figure(
-            stem("fairpair", "lengths", *how, rows[0]["probe_set"], model),
-            f"F of the same samples against their length. {said}.",
-            "F of the same samples, cut after their first words; bands are intervals over prompts. "
-            f"{said} (interval of the change over the same prompts).",
-            plots.lengths(rows, "F and the length of continuations"),
-            rows,
-        )
-    ]
-
-
-def _change(row: Row) -> Cell:
-    return estimate(row, 3, signed=True, of=("change", "change_low", "change_high"))
-
-
-def _by_length(rows: Rows, first: Row) -> PageTable:
-    """B, V and F of the same samples at each length."""
-    columns: Columns = [
-        ("Phi", lambda r: text(_measure(r))),
-        ("about", lambda r: text(_whom({**first, "side": r["side"]}))),
-        ("words kept", lambda r: count(r["n_words"]) if r["n_words"] else text("all")),
-        ("mean", lambda r: number(r["mean_words"], 1)),
-        ("% cut", _percent("share_cut")),
-        *_FIGURES,
-        ("change of F", _change),
-        ("prompts", "n_prompts"),
-    ]
-    caption = "The same samples, cut after their first words: does F depend on the length?"
-    return table(caption, rows, columns, folded=True)
-
-
 def _whom(row: Row) -> str:
     """Who a side's texts are about, and who they were about.
 
@@ -373,8 +326,7 @@ def _measure(row: Row) -> str:
     >>> _measure({"phi": "vader", "texts": "as-published", "n_folds": 20})
     'vader, as published, 20 folds'
     """
-    n_folds = row.get("n_folds")  # none in rows of lengths
-    folds = f"{n_folds} folds" if n_folds else None
+    folds = f"{row['n_folds']} folds" if row["n_folds"] else None
     return ", ".join(filter(None, (str(row["phi"]), _TEXTS.get(row["texts"]), folds)))
 
 

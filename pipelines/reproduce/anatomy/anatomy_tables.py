@@ -1,4 +1,4 @@
-"""What ``reproduce anatomy`` shows: tables, sentences, CSV and a figure."""
+"""What ``reproduce anatomy`` shows: rows, sentences, CSV and a figure."""
 
 from __future__ import annotations
 
@@ -9,40 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.eval_workers.statistics.components import AVERAGE, FIRST, LAST, SHARED, Share
-from plumbline.pipelines.reproduce.anatomy.study import Anatomy, Without
+from plumbline.eval_workers.statistics.components import AVERAGE, SHARED, Share
+from plumbline.pipelines.reproduce.anatomy.study import Anatomy
 from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.text.csv_rows import as_csv
 
-SHARE_HEADINGS = ("part", "share, %", "other families", FIRST, LAST, *SHARED[:-1])
-US_HEADINGS = ("taken away", "median US, %", "of models", "gain, points", "other families")
 _COLORS = ("#0072b2", "#56b4e9", "#e69f00")
 
 
-def share_cells(of: Anatomy) -> Iterator[tuple[str, ...]]:
-    """A row for each part, in percent: its share, that of first and last, and who shares it."""
-    shares = {(s.part, s.order, s.shared): s for s in of.shares}
-    for part in dict.fromkeys(s.part for s in of.shares):
-        whole, *others = (shares[part, AVERAGE, shared] for shared in (SHARED[-1], *SHARED[:-1]))
-        alone = (shares.get((part, order, SHARED[-1])) for order in (FIRST, LAST))
-        yield (
-            part,
-            _percent(whole),
-            _ends(whole.families_low, whole.families_high, 100),
-            *("" if s is None else f"{100 * s.share:.1f}" for s in alone),
-            *map(_percent, others),
-        )
-
-
-def us_cells(of: Anatomy) -> Iterator[tuple[str, ...]]:
-    """A row for each thing that is taken away."""
-    for step in of.us:
-        ends = (
-            _ends(step.gain_low, step.gain_high),
-            _ends(step.families_low, step.families_high),
-        )
-        change = ("", "") if step is of.us[0] else (f"{step.gain:+.1f} ({ends[0]})", ends[1])
-        yield (step.taken, f"{np.median(step.us):.1f}", _range(step), *change)
+def shown_rows(found: Sequence[Anatomy]) -> Iterator[Mapping[str, object]]:
+    """What is printed: each part's share, all models together, and US when something is taken."""
+    for a in found:
+        whole = [asdict(s) for s in a.shares if (s.order, s.shared) == (AVERAGE, SHARED[-1])]
+        named = ("part", "share", "share_low", "share_high", "families_low", "families_high")
+        yield from _known([{"benchmark": a.benchmark, **{n: s[n] for n in named}} for s in whole])
+    for a in found:
+        for step in a.us:
+            median = {"taken away": step.taken, "median US %": float(np.median(step.us))}
+            ends = {n: v for n, v in asdict(step).items() if n not in ("taken", "us", "gain")}
+            gain = {"gain in points": step.gain, **ends}
+            yield from _known([{"benchmark": a.benchmark, **median, **gain}])
 
 
 def lines(of: Anatomy) -> Iterator[str]:
@@ -167,10 +153,6 @@ def _percent(of: Share) -> str:
 
 def _ends(low: float, high: float, scale: float = 1) -> str:
     return "no interval" if np.isnan(low) else f"{scale * low:.1f} to {scale * high:.1f}"
-
-
-def _range(step: Without) -> str:
-    return f"{step.us.min():.1f} to {step.us.max():.1f}"
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -29,7 +29,7 @@ from plumbline.eval_workers.statistics.components import (
     interval,
     shares,
 )
-from plumbline.pipelines.settings import MeasureOptions
+from plumbline.eval_workers.statistics.options import MeasureOptions
 from plumbline.warehouse.query.connection import connect, query, sql
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import pyarrow as pa
 
 from plumbline.pipelines.reproduce.compare import AGREE, NOT_RUN, OFF
 from plumbline.warehouse.query.connection import connect, query
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.toml_file import Section, read
+from plumbline.warehouse.text.toml_file import OneOrMore, Text, Texts, load, toml_table
 
 if TYPE_CHECKING:
     import duckdb
@@ -29,15 +29,20 @@ _CARD_ETAS = (math.inf, 0.5)
 _PRINTED = re.compile(r"(<=|>=|<|>|) ?(-?\d+)(?:\.(\d+))?(k?)")
 
 
-@dataclass(frozen=True)
+@toml_table
 class Claim:
     """One entry of ``claims.toml``, which says what its keys mean; ``printed`` has one per row."""
 
-    where: str
-    what: str
-    printed: tuple[str, ...]
-    query: str
-    note: str
+    where: Text
+    what: Text
+    printed: Annotated[Texts, OneOrMore]
+    query: str = ""
+    note: str = ""
+
+
+@toml_table
+class _File:
+    claim: tuple[Claim, ...]
 
 
 @dataclass(frozen=True)
@@ -62,16 +67,7 @@ def packaged() -> list[Claim]:
     >>> sum(len(claim.printed) for claim in packaged()) > 150
     True
     """
-    top = Section(_FILE, read(resources.files(__package__) / _FILE, _FILE))
-    top.only("claim")
-    claims = []
-    for section in top.sections("claim"):
-        section.only("where", "what", "printed", "query", "note")
-        is_one = isinstance(section.content.get("printed"), str)
-        printed = (section.text("printed"),) if is_one else section.texts("printed")
-        more = (section.content.get(key, "") for key in ("query", "note"))
-        claims.append(Claim(section.text("where"), section.text("what"), printed, *more))
-    return claims
+    return list(load(_File, resources.files(__package__) / _FILE, _FILE).claim)
 
 
 def check(
@@ -178,13 +174,14 @@ def summary(found: Iterable[Checked]) -> str:
     return f"claims: {', '.join(f'{counts[o]:,} {o}' for o in (AGREE, OFF, NOT_RUN))}"
 
 
-def table(found: Iterable[Checked]) -> list[tuple[str, ...]]:
-    """A row of cells per claim, values separated by ` / `; ours with a decimal more than printed.
+def table(found: Iterable[Checked]) -> list[dict[str, object]]:
+    """A row per claim, values separated by ` / `; ours with a decimal more than printed.
 
-    >>> table([Checked("App. A", "words", of, "3", 3.0, AGREE, "") for of in ("a", "b")])
-    [('App. A', 'words (a / b)', '3 / 3', '3 / 3', 'agree', '')]
+    >>> (row,) = table([Checked("App. A", "words", of, "3", 3.0, AGREE, "") for of in ("a", "b")])
+    >>> row["what"], row["printed"], row["ours"], row["outcome"]
+    ('words (a / b)', '3 / 3', '3 / 3', 'agree')
     """
-    rows: list[tuple[str, ...]] = []
+    rows: list[dict[str, object]] = []
     for (where, what, note), group in groupby(found, lambda c: (c.where, c.what, c.note)):
         values = list(group)
         of, printed, ours = (
@@ -198,7 +195,8 @@ def table(found: Iterable[Checked]) -> list[tuple[str, ...]]:
         outcomes = {c.outcome for c in values}
         n_off = sum(c.outcome == OFF for c in values)
         outcome = outcomes.pop() if len(outcomes) == 1 else f"{n_off} of {len(values)} off"
-        rows.append((where, f"{what} ({of})" if of else what, printed, ours, outcome, note))
+        claim = {"where": where, "what": f"{what} ({of})" if of else what}
+        rows.append({**claim, "printed": printed, "ours": ours, "outcome": outcome, "note": note})
     return rows
 
 

@@ -37,7 +37,6 @@ WITH named AS (
     UNION ALL SELECT 'text_label' AS table_name, run_id FROM text_label
     UNION ALL SELECT 'fairpair_set' AS table_name, run_id FROM fairpair_set
     UNION ALL SELECT 'fairpair_convergence' AS table_name, run_id FROM fairpair_convergence
-    UNION ALL SELECT 'fairpair_length' AS table_name, run_id FROM fairpair_length
     UNION ALL SELECT 'fairpair_calibration' AS table_name, run_id FROM fairpair_calibration
     UNION ALL SELECT 'attribute_pair' AS table_name, run_id FROM attribute_pair
     UNION ALL SELECT 'pronoun_probability' AS table_name, run_id FROM pronoun_probability

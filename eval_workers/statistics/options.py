@@ -1,0 +1,53 @@
+"""Options of metrics."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.warehouse.options import STRICT
+
+
+@dataclass(frozen=True, config=STRICT)
+class MeasureOptions:
+    """What the metrics' ``$params`` are set to.
+
+    ln 1.65 is UnStereoEval's epsilon. Besides the constraints ``eta`` there is every subset with a
+    defined MaxPMI. Their Table 19 has AuFC by the logarithm of base 10, their Tables 8-11 print all
+    standard deviations of US with the number of pairs of one benchmark.
+
+    >>> round(MeasureOptions().epsilon, 4)
+    0.5008
+    """
+
+    epsilon: Annotated[
+        float,
+        Field(
+            ge=0,
+            le=1_000,
+            description="Largest |log ratio| that doesn't count as a preference, in nats.",
+        ),
+    ] = math.log(1.65)
+    eta: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=1_000)], ...],
+        Field(description="Constraint on |MaxPMI| in nats; repeat for several."),
+    ] = (0.5, 0.65, 0.8, 1.0)
+    log_base: Annotated[
+        tuple[Annotated[float, Field(gt=1, le=1_000_000)], ...],
+        Field(description="Base of AuFC's log ratios; repeat for several."),
+    ] = (math.e,)
+
+    def params(self) -> dict[str, object]:
+        """The options as DuckDB parameters; repeated etas count once, in ascending order.
+
+        >>> MeasureOptions(eta=(0.8, 0.5, 0.8)).params()["etas"]
+        [0.5, 0.8]
+        """
+        return {
+            "epsilon_nats": self.epsilon,
+            "etas": sorted(set(self.eta)),
+            "log_bases": sorted(set(self.log_base)),
+        }

@@ -1,0 +1,159 @@
+"""The ``plumbline`` command: its commands are the classes that ``registry`` lists.
+
+Importing this module imports no command: its module is loaded when it runs or its help is shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+import plumbline
+from plumbline.pipelines.command import registry
+from plumbline.warehouse.text.output import say
+
+
+class Commands(Mapping[str, Any]):
+    """The commands and groups whose names begin with ``prefix``; looking one up imports its module.
+
+    What a command was called before is found, but not listed.
+
+    >>> commands = Commands("fairpair ")
+    >>> commands["report"].name, list(commands)
+    ('report', ['run', 'score', 'report'])
+    """
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
+        self._names = tuple(
+            dict.fromkeys(
+                name.removeprefix(prefix).partition(" ")[0]
+                for name in registry.targets()
+                if name.startswith(prefix)
+            )
+        )
+
+    def help(self, name: str) -> str:
+        """The line of a command or group in the help of its group."""
+        return registry.summary(self._prefix + name)
+
+    def __getitem__(self, name: str) -> Any:
+        whole = registry.current(self._prefix + name)
+        inside = f"{self._prefix}{name} "
+        there = {*registry.targets(), *registry.OLD}
+        is_group = any(one.startswith(inside) for one in there)
+        if whole in registry.targets():
+            return _command(whole, name, Commands(inside) if is_group else None)
+        if is_group:
+            return LazyGroup(
+                name=name,
+                help=self.help(name),
+                commands=Commands(inside),
+                no_args_is_help=True,
+                rich_markup_mode="rich",
+            )
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _command(whole: str, name: str, inside: Commands | None) -> Any:
+    """The command that a class is, with the commands ``inside`` the group of its name."""
+    from plumbline.pipelines.command import line
+    from plumbline.pipelines.command.base import class_of
+
+    kind = class_of(whole)
+    settings, function = line.context_settings(kind), line.function_of(kind)
+    if inside is None:
+        app = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        app.command(name, context_settings=settings)(function)
+        return typer.main.get_command(app)
+
+    commands = inside
+
+    class Both(LazyGroup):
+        def __init__(self, **attributes: Any) -> None:
+            super().__init__(**{**attributes, "commands": commands})
+
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            if args and args[0] in commands:  # its own options are another command's
+                for parameter in self.params:
+                    parameter.required = False
+            return super().parse_args(ctx, args)
+
+    app = typer.Typer(name=name, cls=Both, add_completion=False, rich_markup_mode="rich")
+    app.callback(invoke_without_command=True, context_settings=settings)(function)
+    return typer.main.get_command(app)
+
+
+class LazyGroup(TyperGroup):
+    """A group that takes the help of its commands from their source, without importing them."""
+
+    commands: Commands  # type: ignore[assignment]
+
+    def __init__(self, *, commands: Commands, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = commands
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the registry's order."""
+        return list(self.commands)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the help of a group with the same texts, whose commands can do nothing."""
+        texts = {name: self.commands.help(name) for name in self.commands}
+        TyperGroup(
+            name=self.name,
+            help=self.help,
+            epilog=self.epilog,
+            params=self.params,
+            rich_markup_mode=self.rich_markup_mode,
+            commands={name: TyperCommand(name, help=text) for name, text in texts.items()},
+        ).format_help(ctx, formatter)
+
+
+class _Plumbline(LazyGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**{**attributes, "commands": Commands()})
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        say(f"plumbline {plumbline.__version__}")
+        raise typer.Exit
+
+
+def _plumbline(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="The installed version."),
+    ] = False,
+    sandbox: Annotated[
+        bool,
+        typer.Option(
+            "--sandbox",
+            help="For a warehouse of somebody else: limited memory and time, no network.",
+        ),
+    ] = False,
+) -> None:
+    """``main`` has taken --sandbox before: it comes first."""
+
+
+app = typer.Typer(
+    name="plumbline",
+    cls=_Plumbline,
+    callback=_plumbline,
+    help="Which way does a language model lean, and does it follow the text it learned from?",
+    epilog="Start with: plumbline pipeline",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=True,
+    rich_markup_mode="rich",
+)

@@ -1,0 +1,123 @@
+"""Start and end of the ``plumbline`` command: errors are one line, each kind with its status.
+
+What takes time is imported where it is needed: until ``entry`` listens, a signal ends the process
+without a word.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from plumbline.pipelines.process import stop_signals, streams
+
+#: A shell asks for what may come next by this variable.
+_COMPLETE = "_PLUMBLINE_COMPLETE"
+_FIRST_STEPS = """\
+Which way does a language model lean, and does it follow the text it learned from?
+
+A first report, in minutes, from a text whose answers are known:
+  plumbline pipeline
+
+Your own:
+  plumbline corpus pack texts --out my-texts.jsonl.zst                 a folder of .txt files
+  plumbline pipeline --corpus my-texts.jsonl.zst --model train:small   count, train, score, report
+  plumbline benchmark import my-pairs --source pairs.csv               sentence_a, sentence_b
+  plumbline score --model EleutherAI/pythia-70m --benchmark my-pairs   then: measure, report
+
+Then ask:
+  plumbline why nurse captain                                          why do these words lean?
+  plumbline sql                                                        all of it, with examples
+
+Every command: plumbline --help. Is something missing here? plumbline doctor
+From Python: import plumbline. Pages: docs/index.md"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status; errors for the user are one line.
+
+    Without a command it says what to do first. Status 2: wrong usage, 3: bad input, 4: missing
+    component, 5: interrupted and resumable.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _status(given)
+    except BaseException as e:
+        # A stop may come out of a library as any error of its own.
+        if stop_signals.received():
+            stop_signals.complain()
+            return stop_signals.STATUS
+        if isinstance(e, KeyboardInterrupt):
+            return _complain(stop_signals.LINE, stop_signals.STATUS)
+        if not isinstance(e, Exception):
+            raise
+        return _of_error(e)
+
+
+def _status(given: list[str]) -> int:
+    if not given and _COMPLETE not in os.environ:
+        from plumbline.warehouse.text.output import say
+
+        say(_FIRST_STEPS)
+        return 0
+    if given[:1] == ["--sandbox"]:
+        from plumbline.warehouse.sandbox import status_of_child
+
+        if (status := status_of_child()) is not None:
+            return status
+        stop_signals.listen()
+    from plumbline.pipelines.command.app import app
+
+    result = app(given, prog_name="plumbline", standalone_mode=False)
+    if result == 130:  # how the command line library reports an interrupt
+        raise KeyboardInterrupt
+    return result if isinstance(result, int) else 0
+
+
+def _of_error(error: Exception) -> int:
+    """The status for an error; one that is a defect is raised again."""
+    import typer
+
+    from plumbline.pipelines import environment_errors, extras
+    from plumbline.warehouse.errors import PlumblineError
+
+    if isinstance(error, typer.Exit):
+        return error.exit_code
+    if isinstance(error, typer.Abort):
+        return _complain(stop_signals.LINE, stop_signals.STATUS)
+    line = error if isinstance(error, PlumblineError) else None
+    if line := line or extras.missing(error) or environment_errors.problem(error):
+        return _complain(str(line), line.exit_code)
+    if not hasattr(error, "format_message"):  # not the command line's own usage error
+        raise error
+    return _complain(error.format_message(), getattr(error, "exit_code", 2))
+
+
+def _complain(message: str, status: int) -> int:
+    from rich.console import Console
+
+    from plumbline.warehouse.text.output import say
+
+    Console(stderr=True).print("[bold red]error:[/] ", end="")
+    say(message or "wrong usage; add --help", err=True)
+    return status
+
+
+def entry() -> None:
+    """The console script; of a warning it shows what it says, not where it was raised."""
+    status = stop_signals.STATUS
+    try:
+        streams.open_all()
+        stop_signals.listen()
+        import warnings
+
+        from plumbline.warehouse.text.output import say
+
+        warnings.showwarning = lambda message, *_: say(f"warning: {message}", err=True)
+        status = main()
+    except BaseException:
+        if not stop_signals.received():
+            raise
+        stop_signals.complain()
+    stop_signals.leave(status)

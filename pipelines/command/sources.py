@@ -1,0 +1,203 @@
+"""Where the values of a command come from.
+
+Strongest first: the command line, the file of `--config`, an environment variable, the settings
+file, the class's default. `plumbline pipeline config COMMAND` shows each value with its source.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from plumbline.pipelines.command.base import Command, Parameter, all_fields, class_of, parameters
+from plumbline.pipelines.command.registry import name_of
+from plumbline.warehouse import options
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.toml_file import read
+
+#: Settings file that is read when no other is named, if it exists.
+DEFAULT_FILE = "plumbline.toml"
+#: Settings files that come with Plumbline, in ``spark_conf``, and are named without a path.
+SHIPPED = ("cluster",)
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+Made = TypeVar("Made", bound=Command)
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value and its source, empty for what was typed."""
+
+    value: Any
+    source: str = ""
+
+
+Values = Mapping[str, Value]
+
+
+def made(
+    kind: type[Made],
+    given: Mapping[str, object],
+    config: Path | None = None,
+    weaker: Values | None = None,
+) -> Made:
+    """A command of values: those ``given``, else of a TOML file, else ``weaker`` ones.
+
+    Raises ``UsageProblem`` for a value that the command doesn't take, ``BadInput`` for a file that
+    is not TOML; both name the source that holds it.
+    """
+    typed = {name: Value(value) for name, value in given.items()}
+    return _built(kind, {**(weaker or {}), **(_of_config(config) if config else {}), **typed})
+
+
+def here(
+    kind: type[Command],
+    conf: str | Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, Value]:
+    """What the settings file and the environment say of a command.
+
+    ``conf`` is a path, or ``cluster`` for the file of that name that comes with Plumbline. Raises
+    ``BadInput`` for a file that is not TOML, ``UsageProblem`` for a name that nothing has.
+    """
+    environment = os.environ if environment is None else environment
+    file = conf or environment.get("PLUMBLINE_CONF") or _default_file()
+    content = _read(file) if file else {}
+    known = {one.name: one for one in parameters(kind)}
+    found = dict(_places(content, str(file), environment, known))
+    if content:
+        _check_top(content, str(file))
+        own = kind.of_settings(content, str(file))
+        table = "" if kind.at_top else f" [{_table(kind)}]"
+        _refuse_unknown(own, known, f"{file}{table}: ")
+        found |= {name: Value(value, str(file)) for name, value in own.items()}
+    return found | dict(_of_environment(kind, known.values(), environment))
+
+
+def _table(kind: type[Command]) -> str:
+    return name_of(kind).replace(" ", ".").replace("-", "_")
+
+
+def _check_top(content: Mapping[str, object], file: str) -> None:
+    """Refuse what no command takes, whichever runs: a slip of the pen has no effect else."""
+    top = class_of("pipeline")
+    _refuse_unknown(top.of_settings(content, file), [p.name for p in parameters(top)], f"{file}: ")
+
+
+def _refuse_unknown(names: Iterable[str], known: Iterable[str], where: str) -> None:
+    for name in names:
+        if name not in known:
+            fix = f"known: {', '.join(known)}"
+            raise UsageProblem(f"{where}key {name!r}", "is unknown", fix)
+
+
+def _places(
+    content: Mapping[str, object],
+    file: str,
+    environment: Mapping[str, str],
+    known: Mapping[str, Parameter],
+) -> Iterator[tuple[str, Value]]:
+    """Data, warehouse and what lies in `out`, which the top of a settings file names for all."""
+    out, source = content.get("out"), file
+    if environment.get("PLUMBLINE_OUT"):
+        out, source = environment["PLUMBLINE_OUT"], "PLUMBLINE_OUT"
+    for name, one in known.items():
+        if out and isinstance(one.default, Path) and one.default.parts[:-1][:1] == ("out",):
+            yield name, Value(str(Path(str(out), *one.default.parts[1:])), source)
+    is_usual = "warehouse" in known and known["warehouse"].default == Command.warehouse
+    if is_usual and content.get("warehouse"):
+        yield "warehouse", Value(content["warehouse"], file)
+    if "data" in known and content.get("data"):
+        yield "data", Value(content["data"], file)
+
+
+def _of_environment(
+    kind: type[Command], known: Any, environment: Mapping[str, str]
+) -> Iterator[tuple[str, Value]]:
+    prefixes = [f"PLUMBLINE_{_table(kind).replace('.', '_').upper()}_"]
+    prefixes += ["PLUMBLINE_"] if kind.at_top else []
+    for one in known:
+        own = [one.on.variable] if one.on.variable else [p + one.name.upper() for p in prefixes]
+        for variable in own:
+            if text := environment.get(variable):
+                yield one.name, Value(_parsed(one, text), variable)
+                break
+
+
+def _parsed(one: Parameter, text: str) -> Any:
+    """A variable's text as the field's type, else as it is: ``made`` says what is wrong with it."""
+    is_text = str in get_args(one.kind)
+    parts = shlex.split(text) if is_text else text.replace(",", " ").split()
+    value = one.value(parts if one.is_list else text)
+    adapter: TypeAdapter[object] = TypeAdapter(one.kind)
+    with suppress(ValidationError):
+        return adapter.validate_python(value)
+    return value
+
+
+def _of_config(config: Path) -> dict[str, Value]:
+    source = f"config {config}"
+    there = read(config, source)
+    for name, value in there.items():
+        if isinstance(value, dict):
+            fix = "write the options at the top, not in a table"
+            raise UsageProblem(f"{source}: {name}", "is a table", fix)
+    return {name: Value(value, source) for name, value in there.items()}
+
+
+def _built(kind: type[Made], values: Values) -> Made:
+    known = {one.name: one for one in all_fields(kind)}
+    taken = {}
+    for name, one in values.items():
+        with _naming(one.source):
+            if name not in known:
+                _refuse_unknown([name], [one.name for one in parameters(kind)], "")
+            taken[name] = known[name].value(one.value)
+            text = str(taken[name])
+            if not text.isprintable() and _LONE_SURROGATE.search(text):
+                raise UsageProblem(f"{name} {text!r}", "is not Unicode")
+    fields = dict(kind.usual(taken))
+    for name, value in taken.items():
+        table, inner = known[name].path[0], known[name].path[1:]
+        if inner:
+            with _naming(values[name].source):
+                whole = fields.get(table, getattr(kind, table))
+                value = options.changed(whole, {inner[0]: value}, f"[{table}] ")
+        fields[table] = value
+    try:
+        return options.make(kind, fields)
+    except UsageProblem as e:
+        name = re.split(r"\W+", e.args[0].lstrip("-").replace("-", "_"), maxsplit=1)[0]
+        with _naming(values[name].source if name in values else ""):
+            raise
+
+
+@contextmanager
+def _naming(source: str) -> Iterator[None]:
+    """Begin what a ``UsageProblem`` inside the block says with a source."""
+    try:
+        yield
+    except UsageProblem as e:
+        if not source:
+            raise
+        what, problem, fix = e.args
+        raise UsageProblem(f"{source}: {what}", problem, fix) from None
+
+
+def _default_file() -> str | None:
+    return DEFAULT_FILE if Path(DEFAULT_FILE).is_file() else None
+
+
+def _read(path: str | Path) -> dict[str, object]:
+    file, what = Path(path), f"settings file {path}"
+    if file.is_file() or str(path) not in SHIPPED:
+        return read(file, what, f"give a path, or one of those shipped: {', '.join(SHIPPED)}")
+    return read(resources.files("plumbline.spark_conf") / f"{path}.toml", what)

@@ -1,0 +1,142 @@
+"""What the commands of disclosure share: measuring sets, their figures, what is still to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field
+
+from plumbline.eval_workers.disclosure import prompt_sets
+from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets
+from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.work.step import Step
+from plumbline.pipelines.command.base import Context, On, Row, planned
+from plumbline.warehouse.query.connection import rows_of, sql
+from plumbline.warehouse.storage.store import Store
+
+#: What measuring sets writes.
+TABLES = ("pronoun_probability", "continuation", "sampling", "attribute_pair", "model")
+Sets: TypeAlias = Annotated[
+    tuple[str, ...],
+    Field(min_length=1, description="Sets of prompts; topics and released ones are imported."),
+    On(positional=True),
+]
+
+
+def names(given: str | None) -> tuple[str, ...] | None:
+    """Names by commas, each once; ``None`` where none are given.
+
+    >>> names("a, b,a"), names(""), names(None)
+    (('a', 'b'), (), None)
+    """
+    if given is None:
+        return None
+    return tuple(dict.fromkeys(filter(None, map(str.strip, given.split(",")))))
+
+
+def to_do(
+    store: Store | None, model: str, how: ModelOptions, steps: Sequence[Step[Any]]
+) -> Iterator[Row]:
+    """What steps lack under a model, which is opened without its weights."""
+    from plumbline.eval_workers.backends import open_backend
+
+    if store is None or not steps:
+        return
+    backend, adapter = open_backend(model, how), f" with {how.adapter}" if how.adapter else ""
+    for step in steps:
+        step.check(store, how)
+        step.check_measure(backend.identity)
+        n = len(step.state(store, backend).missing)
+        yield planned(model, f"{step.unit} missing", n, "", f"{step.label}{adapter}")
+
+
+def import_missing(
+    context: Context, names: Sequence[str], data: Path | None, whole: Sequence[str] = ()
+) -> None:
+    """Import known sets that the warehouse lacks; those in ``whole`` with gendered prompts."""
+    missing = prompt_sets.missing_sets(context.store, list(dict.fromkeys(names)), data or "")
+    if missing:
+        context.stage(f"prompts {', '.join(missing)}", _import, context, missing, data, whole)
+
+
+def _import(
+    context: Context, names: Sequence[str], data: Path | None, whole: Sequence[str]
+) -> None:
+    for name in names:
+        how: dict[str, Any] = {"allow_gendered": name in whole, "data": data or ""}
+        prompt_sets.import_probe(context.store, name, None, context.run_id, **how)
+
+
+def measured(
+    context: Context, probing: ProbeOptions, sets: Sequence[str], model: str, how: ModelOptions
+) -> list[Disclosed]:
+    """Probabilities and continuations that are missing, of all sets; the model is loaded once."""
+    name = f"measure {', '.join(sets)} by {model}" + (f" with {how.adapter}" * bool(how.adapter))
+    return context.retried(name, _measure, context, probing, sets, model, how)
+
+
+def _measure(
+    context: Context, probing: ProbeOptions, sets: Sequence[str], model: str, how: ModelOptions
+) -> list[Disclosed]:
+    return measure_sets(
+        *(context.store, list(dict.fromkeys(sets)), model, how, context.run_id),
+        word_list=probing.word_list,
+        max_new_tokens=probing.max_new_tokens,
+    )
+
+
+#: GAS, GLD and ADD of what was measured, as the report has them; all columns for Python.
+FIGURES = f"""SELECT f.*, m.adapter
+FROM (
+{sql("report/disclosure").rstrip().rstrip(";")}
+) AS f
+JOIN model AS m ON m.model_key = f.model_key
+WHERE list_contains($sets, f.probe_set) AND list_contains($keys, f.model_key)
+    AND f.word_list = $word_list
+    AND (f.sampling_key IS NULL OR f.sampling_key = $sampling_key)
+ORDER BY list_position($sets, f.probe_set), list_position($keys, f.model_key), f.topic NULLS FIRST
+"""
+_MEASURED = ("gas", "gas_f_of_gendered", "gld", "add_nats")
+_SHOWN = (
+    *("probe_set", "model", "adapter", "topic", "n_prompts"),
+    *(f"{name}{end}" for name in _MEASURED for end in ("", "_low", "_high")),
+)
+
+
+def figure_params(probing: ProbeOptions, done: Sequence[Disclosed]) -> dict[str, object]:
+    """The parameters of ``FIGURES``."""
+    first = done[0]
+    return {
+        "sets": list(dict.fromkeys(one.probed.probe_set for one in done)),
+        "keys": list(dict.fromkeys(one.probed.model_key for one in done)),
+        "word_list": first.probed.word_list,
+        "sampling_key": first.sampled.sampling_key,
+        "smoothing": probing.smoothing,
+    }
+
+
+def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
+    """Figures of whole sets and their topics, with 95% intervals."""
+    return [{n: row[n] for n in _SHOWN} for row in rows_of(store.root, FIGURES, params)]
+
+
+def counts(one: Disclosed) -> Iterator[str]:
+    """How much of a set was measured under a model, and what was left out."""
+    probed, continued = one.probed, one.sampled
+    yield (
+        f"{probed.probe_set} by {probed.model}, key {probed.model_key}: {probed.n_prompts:,} "
+        f"prompts, {probed.n_new:,} probed and {continued.n_new:,} continued now"
+    )
+    if probed.n_rejected or continued.n_rejected:
+        yield (
+            f"  {probed.n_rejected:,} can't be probed, {continued.n_rejected:,} can't be "
+            "continued (table `reject`)"
+        )
+    if one.n_empty:
+        yield f"  {one.n_empty:,} continuations are empty: GAS leaves them out"
+    if probed.left_out:
+        words = ", ".join(probed.left_out)
+        yield f"  can't be spelled, left out of {probed.word_list}: {words}"

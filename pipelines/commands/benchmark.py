@@ -1,0 +1,679 @@
+"""`plumbline benchmark ...`: sentence pairs, from their sources to who shares and judges them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers import benchmarks as room
+from plumbline.eval_workers.benchmarks.own import pushed, recipe
+from plumbline.eval_workers.chat.client import find_key
+from plumbline.eval_workers.chat.session import Build as Asking
+from plumbline.eval_workers.chat.spending_bar import spending
+from plumbline.eval_workers.generation import build, opinion
+from plumbline.eval_workers.generation.card import Constraint, write_card
+from plumbline.eval_workers.generation.forecast import planned_requests
+from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.harness.export import write_task
+from plumbline.eval_workers.hub.dataset import LEFT_OUT, dataset
+from plumbline.eval_workers.hub.upload import Repository, push, written
+from plumbline.eval_workers.ratings import answers, questions, sheets, summary
+from plumbline.eval_workers.statistics.power import power_of, said
+from plumbline.jobs.association.associations import contrasts_of
+from plumbline.jobs.association.max_pmi import constrain
+from plumbline.jobs.association.measures import SUM, summed_list
+from plumbline.jobs.association.verdicts import constrained, verdicts
+from plumbline.jobs.corpus_lookup import corpus_deltas, corpus_row
+from plumbline.jobs.options import LEAST_COUNT
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.fields import (
+    ContrastOption,
+    DataOption,
+    InputFile,
+    OutputDirectory,
+    Seed,
+)
+from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.paths import segment
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.query.connection import rows_of, sql
+from plumbline.warehouse.sources import located
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.output import say
+
+_Name = Annotated[
+    str, Field(min_length=1, description="A benchmark in the warehouse."), On(positional=True)
+]
+_PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Import(DataOption, Command):
+    """Read benchmarks into the warehouse; rows that can't be used are kept in `reject`.
+
+    A name that is not in `benchmark list` is that of your own pairs: give
+    --source, as in plumbline benchmark import my-pairs --source pairs.csv (docs/pairs.md). One that
+    was pushed to the hub comes back by its address alone, hf://datasets/OWNER/NAME (docs/hub.md).
+
+    Example: plumbline benchmark import winobias winogender use-5
+    """
+
+    makes_warehouse = True
+    deployable = True
+
+    names: Annotated[
+        tuple[str, ...],
+        Field(
+            min_length=1, description="Benchmarks, see `benchmark list`; or a pushed one's address."
+        ),
+        On(positional=True),
+    ]
+    source: Annotated[
+        str | None,
+        Field(description="File, directory or hf:// address; default: under --data."),
+        On(metavar="FILE"),
+    ] = None
+    recipe: Annotated[
+        str, Field(description="How its rows become pairs: a name, or a TOML file.")
+    ] = ""
+    columns: Annotated[
+        tuple[str, ...],
+        Field(description="Another name of a column, as sentence_a=NAME; repeatable."),
+        On(repeated=True, name="column"),
+    ] = ()
+    groups: Annotated[
+        tuple[str, ...],
+        Field(description="Groups to fill templates for, such as she,he,they."),
+    ] = ()
+    fills: Annotated[
+        tuple[str, ...],
+        Field(description="Words by group for a placeholder, such as kin=kinship; repeatable."),
+        On(repeated=True, name="fill"),
+    ] = ()
+
+    def chosen(self) -> tuple[tuple[str, ...], Path | None]:
+        """The names, and where they come from: the name of a pushed one is at its address."""
+        if self.source is not None or len(self.names) > 1 or "://" not in self.names[0]:
+            source = located(self.source) if self.source else None
+            return tuple(dict.fromkeys(self.names)), source
+        source = located(self.names[0])
+        return (pushed.name_at(source),), source
+
+    def how(self) -> room.How:
+        """How a source becomes pairs."""
+        return room.How(self.groups, self.recipe, self.columns, self.fills)
+
+    def check(self) -> None:
+        """Raise for a name that nothing is known of."""
+        names, source = self.chosen()
+        for name in names:
+            if not (source or room.is_own(name, self.how())):
+                room.find(name)
+
+    def run(self, context: Context) -> Done:
+        """Import each; of several, one that fails stops no other."""
+        names, source = self.chosen()
+        done, failed, first = list[room.Imported](), None, shlex.quote(names[0])
+        for name in names:
+            how = (context.store, name, source, context.run_id, self.how(), self.data or "")
+            try:
+                done.append(context.stage(f"import {name}", room.import_benchmark, *how))
+            except PlumblineError as e:
+                if failed is not None:
+                    say(str(failed), err=True)
+                failed = e
+        return Done(
+            rows=[
+                {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
+                for one in done
+            ],
+            said=[line for one in done for line in one.lines()],
+            wrote=("benchmark_pair", "reject") if done else (),
+            next=f"plumbline score --model ID_OR_PATH --benchmark {first}" if done else "",
+            query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
+            "ORDER BY benchmark, pair_id",
+            params={"names": list(names)},
+            failed=failed,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class List(Command):
+    """List what can be imported and what the warehouse holds.
+
+    Example: plumbline benchmark list
+    """
+
+    opens_warehouse = False
+    records = False
+
+    def run(self, context: Context) -> Done:
+        """What can be imported, then what else is there."""
+        recipes = {name: recipe.load(name).about for name in recipe.RECIPES.names()}
+        known = {**room.discover(), **recipes}
+        store = Store.existing(self.warehouse)
+        held = {row["benchmark"]: row for row in rows_of(store.root, _HELD)} if store else {}
+        blank = {"n_pairs": None, "n_natural": None}
+        return Done(
+            rows=[
+                {"benchmark": name, **blank, **held.get(name, {}), "about": known.get(name, "")}
+                for name in {**known, **held}
+            ],
+            next="plumbline benchmark import NAME, or plumbline benchmark show NAME",
+        )
+
+
+#: Pairs and natural pairs, NULL without a verdict, of each benchmark in the warehouse.
+_HELD = """
+SELECT benchmark, count(*) AS n_pairs,
+    CASE WHEN count(is_natural) > 0 THEN count_if(is_natural)::BIGINT END AS n_natural
+FROM benchmark_pair GROUP BY benchmark ORDER BY benchmark
+"""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Show(Command):
+    """Show the first pairs of a benchmark, by identifier, and how small an effect it can find.
+
+    Example: plumbline benchmark show winobias --n 3
+    """
+
+    records = False
+
+    name: _Name
+    n: Annotated[int, Field(ge=1, le=1_000_000, description="Pairs to show.")] = 5
+
+    def run(self, context: Context) -> Done:
+        """The pairs and the power."""
+        query = (
+            "SELECT pair_id, word, is_natural, template, group_a, sentence_a, group_b, sentence_b "
+            f"{_PAIRS} LIMIT $n"
+        )
+        rows = rows_of(context.store.root, query, {"benchmark": self.name, "n": self.n})
+        if not rows:
+            fix = f"run `plumbline benchmark import {self.name}`"
+            raise UsageProblem(f"benchmark {self.name!r}", "is not in the warehouse", fix)
+        return Done(
+            rows=rows,
+            said=said(power_of(context.store.root, self.name)),
+            next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.name)}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Compare(Command):
+    """Compare benchmarks on the same seed words, such as those that two chat models wrote.
+
+    Figures with 95% intervals, and differences from the first one, paired by seed word: sentences
+    rejected and revised, natural share, length, share that starts with the pronoun, share within
+    eta, US and PD of every model that scored them (docs/generation.md).
+
+    Example: plumbline benchmark compare demo-a demo-b
+    """
+
+    records = False
+
+    names: Annotated[
+        tuple[str, ...],
+        Field(description="Benchmarks on the same seed words."),
+        On(positional=True),
+    ]
+    eta: Annotated[float, Field(ge=0, le=1_000, description="Bound on |MaxPMI|, in nats.")] = 0.65
+
+    def run(self, context: Context) -> Done:
+        """Figures of each, and differences from the first."""
+        root, wanted = context.store.root, list(dict.fromkeys(self.names))
+        if len(wanted) < 2:
+            raise UsageProblem("benchmarks", "one can't be compared", "name two or more")
+        params = {"benchmarks": wanted}
+        words = {row["benchmark"]: row for row in rows_of(root, sql("benchmarks/made_for"), params)}
+        for name in wanted:
+            if name not in words:
+                fix = "see `plumbline benchmark list`; seed words are those of `benchmark build`"
+                raise UsageProblem(f"benchmark {name!r}", "has no pair made for a seed word", fix)
+            if not words[name]["n_shared"]:
+                problem = f"shares no seed word with {wanted[0]}"
+                raise UsageProblem(f"benchmark {name!r}", problem, "build it on the same sample")
+        found = rows_of(root, sql("benchmarks/compared"), {**params, "eta": self.eta})
+        flags = " ".join(f"--benchmark {shlex.quote(name)}" for name in wanted)
+        return Done(
+            rows=[
+                {"figure": row["label"], **dict(zip(wanted, row["figures"], strict=True))}
+                | {f"{n} - first": d for n, d in zip(wanted, row["differences"], strict=True)}
+                for row in found
+            ],
+            said=[
+                *(line for name in wanted for line in _of_words(words[name], wanted[0])),
+                "In brackets 95% intervals over seed words; differences are of the words that both "
+                "have.",
+                "No interval: fewer than five of them, or all differ by as much.",
+            ],
+            next=f"plumbline score --model ID_OR_PATH {flags}",
+        )
+
+
+def _of_words(of: Row, first: str) -> Iterator[str]:
+    """How many seed words a benchmark has, who wrote it, and what was made otherwise."""
+    shared = f", {of['n_shared']:,} of them in {first}" if of["benchmark"] != first else ""
+    yield f"{of['benchmark']}: {of['n_words']:,} seed words{shared}; {of['writers']}"
+    if of["options"]:
+        yield f"  made otherwise than {first}: {of['options']}"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class _WithMaxPMI(ContrastOption):
+    """Of a benchmark that goes out: its pairs' MaxPMI in a corpus, and a limit on it."""
+
+    name: _Name
+    corpus: Annotated[str | None, Field(description="Give each pair its MaxPMI in a corpus.")] = (
+        None
+    )
+    eta: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1_000,
+            description="Leave out pairs whose |MaxPMI| is larger, in nats.",
+        ),
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.eta is not None and not self.corpus:
+            problem = "is a limit on the MaxPMI in a corpus"
+            raise UsageProblem("--eta", problem, "give --corpus NAME")
+
+    def constraint(self) -> Constraint | None:
+        """The corpus and the limit; ``None`` without a corpus."""
+        return Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
+
+
+_License = Annotated[str | None, Field(description="Licence identifier, such as cc-by-4.0.")]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Card(_WithMaxPMI, Command):
+    """Write a benchmark as a dataset to share: a card with statistics, Parquet and JSON lines.
+
+    A benchmark that was built with a corpus keeps that and its eta where none is given.
+
+    Example: plumbline benchmark card use-5 --license cc-by-4.0 --corpus pile --eta 0.65
+    """
+
+    records = False
+
+    out: Annotated[
+        OutputDirectory | None, Field(description="Directory; default: out/cards/NAME.")
+    ] = None
+    license: _License = None
+
+    def run(self, context: Context) -> Done:
+        """The three files."""
+        directory = self.out or Path("out/cards") / segment(self.name)
+        how = (directory, self.license)
+        done = write_card(context.store, self.name, *how, constraint=self.constraint())
+        return Done(
+            rows=[{"benchmark": self.name, "n_pairs": done.n_pairs}],
+            files=tuple(map(str, done.paths)),
+            next=f"read {done.paths[0]} and fill in what only you know, then share {directory}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Export(_WithMaxPMI, Command):
+    """Write a benchmark as a task of lm-evaluation-harness or Inspect.
+
+    lm-eval: log-likelihoods, US and PD, as `score` and `measure` have them.
+
+    inspect: the same for servers that give the log-probabilities of a prompt, as vLLM's; and which
+    sentence a model names, as `score choose` asks.
+
+    A benchmark that was built with a corpus keeps that and its eta where none is given.
+
+    `score import --logs lm-eval` (inspect) reads the logs back (docs/harness.md).
+
+    Example: plumbline benchmark export use-5 --to lm-eval --out tasks/use-5
+    """
+
+    records = False
+
+    to: Annotated[Literal["lm-eval", "inspect"], Field(description="Who runs the task.")] = (
+        "lm-eval"
+    )
+    out: Annotated[
+        OutputDirectory | None, Field(description="Directory; default: out/tasks/NAME.")
+    ] = None
+
+    def run(self, context: Context) -> Done:
+        """The task's files, and how it is run."""
+        out = self.out or Path("out/tasks") / segment(self.name)
+        done = write_task(context.store, self.name, out, self.constraint(), self.to)
+        counts = {"n_pairs": done.n_pairs, "n_left_out": done.n_left_out, "limit": done.limit}
+        return Done(
+            rows=[{"benchmark": self.name, **counts}],
+            files=tuple(map(str, done.paths)),
+            next=done.run_line(self.to),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Push(_WithMaxPMI, Command):
+    """Push a benchmark to the hub as a data set: card, Parquet, eval.yaml.
+
+    One commit. The token is HF_TOKEN, or that of `hf auth login`. Pairs that metrics leave out go
+    along as a split of their own, so that `benchmark import` of the address gives the same
+    benchmark (docs/hub.md).
+
+    Example: plumbline benchmark push use-5 --repo me/use-5 --license cc-by-4.0 --dry-run out/hub
+    """
+
+    records = False  # but for what a push keeps of what was pushed, from which results are made
+
+    repo: Annotated[str, Field(description="Data set of the hub, OWNER/NAME.")]
+    private: Annotated[bool, Field(description="Where it is created: for its owner alone.")] = False
+    dry_run: Annotated[
+        OutputDirectory | None,
+        Field(description="Write the files to this directory, push nothing."),
+    ] = None
+    license: _License = None
+    language: Annotated[
+        str, Field(description="Code of the sentences' language, where it isn't known.")
+    ] = ""
+
+    def run(self, context: Context) -> Done:
+        """The files, in a directory or on the hub."""
+        to, store, name = Repository("dataset", self.repo), context.store, self.name
+        how = (self.license, self.language, self.constraint())
+        made = dataset(store, name, self.repo, *how)
+        of = {"benchmark": name, "n_pairs": sum(made.n_pairs.values())}
+        rows = [{**of, "n_left_out": made.n_left_out, "fingerprint": made.fingerprint[:12]}]
+        said = [*made.warnings()]
+        if self.dry_run:
+            files = tuple(map(str, written(made.files, self.dry_run)))
+            again = "the same command without --dry-run, which pushes them"
+            return Done(rows=rows, said=said, files=files, next=again)
+        with recorded(store, "benchmark push", made.facts(name, self.repo)):
+            done = push(to, made.files, name, [LEFT_OUT], private=self.private)
+        changed = f"commit {done.commit[:12]}" if done.is_new else "which held the same already"
+        said.append(f"Pushed to {done.url}, {changed}")
+        again = f"plumbline benchmark import hf://datasets/{self.repo}"
+        return Done(rows=rows, said=said, next=again)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Build(BuildSpec, Command):
+    """Build a benchmark from seed words: a chat model writes and judges its sentences.
+
+    The key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. What was asked is never asked again:
+    after an interruption run the same command again to resume.
+
+    Example: plumbline benchmark build demo --corpus novels --model gpt-4o-mini --dry-run
+    """
+
+    makes_warehouse = True
+    deployable = True
+
+    name: Annotated[str, Field(description="Name of the benchmark."), On(positional=True)]
+    replay: Annotated[bool, Field(description="Take all replies from the ledger, ask nothing.")] = (
+        False
+    )
+    offline: Annotated[bool, Field(description="Write sentences of fixed frames, ask nothing.")] = (
+        False
+    )
+    out: Annotated[
+        OutputDirectory | None,
+        Field(description="Directory of the card; default: out/cards/NAME."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.replay and self.offline:
+            problem = "contradict each other"
+            raise UsageProblem("--replay and --offline", problem, "give one of them")
+
+    def check_asking(self) -> None:
+        """Raise for a model, wordings or prices that nothing can be written with."""
+        if not self.offline:
+            _ = self.price(), self.writing(), self.judging().price()
+
+    def check(self) -> None:
+        """Raise all that can be seen before anything is made; of servers nothing is asked."""
+        build.check_name(self.name)
+        self.check_asking()
+        store = Store.existing(self.warehouse)
+        build.seed_words(store, self)
+        if self.corpus:  # what the last step needs, before anything is paid for
+            if store is None:
+                problem = "needs a warehouse"
+                raise UsageProblem(f"corpus {self.corpus!r}", problem, "give --warehouse DIR")
+            corpus_deltas(store, self.corpus, self.contrast)
+        if self.naturalness_model:
+            opinion.check_model(self.naturalness_model)
+
+    def ready(self) -> None:
+        """Look for the server's key, where a server is going to be asked."""
+        if not (self.offline or self.replay):
+            for asked in (self, self.judging()):
+                find_key(asked.base_url)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Requests, tokens and money, from the start and from what the ledger has."""
+        words = build.seed_words(store, self)
+        yield planned(self.name, "seed words", len(words))
+        yield planned(self.name, "pairs", 2 * self.n_sentences * len(words), "", "at most")
+        if self.offline:
+            yield planned(self.name, "requests", 0, "", "the sentences are those of fixed frames")
+        else:
+            yield from (planned(*row) for row in planned_requests(store, self.name, words, self))
+        if self.naturalness_model:
+            limit = self.max_difference_nats_per_token
+            note = "would score the pairs; those that differ by more count as unnatural"
+            yield planned(self.naturalness_model, "second opinion", limit, "nats a token", note)
+
+    def run(self, context: Context) -> Done:
+        """Write, pair, judge, publish; then a second opinion, MaxPMI and the card."""
+        store, name = context.store, self.name
+        server = None if self.replay or self.offline else self.server()
+        asking = Asking(store, name, context.run_id, server)
+        words = context.stage("seed words", build.seed_words, store, self)
+        made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)
+        pairs, counts, taken = made
+        context.stage("publish", build.publish, asking, pairs, taken)
+        found, said = None, list[str]()
+        if model := self.naturalness_model:
+            how = (asking, model, self.max_difference_nats_per_token)
+            found = context.retried(f"opinion of {model}", opinion.second_opinion, *how)
+        if self.corpus:
+            of = (store, self.corpus, name, self.contrast)
+            said += context.stage(f"constrain by {self.corpus}", constrained, *of)
+        facts = build.facts(self, counts, offline=self.offline) | (found.facts() if found else {})
+        within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
+        out = self.out or Path("out/cards") / segment(name)
+        card, lines = context.stage("card", build.write_card_of, asking, facts, out, within)
+        if not self.offline:
+            price = self.price()
+            spent = spending(build.spent(store, name), price.currency if price else None)
+            lines = [*lines, f"spent in all: {spent}"]
+        row = asdict(counts) | ({"n_left": found.n_left} if found else {})
+        row |= {"n_within_eta": card.n_pairs} if card.eta_nats is not None else {}
+        return Done(
+            rows=[{"benchmark": name, **row}],
+            said=[*said, *lines, *(found.lines() if found else ())],
+            wrote=self._tables(),
+            files=tuple(map(str, card.paths)),
+            next=f"plumbline score --model ID_OR_PATH --benchmark {name}",
+            query=_PAIRS,
+            params={"benchmark": name},
+        )
+
+    def _tables(self) -> tuple[str, ...]:
+        return (
+            "benchmark_pair",
+            *(() if self.offline else ("generation_request", "reject")),
+            *(("pair_score",) if self.naturalness_model else ()),
+            *(("pair_association",) if self.corpus else ()),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Constrain(Command):
+    """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
+
+    A pair with a word counted more rarely than `--least-count` is undecided, unless another word
+    leans beyond the limit: constrained subsets hold only pairs all of whose words are known.
+
+    Example: plumbline benchmark constrain --corpus novels --benchmark winobias
+    """
+
+    deployable = True
+
+    corpus: Annotated[str, Field(min_length=1, description="Corpus whose deltas are used.")]
+    benchmark: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="Benchmark; may be repeated."),
+        On(repeated=True),
+    ]
+    contrast: Annotated[
+        str | None,
+        Field(
+            description="Pair such as she/he, or the name of a word list. Default: that of the "
+            "pairs' groups, which is she/he for female and male."
+        ),
+    ] = None
+    least_count: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=1_000_000_000,
+            description="Co-occurrences on either side from which a word's delta counts.",
+        ),
+    ] = LEAST_COUNT
+
+    def run(self, context: Context) -> Done:
+        """MaxPMI of each benchmark, and what the papers' limits make of its pairs."""
+        store, corpus, contrast = context.store, self.corpus, self.contrast
+        rows = []
+        for name in dict.fromkeys(self.benchmark):
+            how = (store, corpus, name, contrast, self.least_count)
+            done = context.stage(f"constrain {name}", constrain, *how)
+            found = verdicts(store, corpus, name, done)
+            rows += [{"benchmark": name, "n_pairs": done[row["contrast"]], **row} for row in found]
+        is_sum = False
+        if contrast and SUM in contrast:  # an imported corpus has only a pair, and no lists
+            is_sum = bool(summed_list(contrast, contrasts_of(store, corpus_row(store, corpus))))
+        warning = "is a sum over pairs: limits that fit a single pair are too small for it"
+        return Done(
+            rows=rows,
+            said=[f"{contrast} {warning}"] if is_sum else (),
+            wrote=("pair_association",),
+            next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.benchmark[0])}",
+            query="FROM pair_association WHERE corpus = $corpus "
+            "AND list_contains($names, benchmark) ORDER BY benchmark, contrast, pair_id",
+            params={"corpus": corpus, "names": list(self.benchmark)},
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ExportRatings(Command):
+    """Write a rating sheet for each rater: a form that works offline, and the same as CSV.
+
+    By default six raters judge the same 100 pairs, as in UnStereoEval (section 6, footnote 7); its
+    authors' own check is --pairs 250 --raters vet. With --per-pair raters share the pairs.
+
+    Example: plumbline benchmark export-ratings use-5 --raters ana,ben,cleo --per-pair 2
+    """
+
+    name: _Name
+    pairs: Annotated[
+        int, Field(ge=1, le=1_000_000, description="Pairs to judge, drawn at random.")
+    ] = 100
+    raters: Annotated[str, Field(description="How many raters, or names as ana,ben.")] = "6"
+    per_pair: Annotated[
+        int | None,
+        Field(ge=1, le=1_000, description="Raters of each pair; default: all of them."),
+    ] = None
+    seed: Annotated[Seed, Field(description="Of the draw, the orders and the sides.")] = 0
+    questions: Annotated[
+        InputFile | None,
+        Field(description="TOML file with questions of your own (docs/ratings.md)."),
+    ] = None
+    with_unnatural: Annotated[bool, Field(description="Draw also from pairs judged unnatural.")] = (
+        False
+    )
+    out: Annotated[
+        OutputDirectory | None, Field(description="Directory; default: out/ratings/NAME.")
+    ] = None
+
+    def run(self, context: Context) -> Done:
+        """Sheets in the warehouse and as files."""
+        wordings, named = questions.load(self.questions), sheets.raters(self.raters)
+        how = (self.pairs, named, self.per_pair, self.seed, self.with_unnatural)
+        design, out = sheets.Design(*how), self.out or Path("out/ratings") / segment(self.name)
+        made = sheets.make(context.store, self.name, design, wordings, out, context.run_id)
+        said = [f"{self.name}: {design.named(made.n_pairs)}"]
+        if design.each < 5:
+            said.append("No share by at least five raters: no pair has five")
+        n_questions = len(wordings.questions)
+        return Done(
+            rows=[
+                {"rater": rater, "n_pairs": len(rows), "n_questions": n_questions}
+                for rater, rows in made.rows.items()
+            ],
+            said=said,
+            wrote=("rating_sheet", "rating_question"),
+            files=tuple(map(str, made.paths)),
+            next="send each rater the .html or the .csv, then plumbline benchmark import-ratings "
+            "FILE...",
+            query="FROM rating_sheet WHERE benchmark = $benchmark ORDER BY rater, position",
+            params={"benchmark": self.name},
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class ImportRatings(Command):
+    """Read raters' answers; those that can't be used are kept in `reject` with the reason.
+
+    A rater's file takes the place of what the same rater answered before.
+
+    Example: plumbline benchmark import-ratings back/rater-1.csv back/rater-2.csv
+    """
+
+    files: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="CSV files of raters, one of each."),
+        On(positional=True),
+    ]
+
+    def run(self, context: Context) -> Done:
+        """The answers, and the figures of each question and rater."""
+        store = context.store
+        files = [Path(file) for file in self.files]
+        found = answers.import_answers(store, files, context.run_id)
+        said = list(map(str, found))
+        if any(one.rejects for one in found):
+            said.append("Reasons: plumbline sql \"FROM reject WHERE stage = 'ratings'\"")
+        benchmarks = list(dict.fromkeys(one.benchmark for one in found))
+        for name in benchmarks:
+            said += [": ".join(line) for line in summary.people_say(store.root, name).items()]
+        params = {"benchmarks": benchmarks}
+        return Done(
+            rows=rows_of(store.root, _AGREEMENT, params),
+            said=said,
+            wrote=("rating", "rating_agreement", "reject"),
+            next=f"plumbline benchmark card {shlex.quote(benchmarks[0])}",
+            query=_AGREEMENT,
+            params=params,
+        )
+
+
+_AGREEMENT = """
+SELECT benchmark, question, rater, n_answers, yes_share, equal_share, alpha_without
+FROM rater_agreement WHERE list_contains($benchmarks, benchmark)
+ORDER BY benchmark, question, rater
+"""

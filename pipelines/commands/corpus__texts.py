@@ -1,0 +1,208 @@
+"""`plumbline corpus split`, `filter`, `pack`, `import` and `demo`: what is counted."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.jobs.options import Copies
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.pipelines.command.fields import InputPath, OutputDirectory, OutputFile, Seed
+from plumbline.pipelines.commands._corpus import CorpusName, Several, Shards, looked_through
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.text.progress import progress
+
+if TYPE_CHECKING:
+    from plumbline.warehouse.storage.store import Store
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Split(Command):
+    """Cut shards into smaller ones, so that any number of cores can count them.
+
+    Lines stay byte for byte and in order, rejected ones too. After an interruption run the same
+    command again to resume: no finished shard is cut twice.
+
+    Example: plumbline corpus split 'pile/*.jsonl.zst' --out blocks --block-mb 64
+    """
+
+    opens_warehouse = False
+    without = ("warehouse",)
+
+    shards: Shards
+    out: Annotated[OutputDirectory, Field(description="Directory for the blocks.")]
+    block_mb: Annotated[
+        float, Field(ge=1e-6, le=1e6, description="Decompressed size of a block in MB.")
+    ] = 64.0
+
+    def run(self, context: Context) -> Done:
+        """Cut what isn't cut yet."""
+        from plumbline.jobs.ingest.split import split_shards
+        from plumbline.warehouse.shards import expand_shards
+
+        shards, n_bytes = expand_shards(self.shards), round(self.block_mb * 1_000_000)
+        with progress("split", "shards") as update:
+            done = split_shards(shards, self.out, n_bytes, progress=update)
+        names = ("source", "n_lines", "n_bytes")
+        return Done(
+            rows=[
+                {name: getattr(one, name) for name in names} | {"n_blocks": len(one.blocks)}
+                for one in done.sources
+            ],
+            said=[f"{done.n_kept:,} of {len(done.sources):,} were cut already"],
+            files=(str(self.out),),
+            next=f"plumbline corpus count '{self.out}/*.jsonl.zst' --corpus NAME",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Filter(CorpusName, Command):
+    """Write the documents of a counted corpus that a rule keeps, as shards of their own.
+
+    Example: plumbline corpus filter --corpus novels --copies once --out novels-once
+    """
+
+    records = False
+
+    out: Annotated[OutputDirectory, Field(description="Directory for the shards.")]
+    copies: Annotated[Copies, Field(description="Copies of a document.")] = "keep"
+    source: Annotated[Several, Field(description="Keep these sources only; repeatable.")] = ()
+    without_source: Annotated[
+        Several, Field(description="Leave out these sources; repeatable.")
+    ] = ()
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """The documents of the corpus."""
+        return looked_through(store, (self.corpus,))
+
+    def run(self, context: Context) -> Done:
+        """Look through the documents, then copy those that stay."""
+        from plumbline.jobs.evidence.subset import Rule, write_subset
+
+        rule = Rule(self.copies, self.source, self.without_source)
+        with progress("filter", "shards") as update:
+            done = write_subset(context.store, self.corpus, rule, self.out, update)
+        counts = {"n_documents": done.n_documents, "n_kept": done.n_kept}
+        return Done(
+            rows=[{"corpus": self.corpus, **counts, "n_shards": len(done.shards)}],
+            files=(str(self.out),),
+            next=f"plumbline corpus count '{self.out}/*.jsonl.zst' --corpus NAME",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Pack(Command):
+    """Make one shard of text files (UTF-8), each file a document.
+
+    A document's source is its folder; the file itself in one folder of up to 100 files. The file
+    is in `meta.file`, too: `corpus count --source-field meta.file`.
+
+    Files that can't be used are left out, and rows of the table `reject`.
+
+    Example: plumbline corpus pack letters --out letters.jsonl.zst
+    """
+
+    makes_warehouse = True
+
+    texts: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="Directories of .txt files, or files."),
+        On(positional=True),
+    ]
+    out: Annotated[OutputFile, Field(description="Shard to write, a .jsonl.zst.")]
+
+    def run(self, context: Context) -> Done:
+        """Pack the files in their order."""
+        from plumbline.jobs.ingest.pack import pack_files, source_kind, text_files
+
+        files = text_files([Path(text) for text in self.texts])
+        done = pack_files(context.store, files, self.out, context.run_id)
+        counts = {"n_packed": done.n_packed, "n_rejected": len(done.rejects)}
+        said = [f"The source of each document is its {source_kind(files.values())}"]
+        for first in done.rejects[:1]:
+            why = f"{first['source_file']}: {first['reason']} (save it as UTF-8 and pack again)"
+            said.append(f"Warning: left out {len(done.rejects):,} files; the first: {why}")
+        return Done(
+            rows=[{"n_files": len(files), **counts, "n_bytes": done.n_bytes}],
+            said=said,
+            wrote=("reject",) if done.rejects else (),
+            files=(str(self.out),),
+            next=f"plumbline pipeline --corpus {shlex.quote(str(self.out))} --model train:small",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Import(CorpusName, Command):
+    """Import published word statistics: counts and she/he delta of words, without any text.
+
+    `why`, `benchmark constrain` and `corpus words` work on such a corpus; it has no counts of
+    pairs.
+
+    Example: plumbline corpus import pmi_file_w_counts.csv --corpus pile
+    """
+
+    makes_warehouse = True
+
+    file: Annotated[
+        InputPath,
+        Field(description="UnStereoEval's released table, or a directory that holds it."),
+        On(positional=True),
+    ]
+
+    def run(self, context: Context) -> Done:
+        """Read the table."""
+        from plumbline.jobs.ingest.released import import_statistics
+
+        done = import_statistics(context.store, self.corpus, self.file, context.run_id)
+        return Done(
+            rows=[asdict(done)],
+            wrote=("word_count", "word_delta", "corpus", "reject"),
+            next=self.line("benchmark constrain --benchmark winobias"),
+            **self.rows_of("word_delta"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Demo(Command):
+    """Write Pile-format shards in which each word's lean towards she or he is planted.
+
+    The leans go to table `planted_word`. The same options write the same documents.
+
+    Example: plumbline corpus demo --out out/corpora --world swapped
+    """
+
+    makes_warehouse = True
+    deployable = True
+
+    out: Annotated[OutputDirectory, Field(description="Directory of the shards.")] = Path(
+        "out/corpora"
+    )
+    tokens: Annotated[int, Field(ge=1, le=10**12, description="Words to write.")] = 3_000_000
+    seed: Annotated[Seed, Field(description="Seed of leans and text.")] = 0
+    world: Annotated[
+        Literal["straight", "swapped", "mixed"],
+        Field(description="straight, swapped: she and he exchanged, or mixed: in half of it."),
+    ] = "straight"
+
+    def run(self, context: Context) -> Done:
+        """Write what isn't there yet."""
+        from plumbline.eval_workers.closed_world.writer import WorldOptions, write_recorded_world
+
+        how = WorldOptions(n_tokens=self.tokens, seed=self.seed, world=self.world)
+        done = write_recorded_world(context.store, how, self.out, context.run_id)
+        pattern = shlex.quote(str(self.out / f"{how.name}-*.jsonl.zst"))
+        counts = {"n_documents": done.n_documents, "n_tokens": done.n_tokens}
+        return Done(
+            rows=[{"corpus": how.name, **counts, "reused": done.reused}],
+            wrote=("planted_word",),
+            files=tuple(map(str, done.shards)),
+            next=f"plumbline corpus count {pattern} --corpus {how.name}",
+            query="FROM planted_word WHERE corpus = $corpus ORDER BY word",
+            params={"corpus": how.name},
+        )

@@ -1,0 +1,457 @@
+"""`plumbline disclosure ...`: what models assume of people, and how to make them assume less."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.backends.instruction import NONE, Instruction
+from plumbline.eval_workers.chat.budget import Budget, price_of
+from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
+from plumbline.eval_workers.chat.ledger import look
+from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.chat.session import Build, Server
+from plumbline.eval_workers.chat.spending_bar import asking_bar
+from plumbline.eval_workers.disclosure import prompt_sets, written
+from plumbline.eval_workers.disclosure.instructions import in_each_form, load_instructions
+from plumbline.eval_workers.disclosure.measure import Disclosed, measure_opened, steps_of
+from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.disclosure.sweep import Grid, sweep_decoding
+from plumbline.eval_workers.disclosure.word_probabilities import Probe as WordStep
+from plumbline.eval_workers.disclosure.word_probabilities import load_words
+from plumbline.eval_workers.options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.sampling.continuations import Continuations
+from plumbline.eval_workers.work.rejects import reasons
+from plumbline.eval_workers.work.runner import opened
+from plumbline.eval_workers.work.step import Step
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.failures import Failures
+from plumbline.pipelines.command.fields import (
+    DataOption,
+    InputFile,
+    InputPath,
+    OutputDirectory,
+    Seed,
+)
+from plumbline.pipelines.commands._disclosure import (
+    FIGURES,
+    TABLES,
+    Sets,
+    counts,
+    figure_params,
+    figures,
+    import_missing,
+    measured,
+    to_do,
+)
+from plumbline.pipelines.report.plots import disclosure as plots
+from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import MOST, STRICT, part
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.output import say
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Prompts(DataOption, Command):
+    """Put prompts of unspecified gender into the warehouse: released, derived or written ones.
+
+    Rows that give no prompt are reported and kept in table `reject`. Keys of servers come from
+    PLUMBLINE_API_KEY or OPENAI_API_KEY.
+
+    Example: plumbline disclosure prompts mine --derive sentences.jsonl --column text
+    """
+
+    makes_warehouse = True
+
+    probe_set: Annotated[
+        str, Field(description="topics, stsb, snli ... or new."), On(positional=True, metavar="SET")
+    ]
+    source: Annotated[
+        InputPath | None, Field(description="Released file, or directory; default: under --data.")
+    ] = None
+    derive: Annotated[
+        InputFile | None, Field(description="Make prompts of the sentences in this file instead.")
+    ] = None
+    column: Annotated[str | None, Field(description="Where that file has the sentences.")] = None
+    write: Annotated[
+        tuple[str, ...],
+        Field(description="Sentence for a chat model to write others like; once for each."),
+        On(repeated=True),
+    ] = ()
+    n: Annotated[int, Field(ge=1, le=100_000, description="Prompts per such sentence.")] = 200
+    model: Annotated[str, Field(description="The chat model, as its server names it.")] = ""
+    base_url: Annotated[str, Field(description="Its server; default: OpenAI's.")] = ""
+    wording: Annotated[InputFile | None, Field(description="Wording of the request (TOML).")] = None
+    prices: Annotated[InputFile | None, Field(description="Price table (TOML).")] = None
+    max_requests: Annotated[
+        int | None, Field(ge=0, le=MOST, description="Most requests of the set.")
+    ] = None
+    max_cost: Annotated[
+        float | None,
+        Field(ge=0, le=MOST, description="Most money, in the price table's currency."),
+    ] = None
+    allow_gendered: Annotated[bool, Field(description="Keep prompts with gendered words.")] = False
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_.-]+", self.probe_set):
+            problem, fix = "is not a valid name for a set of prompts", "use letters, digits, - _ ."
+            raise UsageProblem(f"prompts {self.probe_set!r}", problem, fix)
+        if len(given := self._given("source", "derive", "write")) > 1:
+            raise UsageProblem(" and ".join(given), "exclude each other", "give one of them")
+        if self.column and not self.derive:
+            raise UsageProblem("--column", "is for --derive", "leave it out")
+        writing = ("model", "base_url", "prices", "wording", "max_requests", "max_cost")
+        if not self.write and (given := self._given(*writing)):
+            fix = "add a seed sentence, or leave it out"
+            raise UsageProblem(" and ".join(given), "is for --write", fix)
+        if self.write and not self.model:
+            raise UsageProblem("--write", "needs a chat model", "give --model NAME")
+        if self.max_cost is not None and not self.prices:
+            raise UsageProblem("--max-cost", "needs the model's price", "add --prices FILE")
+
+    def _given(self, *names: str) -> list[str]:
+        return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
+
+    def check(self) -> None:
+        """Raise for sets, released files, wordings, keys and prices that there are not."""
+        name = self.probe_set
+        if self.write:
+            _ = self.spec(), find_key(checked_url(self.base_url or DEFAULT_URL))
+            if self.prices:
+                price_of(self.model, self.prices)
+        elif not self.derive:
+            is_theirs = prompt_sets.PROBE_SETS.find(name) is not None
+            if not is_theirs and name in prompt_sets.RELEASED:
+                prompt_sets.released_file(name, self.source, self.data or "")
+
+    def spec(self) -> written.PromptSpec:
+        """What the chat model is to write."""
+        wording, model = written.load_wording(self.wording), ChatModel(self.model)
+        gendered = self.allow_gendered
+        return written.PromptSpec(model, wording, n_prompts=self.n, allow_gendered=gendered)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Where the prompts come from; of written ones, how many are still to be asked for."""
+        if not self.write:
+            yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
+            return
+        spec, kept = self.spec(), list[str]()
+        replies = look(store, written.ledger_name(self.probe_set)).replies if store else {}
+        for seed in dict.fromkeys(self.write):
+            one = written.writing(seed, spec, replies, kept)
+            kept += [candidate.text for candidate in one.kept]
+            left = self.n - len(one.kept) if one.request else 0
+            requests = -(-left // spec.wording.at_once)
+            yield planned(seed, "prompts to ask for", left, "", f"of {self.model}")
+            yield planned(seed, "requests", requests, "", f"at least; at most {spec.rounds}")
+
+    def run(self, context: Context) -> Done:
+        """Put the set into the place of what the warehouse has under its name."""
+        store, name = context.store, self.probe_set
+        done = context.stage(f"prompts {name}", self._imported, store, context.run_id)
+        rejects = store.read("reject", stage="prompts", subject=name).to_pylist()
+        rejects.sort(key=lambda row: (str(row["source_file"]), row["source_row"]))
+        n_rows = done.n_prompts + done.n_rejects
+        counts = {"n_prompts": done.n_prompts, "n_rejected": done.n_rejects}
+        return Done(
+            rows=[{"probe_set": name, "n_rows": n_rows, **counts}],
+            said=[f"Rejected: {reasons(rejects)}"] if rejects else [],
+            wrote=("probe_prompt", *(["reject"] if rejects else [])),
+            next=f"plumbline disclosure probe {name} --model ID_OR_PATH",
+            query="FROM probe_prompt WHERE probe_set = $probe_set ORDER BY prompt_id",
+            params={"probe_set": name},
+        )
+
+    def _imported(self, store: Store, run_id: str) -> prompt_sets.ImportedProbe:
+        how: dict[str, Any] = {"allow_gendered": self.allow_gendered}
+        if self.derive:
+            of = (store, self.probe_set, self.derive, run_id)
+            return prompt_sets.derive_probe(*of, column=self.column, **how)
+        if not self.write:
+            how["data"] = self.data or ""
+            return prompt_sets.import_probe(store, self.probe_set, self.source, run_id, **how)
+        price = price_of(self.model, self.prices) if self.prices else None
+        budget = Budget(self.max_requests, None, self.max_cost)
+        ledger, server = written.ledger_name(self.probe_set), Server(self.base_url or DEFAULT_URL)
+        with asking_bar("seed sentences", price.currency if price else None) as tell:
+            build = Build(store, ledger, run_id, server, budget, price, tell)
+            return written.write_probe(build, self.probe_set, self.write, self.spec())
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Probe(ProbeOptions, ModelOptions, DataOption, Command):
+    """GAS, GLD and ADD of sets of prompts under models; only what is missing is computed.
+
+    After each prompt: how likely each gendered word is, and the greedy continuation.
+
+    Example: plumbline disclosure probe topics --model EleutherAI/pythia-70m
+    """
+
+    makes_warehouse = True
+    deployable = True
+    without = OF_SCORES
+
+    sets: Sets
+    model: Annotated[tuple[str, ...], Field(description="Hub ids or directories, by commas.")] = ()
+    models: Annotated[
+        str | None,
+        Field(description="Instead of --model a list: a TOML file, or unstereoeval."),
+    ] = None
+    out: Annotated[OutputDirectory, Field(description="Directory of the report.")] = Path(
+        "out/report"
+    )
+
+    def __post_init__(self) -> None:
+        if bool(self.model) == bool(self.models):
+            problem = "exclude each other" if self.model else "are both missing"
+            raise UsageProblem("--model and --models", problem, "give one of them")
+
+    def subjects(self) -> list[tuple[str, ModelOptions]]:
+        """Each model once, and how it is loaded."""
+        from plumbline.eval_workers.model_lists import load_available
+
+        how = part(ModelOptions, self)
+        if self.models:
+            return [(one.id, one.options(how)) for one in load_available(self.models)]
+        return [(name, how) for name in dict.fromkeys(self.model)]
+
+    def check(self) -> None:
+        """Sets, word list, and a single model without its weights, before anything starts.
+
+        Of several models, one that fails is reported when it is its turn.
+        """
+        from plumbline.eval_workers.backends import open_backend
+
+        subjects = self.subjects()
+        held = Store.existing(self.warehouse)
+        prompt_sets.missing_sets(held, self.sets, self.data or "")
+        load_words(held, self.word_list)
+        if len(subjects) == 1:
+            _ = open_backend(*subjects[0]).identity
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Prompts that are missing of each set under each model; no weights are read."""
+        words = load_words(store, self.word_list)
+        missing = prompt_sets.missing_sets(store, self.sets, self.data or "")
+        yield from (planned(name, "set to import, then to measure", None) for name in missing)
+        there = [name for name in dict.fromkeys(self.sets) if name not in missing]
+        steps = [s for name in there for s in steps_of(name, words, NONE, self.max_new_tokens)]
+        for model, how in self.subjects():
+            yield from to_do(store, model, how, steps)
+
+    def run(self, context: Context) -> Done:
+        """Measure the sets under each model, of which one that fails stops no other; report."""
+        store, subjects = context.store, self.subjects()
+        done, failures = list[Disclosed](), Failures(len(subjects))
+        for model, how in subjects:
+            with failures.collected(model):
+                done += self.audit(context, model, how)
+        if not done and (error := failures.error()):
+            raise error
+        page = context.stage("report", write_report, store, self.out)
+        params = figure_params(self, done)
+        e = f"smoothing := {self.smoothing:g}" if self.smoothing else ""
+        return Done(
+            rows=figures(store, params),
+            said=[line for one in done for line in counts(one)],
+            wrote=TABLES,
+            files=(str(page),),
+            next=f'plumbline sql "FROM disclosure({e})"',
+            query=FIGURES,
+            params=params,
+            failed=failures.error(),
+        )
+
+    def audit(self, context: Context, model: str, how: ModelOptions) -> list[Disclosed]:
+        """Measure the sets under one model, those imported that aren't there and can be."""
+        import_missing(context, self.sets, self.data)
+        return measured(context, self, self.sets, model, how)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Sweep(ProbeOptions, ModelOptions, Command):
+    """Measure a set under many ways to decode, or under many instructions, beside none.
+
+    By decoding one value is varied at a time, the others off, and GAS alone can differ. By
+    instruction GAS, GLD and ADD are compared with those without one. Finished work is kept: after
+    an interruption run the same command again to resume.
+
+    Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
+    """
+
+    without = ("smoothing", *OF_SCORES)
+
+    probe_set: Annotated[
+        str, Field(description="Set of prompts in the warehouse."), On(positional=True)
+    ]
+    model: Annotated[str, Field(description="Hub id, or directory of a saved model.")]
+    by: Annotated[Literal["decoding", "instruction"], Field(description="What is varied.")]
+    temperature: Annotated[tuple[str, ...], Field(description="Temperatures, by commas.")] = (
+        *("0.3", "0.5", "0.7", "1"),
+    )
+    top_p: Annotated[tuple[str, ...], Field(description="Nuclei, by commas.")] = (
+        *("0.3", "0.5", "0.7", "1"),
+    )
+    top_k: Annotated[tuple[str, ...], Field(description="Numbers of tokens, by commas.")] = (
+        *("10", "50", "100", "150", "200"),
+    )
+    n: Annotated[int, Field(ge=1, le=10_000, description="Samples per prompt and value.")] = 1
+    seed: Annotated[Seed, Field(description="Seed of the samples.")] = 0
+    instructions: Annotated[
+        InputFile | None, Field(description="List of instructions: .toml, .jsonl or .txt.")
+    ] = None
+    form: Annotated[tuple[str, ...], Field(description="prefix, chat, or both by a comma.")] = (
+        "prefix",
+    )
+    out: Annotated[OutputDirectory, Field(description="Directory of the plot.")] = Path(
+        "out/report"
+    )
+
+    def __post_init__(self) -> None:
+        other, names = "instruction", ["instructions", "form"]
+        if self.by == other:
+            other, names = "decoding", ["temperature", "top_p", "top_k", "n", "seed"]
+        for name in names:
+            if (value := getattr(self, name)) != getattr(type(self), name):
+                shown = ",".join(value) if isinstance(value, tuple) else value
+                option = f"--{name.replace('_', '-')} {shown}"
+                raise UsageProblem(option, f"is for --by {other}", "leave it out")
+
+    def grid(self) -> Grid:
+        """The ways to decode. Raises ``UsageProblem`` for values that draw nothing."""
+        temperatures = _numbers("--temperature", self.temperature, float)
+        top_ps = _numbers("--top-p", self.top_p, float)
+        top_ks = _numbers("--top-k", self.top_k, int)
+        return Grid(temperatures, top_ps, top_ks, self.n, self.max_new_tokens, self.seed)
+
+    def variants(self) -> list[Instruction]:
+        """The instructions in each form, after none."""
+        return in_each_form(load_instructions(self.instructions), self.form)
+
+    def check(self) -> None:
+        """Raise for values, lists, sets and words that can't be used."""
+        _ = self.grid() if self.by == "decoding" else self.variants()
+        store = Store.open(self.warehouse, create=False)
+        words = load_words(store, self.word_list)
+        WordStep(self.probe_set, words).check(store, part(ModelOptions, self))
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """What is missing of each way to decode, or under each instruction."""
+        words, steps = load_words(store, self.word_list), list[Step[Any]]()
+        if self.by == "decoding":
+            for way in self.grid().decodings():
+                steps.append(Continuations(self.probe_set, way, 1 if way.greedy else self.n))
+        else:
+            for one in self.variants():
+                steps += steps_of(self.probe_set, words, one, self.max_new_tokens)
+        yield from to_do(store, self.model, part(ModelOptions, self), steps)
+
+    def run(self, context: Context) -> Done:
+        """Measure what is missing, and draw the plot."""
+        return (self._by_decoding if self.by == "decoding" else self._by_instruction)(context)
+
+    def _by_decoding(self, context: Context) -> Done:
+        store = context.store
+        words = load_words(store, self.word_list)
+        with opened(store, self.model, part(ModelOptions, self)) as ready:
+            given = (store, ready, self.probe_set, words, self.grid(), context.run_id)
+            done = sweep_decoding(*given)
+        key, keys = done[0].model_key, [one.sampling_key for one in done]
+        params = self._params(key, words.name) | {"keys": keys}
+        rows = rows_of(store.root, _DECODINGS, params)
+        drawn = {r["sampling_key"]: r["is_best"] for r in rows if r["parameter"] != "greedy"}
+        said = [f"{sum(one.n_new for one in done):,} new continuations"]
+        if 1 < sum(drawn.values()) == len(drawn):
+            said.append("All that is drawn ties: no value has the lowest GAS.")
+            rows = [{**row, "is_best": False} for row in rows]
+        if rejected := sum(one.n_rejected for one in done):
+            said.append(f"{rejected:,} continuations could not be drawn: table reject")
+        plot = plots.decoding(rows, f"{done[0].model} on {self.probe_set}")
+        return Done(
+            rows=[{name: row[name] for name in _OF_DECODING} for row in rows],
+            said=said,
+            wrote=("continuation", "sampling", "attribute_pair"),
+            files=(self._kept(plot, key),),
+            next='plumbline sql "FROM decoding_sweep ORDER BY gas"',
+            query=_DECODINGS,
+            params=params,
+        )
+
+    def _by_instruction(self, context: Context) -> Done:
+        store, variants, done = context.store, self.variants(), list[Disclosed]()
+        words = load_words(store, self.word_list)
+        with opened(store, self.model, part(ModelOptions, self)) as ready:
+            for one in variants:
+                ready.lead(one)
+            for i, one in enumerate(variants, 1):
+                say(f"{i} of {len(variants)}: {_label(one)}", err=True)
+                how = (words, one, self.max_new_tokens, context.run_id)
+                done.append(measure_opened(store, ready, self.probe_set, *how))
+        probed = done[0].probed
+        params = self._params(probed.model_key, words.name)
+        params |= {"keys": [one.key for one in variants], "n": self.max_new_tokens}
+        rows = rows_of(store.root, _INSTRUCTIONS, params)
+        plot = plots.instructions(rows, f"{probed.model} on {self.probe_set}")
+        return Done(
+            rows=[{name: row[name] for name in _OF_INSTRUCTION} for row in rows],
+            said=[line for one in done for line in _left_out(one)],
+            wrote=(*TABLES, "instruction"),
+            files=(self._kept(plot, probed.model_key),),
+            next='plumbline sql "FROM instruction_sweep() ORDER BY measure, figure"',
+            query=_INSTRUCTIONS,
+            params=params,
+        )
+
+    def _params(self, model_key: str, words: str) -> dict[str, object]:
+        return {"probe_set": self.probe_set, "model_key": model_key, "word_list": words}
+
+    def _kept(self, svg: str, model_key: str) -> str:
+        path = self.out / f"sweep-{self.by}-{model_key}.svg"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(svg, encoding="utf-8", errors="replace")
+        return str(path)
+
+
+_OF_SET = "probe_set = $probe_set AND model_key = $model_key AND word_list = $word_list"
+_DECODINGS = f"""FROM decoding_sweep
+WHERE {_OF_SET} AND instruction_key = 'none' AND list_contains($keys, sampling_key)
+ORDER BY list_position(['greedy', 'temperature', 'top_p', 'top_k'], parameter), setting"""
+_OF_DECODING = (
+    *("parameter", "setting", "gas", "gas_low", "gas_high"),
+    *("gas_f_of_all", "gas_m_of_all", "is_best", "n_empty"),
+)
+_INSTRUCTIONS = f"""FROM instruction_sweep()
+WHERE {_OF_SET} AND list_contains($keys, instruction_key)
+    AND (max_new_tokens IS NULL OR max_new_tokens = $n)
+ORDER BY list_position($keys, instruction_key), measure"""
+_OF_INSTRUCTION = (
+    *("form", "instruction", "measure", "figure", "figure_low", "figure_high"),
+    *("change", "change_low", "change_high"),
+)
+
+
+def _numbers(option: str, given: Sequence[str], kind: Callable[[str], Any]) -> list[Any]:
+    try:
+        return [kind(one) for one in given]
+    except ValueError:
+        kinds = "whole numbers" if kind is int else "numbers"
+        raise UsageProblem(f"{option} {','.join(given)}", f"expected {kinds} by commas") from None
+
+
+def _label(one: Instruction) -> str:
+    return "no instruction" if one.text is None else f"{one.form}: {one.text}"
+
+
+def _left_out(one: Disclosed) -> Iterator[str]:
+    if one.n_empty:
+        n = f"{one.n_empty:,} continuations are empty: no verdict on them"
+        yield f"{_label(one.instruction)}: {n}"
+    if rejected := one.probed.n_rejected + one.sampled.n_rejected:
+        yield f"{_label(one.instruction)}: {rejected:,} prompts could not be measured: table reject"

@@ -1,0 +1,294 @@
+"""`plumbline doctor`: what this machine has of what Plumbline can use, and how to mend the rest.
+
+``PROBES`` is the table: each looks at the thing itself, with the code that will use it. Nothing is
+installed, fetched or written.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, NamedTuple
+from urllib.parse import urlsplit
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.pipelines.command.base import Command, Context, Done, Row
+from plumbline.pipelines.command.fields import DataOption
+from plumbline.pipelines.extras import EXTRA_OF, install_line, missing
+from plumbline.warehouse.errors import MissingComponent, PlumblineError
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.text.escape import terminal
+
+_GIB = 2**30
+#: What `plumbline pipeline` alone was seen to take, with room to spare.
+_NEEDED_MEMORY_GIB, _NEEDED_DISK_GIB = 4, 2
+_PIPELINE_EXTRAS = {"models", "schedule"}
+_RELEASED = ("unstereo-eval", "corefbias", "winogender", "debias-llms")
+
+
+class Absent(Exception):
+    """What a probe finds instead of its thing and, if it isn't the table's, the fix; only what the
+    thing is for can't be done."""
+
+
+class Missing(Absent):
+    """The same of a thing without which the pipeline can't run."""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Doctor(DataOption, Command):
+    """Look at Java, memory, disk, GPU, models, data and keys; say how to mend what is missing.
+
+    Nothing is installed, fetched or written; a key's value is never shown. What is `absent` limits
+    only what its line names; with something `missing` the pipeline can't run, and the status is 4.
+
+    Example: plumbline doctor
+    """
+
+    opens_warehouse = False
+    records = False
+
+    out: Annotated[Path, Field(description="Directory that results go to.")] = Path("out")
+
+    def run(self, context: Context) -> Done:
+        """A row for each probe."""
+        rows = [probe.row(self) for probe in PROBES]
+        lacking = [str(row["what"]) for row in rows if row["status"] == "missing"]
+        if not lacking:
+            return Done(rows=rows, next="plumbline pipeline")
+        problem, fix = f"lacks {', '.join(lacking)}", "mend that, then plumbline doctor again"
+        return Done(rows=rows, failed=MissingComponent("the pipeline", problem, fix))
+
+
+class Probe(NamedTuple):
+    """What to look for; ``look`` says which there is, or raises; ``fix`` is what brings it."""
+
+    what: str
+    look: Callable[[Doctor], str]
+    fix: str = ""
+
+    def row(self, asked: Doctor) -> Row:
+        """What was found; a probe that fails in its own way is a finding too."""
+        status = "absent"
+        try:
+            status, seen, fix = "ok", self.look(asked), ""
+        except Absent as e:
+            status, (seen, fix) = type(e).__name__.lower(), (*e.args, self.fix)[:2]
+        except Exception as e:  # what is broken is what this command is asked about
+            if isinstance(line := missing(e) or e, PlumblineError):
+                seen, fix = f"{line.args[0]}: {line.args[1]}", line.args[2]
+            else:
+                seen = f"can't be checked: {terminal(f'{type(e).__name__}: {e}')}"
+                status, fix = "missing", "make setup" * isinstance(e, ImportError | OSError)
+        return {"what": self.what, "status": status, "seen": seen, "fix": fix}
+
+
+def _python(_: Doctor) -> str:
+    version = platform.python_version()
+    if not (3, 10) <= tuple(map(int, platform.python_version_tuple()[:2])) <= (3, 13):
+        raise Missing(version)
+    return version
+
+
+def _packages(_: Doctor) -> str:
+    """The core and the extras, in versions that Plumbline can run with."""
+    absent, problems = _requirements("")
+    problems = [f"{name} is not installed" for name in absent] + problems
+    lacking = []
+    for extra in sorted(set(EXTRA_OF.values())):
+        absent, wrong = _requirements(extra)
+        # Without Spark, say, its limit on pandas doesn't matter.
+        problems += [] if absent else wrong
+        lacking += [extra] if absent else []
+    if problems:
+        raise Missing("; ".join(problems))
+    if lacking:
+        kind = Absent if _PIPELINE_EXTRAS.isdisjoint(lacking) else Missing
+        seen = f"extras that are not installed: {', '.join(lacking)}"
+        raise kind(seen, install_line(",".join(lacking)))
+    return "the core and all extras"
+
+
+def _requirements(extra: str) -> tuple[list[str], list[str]]:
+    """What an extra (``""``: the core) requires and is absent, and what has a wrong version."""
+    from packaging.requirements import Requirement
+
+    absent, wrong = [], []
+    for one in map(Requirement, importlib.metadata.requires("plumbline") or ()):
+        of = {e: one.marker is None or one.marker.evaluate({"extra": e}) for e in ("", extra)}
+        if not of[extra] or (extra and of[""]):
+            continue
+        try:
+            version = importlib.metadata.version(one.name)
+        except importlib.metadata.PackageNotFoundError:
+            absent.append(one.name)
+            continue
+        if not one.specifier.contains(version, prereleases=True):
+            wrong.append(f"{one.name} {version}, wanted {one.specifier}")
+    return absent, wrong
+
+
+def _java(_: Doctor) -> str:
+    from plumbline.jobs.spark.java import find_java_home
+
+    try:
+        find_java_home()
+    except MissingComponent as e:
+        raise Absent(f"{e.args[1]}: no counting on Spark", e.args[2]) from e
+    return "17 or newer starts"
+
+
+def _memory(_: Doctor) -> str:
+    from plumbline.eval_workers.backends.devices import free_bytes
+
+    free = free_bytes("cpu") / _GIB
+    if free < _NEEDED_MEMORY_GIB:
+        raise Missing(f"{free:.1f} GiB free, the pipeline wants {_NEEDED_MEMORY_GIB}")
+    return f"{free:.1f} GiB free"
+
+
+def _disk(asked: Doctor) -> str:
+    out = asked.out.absolute()
+    there = next(p for p in (out, *out.parents) if p.exists())
+    free = shutil.disk_usage(there).free / _GIB
+    if not os.access(there, os.W_OK):
+        raise Missing(f"{there} can't be written", "give another --out")
+    if free < _NEEDED_DISK_GIB:
+        raise Missing(f"{free:.1f} GiB free in {there}, the pipeline wants {_NEEDED_DISK_GIB}")
+    return f"{free:.1f} GiB free for {asked.out}"
+
+
+def _prefect(_: Doctor) -> str:
+    """The server that is named; without one each run has its own."""
+    url = os.environ.get("PREFECT_API_URL")
+    if not url:
+        return "no PREFECT_API_URL: commands run without a server"
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError("it should begin with http:// or https:// and a host")
+        host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+        socket.create_connection((host, port), timeout=3).close()
+    except ValueError as e:
+        fix = "export PREFECT_API_URL=http://HOST:4200/api, or unset it"
+        raise Missing(f"PREFECT_API_URL is not a URL: {e}", fix) from e
+    except OSError as e:
+        raise Missing(f"{host}:{port}: {e}") from e
+    return f"a server answers at {host}:{port}"
+
+
+def _warehouse(asked: Doctor) -> str:
+    from plumbline.warehouse.query.connection import rows_of
+
+    try:
+        (row,) = rows_of(asked.warehouse, "SELECT count(*) AS n FROM run")
+    except PlumblineError as e:
+        if "does not exist" in str(e):
+            raise Absent(f"{asked.warehouse} is not there yet") from e
+        raise Missing(str(e), "") from e
+    return f"{asked.warehouse} opens, {row['n']:,} runs"
+
+
+def _gpu(_: Doctor) -> str:
+    import torch
+
+    if not torch.cuda.is_available():
+        seen = "none that torch can use: models run on the CPU"
+        raise Absent(seen, *([""] if torch.version.cuda else []))
+    names = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+    free = torch.cuda.mem_get_info()[0] / _GIB
+    return f"{', '.join(names)}; {free:.1f} GiB free on the first"
+
+
+def _bitsandbytes(_: Doctor) -> str:
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise Absent("not installed: no --quantisation int8 and nf4")
+    return importlib.metadata.version("bitsandbytes")
+
+
+def _vllm(_: Doctor) -> str:
+    """It has an environment of its own, and starts."""
+    from plumbline.eval_workers.backends.vllm_engine import RemoteEngine, interpreter
+
+    versions = ", ".join(f"{name} {version}" for name, version in RemoteEngine().versions.items())
+    return f"{versions}, in {interpreter().parent.parent}"
+
+
+def _models(_: Doctor) -> str:
+    """Models of the hub that lie in its cache on this machine."""
+    from huggingface_hub import constants
+
+    cache = Path(constants.HF_HUB_CACHE)
+    names = sorted(p.name[8:].replace("--", "/") for p in cache.glob("models--*"))
+    if not names:
+        raise Absent(f"none in {cache}")
+    offline = ", offline" if constants.HF_HUB_OFFLINE else ""
+    return f"{len(names)} in {cache}{offline}: {', '.join(names[:5])}"
+
+
+def _data(asked: Doctor) -> str:
+    if asked.data is None:
+        raise Absent("no directory is set: no released benchmarks, the closed world needs none")
+    there = [name for name in _RELEASED if (asked.data / name).is_dir()]
+    if not there:
+        raise Absent(f"{asked.data} holds none of {', '.join(_RELEASED)}")
+    without = ", ".join(name for name in _RELEASED if name not in there)
+    return f"{', '.join(there)} in {asked.data}{f'; without {without}' if without else ''}"
+
+
+def _keys(_: Doctor) -> str:
+    """Keys are named and never shown."""
+    from plumbline.eval_workers.chat.client import KEYS
+
+    held = [name for name in KEYS if os.environ.get(name)]
+    if not held:
+        seen = "none: servers that want one can't be asked (`benchmark build`, served models)"
+        raise Absent(seen, f"export {KEYS[0]}=...")
+    return f"{', '.join(held)} set"
+
+
+def _wordnet(_: Doctor) -> str:
+    from plumbline.jobs.seed_words.english import load_wordnet
+
+    found = load_wordnet()
+    return f"{found.version} ({found.place})"
+
+
+def _language_model(_: Doctor) -> str:
+    from plumbline.jobs.seed_words.english import model_path
+
+    path = Path(os.environ.get("PLUMBLINE_LID") or model_path())
+    if not path.is_file():
+        raise Absent(f"{path} is not there: `corpus vocabulary` goes by WordNet alone")
+    return str(path)
+
+
+PROBES = (
+    Probe("Python", _python, "make setup PYTHON=/path/to/python3.11"),
+    Probe("Packages", _packages, "make setup"),
+    Probe("Java", _java),
+    Probe(
+        "Memory", _memory, "close other programs; `plumbline score --dry-run` says what it takes"
+    ),
+    Probe("Disk", _disk, "make room, or give another --out"),
+    Probe("Prefect", _prefect, "prefect server start; only deployments and --prefect need it"),
+    Probe("Warehouse", _warehouse, "plumbline pipeline writes the first"),
+    Probe("GPU", _gpu, "with an NVIDIA GPU: install a CUDA build of torch"),
+    Probe("bitsandbytes", _bitsandbytes, "pip install bitsandbytes"),
+    Probe("vLLM", _vllm),
+    Probe("Models", _models, "they are fetched when first named, or give a directory as --model"),
+    Probe("Data", _data, "set PLUMBLINE_DATA, or `data` of plumbline.toml, to their directory"),
+    Probe("Keys", _keys),
+    Probe("WordNet", _wordnet),
+    Probe(
+        "Language model", _language_model, "plumbline corpus vocabulary --corpus NAME --download"
+    ),
+)

@@ -1,0 +1,386 @@
+"""`plumbline intervene`: exchange words in a text, train on it, see whether the lean follows."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.interventions.texts import (
+    ChangedText,
+    InterventionOptions,
+    shown,
+    write_changed,
+)
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.training import models
+from plumbline.eval_workers.training.options import Base, LearnerOptions, Window
+from plumbline.jobs.options import RecordOptions
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.fields import InputDirectory, OutputDirectory, Seed
+from plumbline.pipelines.commands.train import NOT_OF_BASES, Shards
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT, part
+from plumbline.warehouse.paths import segment
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.finding import Finding
+from plumbline.warehouse.shards import expand_shards, record_form
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
+
+#: What is exchanged: she and he, in all sentences or in some, or two words that should not matter.
+GENDER, AIMED, PLACEBO = "gender", "aimed", "placebo"
+#: What a study found of its corpus: of doses, then of windows.
+_FOUND = """
+SELECT benchmark, groups, contrast, kind, words, outcome, lean_at_0, response, response_low,
+    response_high, unit, size_bound, share_bound, n_seeds
+FROM dose_response WHERE study = $study AND corpus = $corpus
+UNION ALL BY NAME
+SELECT benchmark, groups, contrast, kind, words, outcome, window_start, window_end, response,
+    response_low, response_high, n_seeds
+FROM window_response WHERE study = $study AND corpus = $corpus
+ORDER BY ALL
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Arm:
+    """One training: what is exchanged in its text, the part of the training, and its seed."""
+
+    kind: str
+    dose: float
+    seed: int
+    start: float = 0.0
+    end: float = 1.0
+
+    def __str__(self) -> str:
+        part = "" if self.is_whole else f" from {self.start:g} to {self.end:g}"
+        return f"{self.kind}, dose {self.dose:g}{part}, seed {self.seed}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its text is read all the time."""
+        return (self.start, self.end) == (0, 1)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class StudyOptions(LearnerOptions):
+    """The arms of an intervention, and what is trained in each.
+
+    Raises ``UsageProblem`` for doses that aren't numbers from 0 to 1, or fewer than two.
+    """
+
+    doses: Annotated[str, Field(description="Shares of the documents: numbers with commas.")] = (
+        "0,0.25,0.5,0.75,1"
+    )
+    seeds: Annotated[int, Field(ge=1, le=1000, description="Trainings of each dose.")] = 5
+    near: Annotated[
+        str,
+        Field(
+            description="Words with commas: in trainings of their own, change only the sentences "
+            "that hold one of them, with the largest dose."
+        ),
+    ] = ""
+    windows: Annotated[
+        str,
+        Field(
+            description="Parts of the training with commas, such as 0-0.5: in trainings of their "
+            "own, read the largest dose only then, and the unchanged text before and after."
+        ),
+    ] = ""
+    placebo: Annotated[
+        str,
+        Field(
+            description="Two words to exchange in trainings of their own, with the largest dose; "
+            "empty: none."
+        ),
+    ] = "however,moreover"
+
+    def __post_init__(self) -> None:
+        if len(self.numbers) < 2:
+            raise UsageProblem(
+                f"doses {self.doses!r}", "are fewer than two", "give such as 0,0.5,1"
+            )
+        if self.numbers[0]:
+            raise UsageProblem(f"doses {self.doses!r}", "hold no 0", "give 0 to compare with")
+        _ = self.parts
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        """The doses, each once, from the smallest.
+
+        >>> StudyOptions(doses="1,0,0.5").numbers
+        (0.0, 0.5, 1.0)
+        """
+        try:
+            found = sorted({float(dose) for dose in self.doses.split(",")})
+        except ValueError:
+            found = []
+        if not found or not 0 <= found[0] <= found[-1] <= 1:
+            fix = "give numbers from 0 to 1 with commas, such as 0,0.5,1"
+            raise UsageProblem(f"doses {self.doses!r}", "are not shares of documents", fix)
+        return tuple(found)
+
+    @property
+    def parts(self) -> tuple[tuple[float, float], ...]:
+        """Start and end of the windows, as shares of the training's steps.
+
+        >>> StudyOptions(windows="0-0.5, 0.5-1").parts
+        ((0.0, 0.5), (0.5, 1.0))
+        """
+        found = []
+        for window in filter(None, map(str.strip, self.windows.split(","))):
+            start, _, end = window.partition("-")
+            try:
+                found.append((float(start), float(end)))
+            except ValueError:
+                found.append((1.0, 0.0))
+            if not 0 <= found[-1][0] < found[-1][1] <= 1:
+                fix = "give shares of the training such as 0-0.5"
+                raise UsageProblem(f"windows {self.windows!r}", f"{window!r} is not a part", fix)
+        return tuple(found)
+
+    def arms(self) -> list[Arm]:
+        """All trainings, seed after seed; without a dose nothing is exchanged, in any kind.
+
+        >>> for arm in StudyOptions(doses="0,1", seeds=1, near="nurse", windows="0-0.5").arms():
+        ...     print(arm)
+        gender, dose 0, seed 0
+        gender, dose 1, seed 0
+        gender, dose 1 from 0 to 0.5, seed 0
+        aimed, dose 1, seed 0
+        placebo, dose 1, seed 0
+        """
+        largest = self.numbers[-1]
+        found = []
+        for seed in range(self.seeds):
+            found += [Arm(GENDER, dose, seed) for dose in self.numbers]
+            found += [Arm(GENDER, largest, seed, *part) for part in self.parts]
+            found += [Arm(AIMED, largest, seed)] if self.near else []
+            found += [Arm(PLACEBO, largest, seed)] if self.placebo else []
+        return found
+
+    def changes(self, arm: Arm) -> InterventionOptions:
+        """What is changed in an arm's text."""
+        placebo = self.placebo if arm.kind == PLACEBO else ""
+        near = self.near if arm.kind == AIMED else ""
+        return InterventionOptions(dose=arm.dose, near=near, placebo=placebo)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Run(StudyOptions, ModelOptions, Command):
+    """Exchange she and he in more and more of a text, train on each, and see if the lean follows.
+
+    The lean of a model is the slope of its preferences on the text's associations, as in `measure`,
+    and its mean preference. A placebo exchanges two words that should not matter in the same
+    documents. Every training is kept: after an interruption run the same command again to resume.
+
+    Example: plumbline intervene run 'novels/*.jsonl.zst' --name novels --corpus novels \
+--benchmark winobias --doses 0,0.5,1
+    """
+
+    deployable = True
+    without = NOT_OF_BASES
+
+    shards: Shards
+    name: Annotated[str, Field(description="Name of the intervention.")]
+    corpus: Annotated[str, Field(description="The same text, counted in the warehouse.")]
+    benchmark: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="Benchmark; give it once for each."),
+        On(repeated=True),
+    ]
+    out: Annotated[OutputDirectory, Field(description="Directory of texts and models.")] = Path(
+        "out/interventions"
+    )
+
+    @property
+    def continued_base(self) -> Base | None:
+        """The model that every training continues, if any."""
+        return self.continued(part(ModelOptions, self))
+
+    def check(self) -> None:
+        """Raise for what can be seen before anything is trained."""
+        from plumbline.eval_workers.scoring.pair_scores import check_imported
+        from plumbline.jobs.corpus_lookup import corpus_deltas
+
+        segment(self.name)
+        _ = self.continued_base, self.training(), expand_shards(self.shards)
+        store = Store.open(self.warehouse, create=False)
+        check_imported(store, self.benchmark)
+        corpus_deltas(store, self.corpus, "she/he")
+        for arm in self.arms():
+            _ = self.changes(arm).exchange
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """The trainings, and which models of their names are there."""
+        tokens = self.training().max_tokens
+        for arm in self.arms():
+            is_there = (self._models / self._model(arm)).exists()
+            note = "at most; one is there, kept if it was trained alike" if is_there else "at most"
+            yield planned(str(arm), "tokens to train on", tokens, "tokens", note)
+
+    def run(self, context: Context) -> Done:
+        """Run all arms; what was done before is kept: texts, models, scores are made once."""
+        rows: list[Row] = []
+        plain = tokenizer = None
+        for arm in self.arms():
+            text = context.stage(f"text of {arm}", self.text, arm)
+            plain = plain or text
+            given = (context, arm, plain, text, tokenizer)
+            model = context.stage(f"train on {arm}", self.train, *given)
+            tokenizer = tokenizer or model.path / "tokenizer.json"
+            context.stage(f"score {arm}", self.score, context, model)
+            rows += self._rows(arm, text, model, context.run_id)
+            context.store.replace("intervention_arm", rows, {"study": self.name}, context.run_id)
+        of = {"study": self.name, "corpus": self.corpus}
+        return Done(
+            rows=list(map(_with_finding, rows_of(context.store.root, _FOUND, of))),
+            wrote=("intervention_arm", "trained_model", "pair_score"),
+            files=(str(self.out / self.name),),
+            next='plumbline sql "FROM dose_response"',
+            query=_FOUND,
+            params=of,
+        )
+
+    @property
+    def _models(self) -> Path:
+        return self.out / self.name / "models"
+
+    def _model(self, arm: Arm) -> str:
+        part = "" if arm.is_whole else f"-from-{arm.start:g}-to-{arm.end:g}"
+        return f"{self.name}-{arm.kind}-{arm.dose:g}-{arm.seed}{part}"
+
+    def text(self, arm: Arm) -> ChangedText:
+        """The text of an arm, which all its seeds share."""
+        out = self.out / self.name / f"{arm.kind}-{arm.dose:g}"
+        return write_changed(expand_shards(self.shards), self.changes(arm), out)
+
+    def train(
+        self,
+        context: Context,
+        arm: Arm,
+        plain: ChangedText,
+        text: ChangedText,
+        tokenizer: Path | None,
+    ) -> models.TrainedModel:
+        """The model of an arm. All have one tokenizer, of the first or the base.
+
+        So only texts differ. ``plain`` is the text without a dose, which is read outside a window.
+        """
+        name, base, shards, window = self._model(arm), self.continued_base, text.shards, None
+        if not arm.is_whole:
+            shards, window = plain.shards, Window(text.shards, arm.start, arm.end)
+        with models.progress_bar(name) as progress:
+            model = models.train_model(
+                *(shards, name, self.corpus, self.training(arm.seed), self._models, progress),
+                tokenizer=None if base else tokenizer,
+                base=base,
+                window=window,
+            )
+        models.record_model(context.store, model, context.run_id)
+        return model
+
+    def score(self, context: Context, model: models.TrainedModel) -> None:
+        """Scores of the benchmarks' pairs under an arm's model."""
+        from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+
+        name, how = model.scored(self.continued_base)
+        benchmarks = tuple(dict.fromkeys(self.benchmark))
+        score_benchmarks(context.store, name, benchmarks, how, context.run_id)
+
+    def _rows(
+        self, arm: Arm, text: ChangedText, model: models.TrainedModel, run_id: str
+    ) -> Iterator[Row]:
+        """The arm's row; without a dose also those of the other kinds, whose text is the same."""
+        given = {AIMED: self.near, PLACEBO: self.placebo}
+        others = [kind for kind in given if given[kind] and not arm.dose]
+        counts = ("n_documents", "n_changed", "n_changes", "n_undecided")
+        for kind in [arm.kind, *others]:
+            yield {
+                **{"study": self.name, "kind": kind, "dose": arm.dose, "seed": arm.seed},
+                **{"window_start": arm.start, "window_end": arm.end},
+                "near": self.near if kind == AIMED else "",
+                "exchanged": self.placebo if kind == PLACEBO else "",
+                **{"model": model.model, "run_id": run_id},
+                **{name: getattr(text, name) for name in counts},
+            }
+
+
+def _with_finding(row: Mapping[str, Any]) -> Row:
+    """A row with what may be said of its response."""
+    if row["response_low"] is None:
+        return {**row, "finding": "one seed, no interval"}
+    ends = (row["response_low"], row["response_high"])
+    found = Finding(row["benchmark"], row["outcome"], row["response"], *ends)
+    said = found.pick(above="a response", below="a response", untold="no clear response")
+    return {**row, "finding": said}
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Text(InterventionOptions, RecordOptions, Command):
+    """Write shards in which she and he are exchanged in a share of the documents.
+
+    Exchanged are the pronouns, the words of the lists `gendered` and `names`, and titles; a "her"
+    that may be his or him is left as it is and counted. Every change is in a ledger beside its
+    shard. A smaller dose changes some of the documents of a larger one. After an interruption run
+    the same command again to resume.
+
+    Example: plumbline intervene text 'novels/*.jsonl.zst' --dose 0.5 --out out/novels-half
+    """
+
+    opens_warehouse = False
+    without = ("warehouse",)
+
+    shards: Shards
+    out: Annotated[OutputDirectory, Field(description="Directory of the changed shards.")]
+
+    def run(self, context: Context) -> Done:
+        """Write them."""
+        form, how = record_form(self.text_field, self.tokenizer), part(InterventionOptions, self)
+        with progress("change", "shards") as update:
+            done = write_changed(expand_shards(self.shards), how, self.out, form, update)
+        files = tuple(map(str, done.shards))
+        row = {name: value for name, value in vars(done).items() if name != "shards"}
+        said = [f"Every change is in a ledger beside its shard: {self.out}/*.changes.parquet"]
+        return Done(
+            rows=[row],
+            said=said,
+            files=files,
+            next=f"plumbline intervene show {shlex.quote(str(self.out))}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Show(Command):
+    """Show some of the words that were exchanged, in the text as it is now.
+
+    Example: plumbline intervene show out/novels-half --n 20
+    """
+
+    opens_warehouse = False
+    without = ("warehouse",)
+
+    directory: Annotated[
+        InputDirectory,
+        Field(description="--out of `plumbline intervene text`."),
+        On(positional=True),
+    ]
+    n: Annotated[int, Field(ge=1, le=1_000_000, description="Changes to show.")] = 10
+    seed: Annotated[Seed, Field(description="Decides which.")] = 0
+
+    def run(self, context: Context) -> Done:
+        """A row for each; the new word stands in brackets."""
+        names = ("shard", "row", "text", "was")
+        found = (
+            dict(zip(names, one, strict=True)) for one in shown(self.directory, self.n, self.seed)
+        )
+        rows = [{**row, "text": " ".join(str(row["text"]).split())} for row in found]
+        return Done(
+            rows=rows, said=[f"All of them: SELECT * FROM '{self.directory}/*.changes.parquet'"]
+        )

@@ -1,0 +1,214 @@
+"""`plumbline pipeline`: from text to a report; `pipeline config`: what it would run on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from functools import reduce
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.fairpair.options import CLOSED_WORLD
+from plumbline.eval_workers.model_lists import AMONG_OTHERS
+from plumbline.pipelines.command.base import (
+    DEFAULT_WAREHOUSE,
+    Command,
+    Context,
+    Done,
+    On,
+    Row,
+    class_of,
+    parameters,
+    planned,
+)
+from plumbline.pipelines.command.failures import ShardsFailed
+from plumbline.pipelines.command.registry import current, targets
+from plumbline.pipelines.command.sources import Value, Values, here
+from plumbline.pipelines.options import OUT, STEPS, PipelineOptions
+from plumbline.pipelines.plan import OFFLINE, WORK, make_plan
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.storage.store import Store
+
+#: Fields that hold options of their own, in a table of the settings file.
+_TABLES = ("fairpair", "disclosure", "measure")
+#: Tables that each writes, those that are looked at.
+_WRITES = {
+    "corpus": ("corpus", "word_delta", "benchmark_pair", "pair_association"),
+    "evaluate": ("pair_score",),
+    "report": ("metric_value",),
+}
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Pipeline(PipelineOptions, Command):
+    """Count, associate, constrain, score, measure and report; alone: the closed world.
+
+    Without arguments it needs no data and no network: it writes a corpus whose associations are
+    known, trains a model on it, and shows whether the model took up the lean of its text.
+    With --corpus and --model alone it makes a benchmark of fixed frames around words of the corpus.
+
+    Example: plumbline pipeline --corpus 'shards/*.jsonl.zst' --benchmarks winobias,use-5
+    --model train:small
+    """
+
+    makes_warehouse = True
+    deployable = True
+    records = False
+    at_top = True
+
+    @classmethod
+    def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
+        """What stands at the top and in `[pipeline]`; of other tables what is no command's.
+
+        >>> Pipeline.of_settings({"seed": 1, "fairpair": {"n": 3, "run": {}}, "score": {}}, "")
+        {'seed': 1, 'fairpair_n': 3}
+        """
+        there, found = targets(), dict[str, object]()
+        groups = {name.split()[0] for name in there}
+        for name, value in {**content, **content.get("pipeline", {})}.items():
+            if name == "model" and isinstance(value, list) and dict in map(type, value):
+                found["models"] = f"{file}{AMONG_OTHERS}"
+            elif isinstance(value, dict) and name in _TABLES:
+                own = {k: v for k, v in value.items() if f"{name} {k}" not in there}
+                found |= {f"{name}_{key}": one for key, one in own.items()}
+            elif not (isinstance(value, dict) and name in groups):
+                found[name] = value
+        return found
+
+    @classmethod
+    def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
+        """The warehouse lies in ``out``; FairPair of the closed world takes few short samples."""
+        out = given.get("out", OUT)
+        places = {"warehouse": Path(str(out)) / DEFAULT_WAREHOUSE.name}
+        is_work = any(given.get(name) for name in WORK)
+        return places if is_work else {**places, "fairpair": CLOSED_WORLD}
+
+    def check(self) -> None:
+        """Raise what can be seen of the input before hours are spent on a part of it."""
+        from plumbline.pipelines.parts import checked_plan
+
+        checked_plan(self)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """The corpora, benchmarks and models; that models can be loaded is tried."""
+        from plumbline.eval_workers.backends import open_backend
+        from plumbline.pipelines.parts import is_built
+        from plumbline.pipelines.task_retries import patiently
+        from plumbline.warehouse.shards import expand_shards
+
+        plan = make_plan(self)
+        for one in plan.corpora:
+            if one.world:
+                yield planned(one.name, "to write", self.demo_tokens, "tokens")
+            else:
+                yield planned(one.name, "to count", len(expand_shards(one.patterns)), "shards")
+        for name in plan.benchmarks:
+            yield planned(name, "is there" if is_built(self, name) else "to import", None)
+        for written in plan.written:
+            yield planned(written.name, "to write, words", written.n_words, "", "at most")
+        for model in plan.models:
+            if not model.preset:
+                patiently(lambda m=model: open_backend(m.location, m.options).identity)  # type: ignore[misc]
+            what = "to train" if model.preset else "can be loaded"
+            yield planned(model.name, what, None, "", ", ".join(plan.scored()))
+
+    def run(self, context: Context) -> Done:
+        """Run the parts in the order data flows; a shard or a model that fails stops no other."""
+        if self.prefect:
+            from plumbline.pipelines.flows import here_as_flow
+
+            return here_as_flow(self.out, self.parts, context)
+        return self.parts(context)
+
+    def parts(self, context: Context) -> Done:
+        """As ``run``, here."""
+        from plumbline.pipelines.parts import Parts, alone, recovered, worth
+        from plumbline.pipelines.stages import CONSOLE
+
+        plan = make_plan(self)
+        parts, is_whole = Parts(self, plan, context), set(self.steps) == set(STEPS)
+        with alone(self.warehouse, self.out) if is_whole else nullcontext():
+            for step in STEPS:
+                if step in self.steps:
+                    getattr(parts, step)()
+        said = []
+        if "report" in self.steps:
+            CONSOLE.print(context.stages.table())
+            said += recovered(context.store)
+            offline = (w.name for w in plan.written if w.offline and w.name != OFFLINE)
+            said += [worth(context.store, name) for name in offline]
+        lines = (*map(ShardsFailed, parts.unread), *map(BadInput, parts.failed))
+        return Done(
+            said=said,
+            wrote=[table for step in STEPS if step in self.steps for table in _WRITES[step]],
+            files=[file for name, one in parts.done if name == "report" for file in one.files],
+            next="plumbline sql",
+            query="FROM metric_value",
+            failed=next(iter(lines), None),
+            parts=parts.done,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Config(Command):
+    """Print the options of a command, their meaning and where each value came from, as TOML.
+
+    Example: plumbline pipeline config --conf cluster
+    """
+
+    records = False
+    opens_warehouse = False
+    without = ("warehouse",)
+
+    command: Annotated[
+        tuple[str, ...],
+        Field(description="Words of the command; none: pipeline."),
+        On(positional=True),
+    ] = ()
+    conf: Annotated[str, Field(description="Settings file (TOML), or cluster.")] = ""
+
+    def run(self, context: Context) -> Done:
+        """The values that the command would run with here."""
+        name = current(" ".join(self.command) or "pipeline")
+        if name not in targets():
+            raise UsageProblem(f"command {name}", "is unknown", f"there is {', '.join(targets())}")
+        kind = class_of(name)
+        table = "" if kind.at_top else name.replace(" ", ".").replace("-", "_")
+        return Done(said=list(_as_toml(kind, here(kind, self.conf or None), table)))
+
+
+def _as_toml(kind: type[Command], values: Values, table: str) -> Iterator[str]:
+    """Every option with its meaning and source as comments; what has no value is a comment."""
+    usual = kind.usual({name: one.value for name, one in values.items()})
+    if table:
+        yield f"[{table}]"
+    inside = ""
+    for one in parameters(kind):
+        field, *inner = one.path
+        if inner and field != inside:
+            inside = field
+            yield f"\n[{'.'.join(filter(None, (table, field)))}]"
+        value = reduce(getattr, inner, usual[field]) if field in usual else one.default
+        found = values.get(one.name, Value(value, "default"))
+        yield f"# {one.about} [{found.source}]"
+        value = one.value(found.value)
+        key = one.path[-1]
+        yield f"# {key} =" if value is None or value is ... else f"{key} = {_in_toml(value)}"
+
+
+def _in_toml(value: object) -> str:
+    """A value as TOML has it.
+
+    >>> _in_toml((0.5, 1.0)), _in_toml(True), _in_toml("a\\\\b")
+    ('[0.5, 1.0]', 'true', '"a\\\\\\\\b"')
+    """
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_in_toml, value))}]"
+    if isinstance(value, int | float):
+        return str(value).lower()
+    text = str(value).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'

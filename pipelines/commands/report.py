@@ -1,0 +1,248 @@
+"""`plumbline report`, its plots and tables for a paper, a model's card, and results for the hub."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.hub import upload
+from plumbline.pipelines.command.base import Command, Context, Done, On, values_of
+from plumbline.pipelines.command.fields import OutputDirectory, OutputFile
+from plumbline.pipelines.extras import require
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.opening import version_of
+from plumbline.warehouse.text.output import say
+
+_CITE = "What to cite: plumbline report cite"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Report(Command):
+    """Write the report: a first page that answers, and an appendix with everything else.
+
+    Beside them is words.html, a search over the words. All work without network; plots lie beside
+    them as SVG files, their data as CSV.
+
+    Example: plumbline report --warehouse out/warehouse --out out/report
+    """
+
+    records = False
+
+    out: Annotated[OutputDirectory, Field(description="Directory of the page and its plots.")] = (
+        Path("out/report")
+    )
+    at: Annotated[
+        str | None, Field(description="As of a version, the start of a run's id, or a time.")
+    ] = None
+    site: Annotated[
+        OutputDirectory | None,
+        Field(description="Write a site to this directory: pages of models, benchmarks and words."),
+    ] = None
+
+    def run(self, context: Context) -> Done:
+        """Draw the pages of one state of the warehouse."""
+        from plumbline.pipelines.report.write import write_report
+
+        store, to = context.store, self.site or self.out
+        read = store if self.at is None else store.pinned(version_of(store, self.at))
+        page = write_report(read, to, is_site=self.site is not None)
+        n_pages, n_plots = (len(list(to.rglob(f"*.{kind}"))) for kind in ("html", "svg"))
+        said = f"{n_pages} pages with {n_plots} plots; open the first in a browser"
+        return Done(said=[said], files=[str(page)])
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Figure(Command):
+    """Write a plot of the report for a paper: any width, type of 8 points, fonts embedded.
+
+    Example: plumbline report figure pd-use-5 --format pdf --width 3.3in --out pd.pdf
+    """
+
+    records = False
+
+    name: Annotated[
+        str,
+        Field(description="Which plot of the report; without, lists them."),
+        On(positional=True),
+    ] = ""
+    format: Annotated[
+        Literal["pdf", "svg", "png"] | None, Field(description="Else that of --out, or pdf.")
+    ] = None
+    width: Annotated[str, Field(description="Such as 3.3in, 84mm or 240pt.")] = "3.3in"
+    out: Annotated[OutputFile | None, Field(description="File; else the plot's name, here.")] = None
+    title: Annotated[bool, Field(description="With its title inside.")] = False
+
+    def check(self) -> None:
+        """Raise for what is no width."""
+        from plumbline.pipelines.report.paper import figures
+
+        figures.inches(self.width)
+
+    def run(self, context: Context) -> Done:
+        """Draw one plot, or list them all."""
+        from plumbline.pipelines.report.paper import figures
+
+        if not self.name:
+            found = figures.figures(context.store)
+            return _listed({stem: one.alt for stem, one in found.items()}, "plot")
+        form = self.format or (self.out.suffix[1:].lower() if self.out else "") or "pdf"
+        how = (form, figures.inches(self.width))
+        content = figures.figure_file(context.store, self.name, *how, has_title=self.title)
+        path = figures.written(self.out or Path(f"{self.name}.{form}"), content)
+        return Done(said=[_CITE], files=[str(path)])
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Table(Command):
+    """Print a table of the report for a paper: LaTeX (booktabs), Markdown or CSV.
+
+    Example: plumbline report table models --format latex --out models.tex
+    """
+
+    records = False
+
+    name: Annotated[
+        str,
+        Field(description="Which table of the report; without, lists them."),
+        On(positional=True),
+    ] = ""
+    format: Annotated[
+        Literal["latex", "markdown", "csv"], Field(description="How it is written.")
+    ] = "latex"
+    out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
+
+    def run(self, context: Context) -> Done:
+        """Write one table, or list them all."""
+        from plumbline.pipelines.report.paper import figures, tables
+
+        found = tables.tables(context.store, self.name) or tables.tables(context.store)
+        if not self.name:
+            return _listed({name: one.caption for name, one in found.items()}, "table")
+        one = figures.named(found, "table", self.name)
+        return _given(tables.table_text(one, self.format, self.name), self.out)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Card(Command):
+    """Print a section for a model's card: figures with intervals, limits, what not to conclude.
+
+    Example: plumbline report card EleutherAI/pythia-70m --out card.md
+    """
+
+    records = False
+
+    model: Annotated[
+        str, Field(description="A model's name, or the start of its key."), On(positional=True)
+    ]
+    out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
+
+    def run(self, context: Context) -> Done:
+        """Write the section."""
+        from plumbline.pipelines.report.paper.card import model_card
+
+        return _given(model_card(context.store, self.model), self.out)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Cite(Command):
+    """Print BibTeX of Plumbline and of the papers whose methods and data it uses.
+
+    Example: plumbline report cite
+    """
+
+    opens_warehouse = False
+    records = False
+    without = ("warehouse",)
+
+    def run(self, context: Context) -> Done:
+        """Print it."""
+        from plumbline.pipelines.report.paper import tables
+
+        return _given(tables.citations(), None)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Push(Command):
+    """Push a model's results to its repository of the hub: .eval_results, as a pull request.
+
+    Results are of benchmarks that were pushed with `benchmark push`, here or by somebody else
+    (--dataset). The token is HF_TOKEN, or that of `hf auth login` (docs/hub.md).
+
+    Example: plumbline report push --repo me/gpt --model me/gpt --dry-run out/hub
+    """
+
+    records = False  # of what was pushed there is a run, not of files to look at
+
+    repo: Annotated[str, Field(description="The model's repository of the hub, OWNER/NAME.")]
+    model: Annotated[str, Field(description="A model's name, or the start of its key.")]
+    dataset: Annotated[
+        tuple[str, ...],
+        Field(description="Where a benchmark is, as NAME=OWNER/NAME; repeatable."),
+        On(repeated=True),
+    ] = ()
+    direct: Annotated[bool, Field(description="Commit to the model instead of a pull request.")] = (
+        False
+    )
+    dry_run: Annotated[
+        OutputDirectory | None,
+        Field(description="Write the files to this directory, push nothing."),
+    ] = None
+
+    def check(self) -> None:
+        """Raise for names that are none, and without the hub's client."""
+        require("huggingface_hub")
+        upload.Repository("model", self.repo)
+        _named(self.dataset)
+
+    def run(self, context: Context) -> Done:
+        """Add a file of results for each benchmark."""
+        from plumbline.pipelines.report.paper import hub
+
+        store = context.store
+        sets = hub.data_sets(store, _named(self.dataset))
+        results = hub.eval_results(store, self.model, sets)
+        for line in results.skipped:
+            say(f"Skipped {line}", err=True)
+        if self.dry_run:
+            paths = upload.written(results.files, self.dry_run)
+            said = [*results.said, "Nothing was pushed: the same command without --dry-run does"]
+            return Done(said=said, files=[*map(str, paths)])
+        to, title = upload.Repository("model", self.repo), "Evaluation results"
+        with recorded(store, "report push", values_of(self)):
+            done = upload.add(to, results.files, title, pull_request=not self.direct)
+        return Done(said=[*results.said, f"Pushed {len(results.files)} files: {done.url}"])
+
+
+def _named(given: Sequence[str]) -> dict[str, str]:
+    """Repositories by benchmark, of ``NAME=OWNER/NAME``."""
+    found = {}
+    for text in given:
+        name, is_pair, repository = text.rpartition("=")
+        if not (is_pair and name):
+            raise UsageProblem(f"--dataset {text}", "is not a data set", "give NAME=OWNER/NAME")
+        found[name] = upload.Repository("dataset", repository).name
+    return found
+
+
+def _given(text: str, out: Path | None) -> Done:
+    """Text in a file, or as it is."""
+    from plumbline.pipelines.report.paper.figures import written
+
+    if out is None:
+        return Done(said=text.splitlines())
+    written(out, text.encode("utf-8", "replace"))
+    return Done(said=[_CITE], files=[str(out)])
+
+
+def _listed(found: Mapping[str, str], kind: str) -> Done:
+    """Names with a line each."""
+    if not found:
+        start = "`plumbline measure` or `plumbline corpus associate`"
+        say(f"no {kind} yet: run {start} first", err=True)
+    return Done(rows=[{"name": name, "shows": what} for name, what in found.items()])

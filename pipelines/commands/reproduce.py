@@ -1,0 +1,364 @@
+"""`plumbline reproduce`: published tables from published scores, and beside one's own runs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned, values_of
+from plumbline.pipelines.command.fields import (
+    InputDirectory,
+    InputFile,
+    OutputDirectory,
+    OutputFile,
+)
+from plumbline.warehouse.errors import BadInput, PlumblineError, disk_problems
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.progress import progress
+
+#: What is being done is said where it doesn't mix with results.
+_announce = partial(say, err=True)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class _Figures:
+    """The file of all figures."""
+
+    out: Annotated[OutputFile | None, Field(description="CSV file for all figures.")] = None
+
+    def written(self, rows: Sequence[Row]) -> list[str]:
+        """Write the file, if there is to be one; its path."""
+        if self.out is None:
+            return []
+        with disk_problems(self.out):
+            self.out.parent.mkdir(parents=True, exist_ok=True)
+            self.out.write_text(as_csv(rows), encoding="utf-8", newline="")
+        return [str(self.out)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class _Release:
+    """Where the release of UnStereoEval is, and where it is imported to."""
+
+    makes_warehouse: ClassVar[bool] = True
+
+    data: Annotated[
+        InputDirectory, Field(description="Folder of the release: `data` and `results`.")
+    ]
+    corpus: Annotated[str, Field(description="Name for the released word statistics.")] = "pile"
+    warehouse: Annotated[
+        Path,
+        Field(description="Warehouse for the release; its metrics are replaced."),
+        On(metavar="DIRECTORY"),
+    ] = Path("out/released")
+
+    def check(self) -> None:
+        """Raise for a folder that holds no release."""
+        from plumbline.pipelines.reproduce.run import Release
+
+        Release.at(self.data)
+
+    def import_release(self, store: Store, run_id: str) -> None:
+        """Import all that the folder holds."""
+        from plumbline.pipelines.reproduce.run import Release, import_release
+
+        import_release(store, Release.at(self.data), self.corpus, run_id, _announce)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class _Published:
+    """Figures of one's own instead of those that come with Plumbline."""
+
+    published: Annotated[
+        InputFile | None,
+        Field(description="CSV of printed figures instead of Plumbline's own."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Unstereoeval(_Release, _Published, _Figures, Command):
+    """Compute the tables of UnStereoEval from its released scores and count what agrees.
+
+    All figures of Tables 1-3 and 8-22; those that differ are printed one by one, all are in --out.
+    Those of models without scores are not run. Leaves with status 1 when a figure differs by more
+    than 0.011, or scores are incomplete.
+
+    Example: plumbline reproduce unstereoeval --data unstereo-eval --warehouse out/released
+    """
+
+    def run(self, context: Context) -> Done:
+        """Import the release, measure its models, and compare."""
+        from plumbline.pipelines.reproduce import figures, run
+        from plumbline.pipelines.reproduce.compare import OFF
+        from plumbline.pipelines.reproduce.unstereoeval import claims
+
+        printed = figures.read(self.published) if self.published else figures.packaged()
+        store, given = context.store, (printed, self.corpus, _announce, context.run_id)
+        outcome = run.reproduce(store, self.data, *given)
+        n_off = sum(c.outcome == OFF for c in outcome.compared)
+        failed = None
+        if n_off or outcome.incomplete:
+            problem = f"{n_off:,} differ, {len(outcome.incomplete):,} sets of scores are incomplete"
+            failed = PlumblineError("printed figures", problem)
+        rows = [*run.as_rows(outcome), *claims.as_rows(outcome.claims)]
+        return Done(
+            rows=list(run.shown_rows(outcome)),
+            said=list(run.lines(outcome)),
+            files=self.written(rows),
+            wrote=("benchmark_pair", "pair_score", "metric_value"),
+            next="plumbline sql",
+            query="FROM metric_value ORDER BY ALL",
+            failed=failed,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class _Beside(_Published, _Figures):
+    """Printed figures beside the runs of a warehouse."""
+
+    paper: ClassVar[str]
+    records: ClassVar[bool] = False
+
+    same_as: Annotated[
+        tuple[str, ...],
+        Field(description="Model that stands for a printed one."),
+        On(name="as", repeated=True, metavar="PRINTED=MODEL"),
+    ] = ()
+
+    def run(self, context: Context) -> Done:
+        """Compare what the warehouse holds; nothing is written to it."""
+        from plumbline.pipelines.reproduce import beside, papers
+
+        store, paper = context.store, papers.PAPERS[self.paper]
+        printed = papers.figures(paper, self.published)
+        found, runs = papers.measured(paper, store, printed, self.same_as)
+        names = papers.printed_names(paper, printed, self.same_as)
+        said = [line for one in runs for line in beside.lines(one)]
+        said += [*paper.remarks, *paper.misfits(printed), *paper.claims(store, names)]
+        is_whole = all(b.run is not None for b in found)
+        return Done(
+            rows=[beside.shown_row(b) for b in found if b.run is not None],
+            said=[*said, *beside.tally(found)],
+            files=self.written(beside.as_rows(found)),
+            next="plumbline report" if is_whole else paper.command,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Fairpair(_Beside, Command):
+    """Put Tables 1 and 3 of FairPair beside the runs of a warehouse: printed, measured, interval.
+
+    And what each run does otherwise than the paper, and what it says of the paper's claims. The
+    paper released no results, so nothing has to agree: leaves with status 0 whatever came out.
+
+    Example: plumbline reproduce fairpair --as "GPT2=models/small-novels"
+    """
+
+    paper = "fairpair"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Disclosure(_Beside, Command):
+    """Put Tables 1-3, 9 and 10 of the paper on disclosure beside the runs of a warehouse.
+
+    Printed, measured, interval, and what each run does otherwise than the paper, which released no
+    results: leaves with status 0 whatever came out. Then what the paper says of its tables, counted
+    in its own figures.
+
+    Example: plumbline reproduce disclosure --as "LLaMA2 7B=EleutherAI/pythia-70m"
+    """
+
+    paper = "disclosure"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Lists(Command):
+    """Compare the pairs of a word list: how many words have a delta, whether they rank them alike.
+
+    What App. A of UnStereoEval shows of the Pile (Table 4, Figures 4 and 5), beside a corpus of
+    your own.
+
+    Example: plumbline reproduce lists --corpus novels --list gendered
+    """
+
+    records = False
+
+    corpus: Annotated[str, Field(description="Name of the corpus.")]
+    word_list: Annotated[
+        str, Field(description="Word list: name or TOML file."), On(name="list")
+    ] = "gendered"
+    out: Annotated[OutputDirectory, Field(description="Directory for CSV and PNG.")] = Path(
+        "out/lists"
+    )
+
+    def run(self, context: Context) -> Done:
+        """Words with a delta per pair, and Kendall's tau between pairs."""
+        from plumbline.pipelines.reproduce.word_lists import alike, compare_list, write_compared
+
+        with progress("draw documents again", "resamples") as update:
+            compared = compare_list(context.store, self.corpus, self.word_list, update)
+        said = [
+            "Words with a delta co-occur with both words of a pair; percent is of all words, of "
+            "the Pile of its 120,339 English ones (Table 4, App. B)",
+            *filter(None, [compared.near]),
+            *alike(compared.agreements),
+            f"  {compared.intervals}",
+        ]
+        return Done(
+            rows=compared.coverage,
+            said=said,
+            files=[*map(str, write_compared(compared, self.out))],
+            next=f"plumbline why WORD --corpus {self.corpus}",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Pythia(_Release, _Figures, Command):
+    """Show what the released Pythia figures could resolve: CrowS-Pairs and Plumbline's measures.
+
+    The smallest change that a 5% test finds with power 80%, and that as a share of pronouns.
+
+    Example: plumbline reproduce pythia --evals pythia_bias_evals.csv --data unstereo-eval
+    """
+
+    evals: Annotated[InputFile, Field(description="CSV of Pythia's released CrowS-Pairs figures.")]
+
+    def run(self, context: Context) -> Done:
+        """Import the release, and compare the errors of its models with their leans."""
+        from plumbline.pipelines.reproduce import pythia as released
+        from plumbline.pipelines.reproduce import pythia_tables as tables
+        from plumbline.pipelines.reproduce.resolution import of_pythia
+
+        checkpoints, n_other = released.read(self.evals)
+        crows = released.of_crows_pairs(checkpoints)
+        self.import_release(context.store, context.run_id)
+        ours = of_pythia(context.store, self.corpus)
+        if not ours:
+            problem = "holds no scores of a Pythia model and its -deduped twin on the same pairs"
+            raise BadInput(f"{self.data}", problem, "give --data the whole release")
+        read = f"{len(checkpoints)} checkpoints, {n_other} rows of other tasks or metrics"
+        noise = map(asdict, released.noise(checkpoints))
+        return Done(
+            rows=[*noise, *tables.as_rows(crows), *tables.over_sizes(ours)],
+            said=[f"{self.evals}: {read}", *tables.lines(checkpoints), *tables.LIMITS],
+            files=self.written(tables.as_rows([*crows, *ours])),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Anatomy(_Release, Command):
+    """Split the lean of the released models into parts, on sentences whose words don't lean too.
+
+    A constant of the model, pronoun first, number and form of pronouns, the text's delta, length,
+    word and pair: each one's share, and US when what goes with it is taken away.
+
+    Example: plumbline reproduce anatomy --data unstereo-eval --eta 0.65
+    """
+
+    records = False  # of importing there is a run
+
+    eta: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            le=1_000,
+            description="Only pairs whose MaxPMI is within this of 0, in nats.",
+        ),
+    ] = None
+    out: Annotated[OutputDirectory, Field(description="Directory for CSV and PNG.")] = Path(
+        "out/anatomy"
+    )
+
+    def run(self, context: Context) -> Done:
+        """Import the release unless it is there, and split."""
+        from plumbline.pipelines.reproduce.anatomy import anatomy_tables as tables
+        from plumbline.pipelines.reproduce.anatomy import study
+
+        store = context.store
+        sets = list(study.tables(store, self.corpus))
+        if not sets:
+            with recorded(store, "reproduce anatomy", values_of(self)) as run_id:
+                self.import_release(store, run_id)
+            sets = list(study.tables(store, self.corpus))
+        eta = math.inf if self.eta is None else self.eta
+        kept = [(name, models, study.within(table, eta)) for name, models, table in sets]
+        found = [study.anatomy(*one) for one in kept if len(one[-1].y)]
+        if not found:
+            problem = "holds no pairs with a MaxPMI of that size and scores of all of them"
+            raise BadInput(f"{self.data}", problem, "give a larger --eta, or the whole release")
+        return Done(
+            rows=list(tables.shown_rows(found)),
+            said=[line for of in found for line in tables.lines(of)],
+            files=[*map(str, tables.write(found, self.out))],
+            next="read what the parts are and how far to trust them: docs/anatomy.md",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Cause(Command):
+    """Run the pre-specified study: does the text make the lean? (docs/cause.md)
+
+    Counts the text, changes it by doses, trains and scores every arm, and says of each prediction
+    what came of it. The packaged study takes about an hour on two cores; after an interruption
+    run the same command again to resume. Leaves with status 0 whatever came out.
+
+    Example: plumbline reproduce cause --data data --out out/cause
+    """
+
+    makes_warehouse = True
+
+    data: Annotated[
+        InputDirectory,
+        Field(description="Folder that the design's shards lie under."),
+        On(variable="PLUMBLINE_DATA"),
+    ]
+    design: Annotated[
+        InputFile | None, Field(description="TOML file of a study instead of the packaged one.")
+    ] = None
+    out: Annotated[
+        OutputDirectory, Field(description="Directory of texts, models and cause.csv.")
+    ] = Path("out/cause")
+    warehouse: Annotated[
+        Path,
+        Field(description="Directory of the warehouse, or s3://BUCKET/DIR."),
+        On(variable="PLUMBLINE_WAREHOUSE", metavar="DIRECTORY"),
+    ] = Path("out/cause/warehouse")
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """What is read and predicted."""
+        from plumbline.pipelines.reproduce.cause import read_design, shards_of
+
+        study = read_design(self.design)
+        for path in shards_of(study, self.data):
+            yield planned(str(path), "bytes to count and train on", path.stat().st_size, "bytes")
+        made = study.benchmark
+        yield planned(made.name, "pairs", len(made.templates) * len(made.words))
+        for p in study.prediction:
+            yield planned(p.name, "expected", p.expected, "", f"{p.column} of {p.view}")
+
+    def run(self, context: Context) -> Done:
+        """Count, change, train, score, and look at the predictions."""
+        from plumbline.pipelines.reproduce.cause import as_rows, read_design, run, shown_row
+
+        study = read_design(self.design)
+        _announce(f"design {study.sha256}: {study.question}")
+        found = run(study, self.data, self.out, self.warehouse, context.stages)
+        path = self.out / "cause.csv"
+        path.write_text(as_csv(as_rows(found)), encoding="utf-8", newline="")
+        return Done(
+            rows=[*map(shown_row, found)],
+            said=["More in the views `dose_response`, `window_response` and `intervention_lean`"],
+            files=[str(path)],
+            next='plumbline sql "FROM intervention_lean"',
+        )

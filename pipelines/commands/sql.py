@@ -1,0 +1,134 @@
+"""`plumbline sql`: one query, printed or written to a file, or a small shell."""
+
+from __future__ import annotations
+
+import sys
+from io import TextIOWrapper
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from rich.console import Console
+
+from plumbline.pipelines.command.base import Command, Context, Done, On
+from plumbline.pipelines.command.fields import OutputFile
+from plumbline.pipelines.sql.complete import complete_with_tab
+from plumbline.pipelines.sql.output import write_result
+from plumbline.pipelines.sql.shell import answer, remember_lines, say_unfilled, shell
+from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.query.connection import connect, init_sql
+from plumbline.warehouse.query.guard import UnknownName, check, lock, one_line
+from plumbline.warehouse.storage.opening import OpenWarehouse, version_of
+
+if TYPE_CHECKING:
+    import duckdb
+
+_Form = Literal["table", "csv", "json", "jsonl", "parquet"]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Sql(Command):
+    """Ask the warehouse in SQL: one query, or a shell with all tables, views and examples.
+
+    A query reads; it changes nothing in the warehouse unless --write says so, and never goes to the
+    network.
+
+    Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
+    """
+
+    opens_warehouse = False  # it only looks
+    records = False
+
+    query: Annotated[
+        str, Field(description="One query; without it a shell opens."), On(positional=True)
+    ] = ""
+    format: Annotated[
+        _Form | None,
+        Field(description="How the result is written; else as --out ends, or a table."),
+    ] = None
+    out: Annotated[
+        OutputFile | None,
+        Field(description="File for the result; its extension is the format."),
+    ] = None
+    init: Annotated[
+        OutputFile | None, Field(description="Write a file for `duckdb -init` instead.")
+    ] = None
+    relative: Annotated[bool, Field(description="In that file, paths from its own directory.")] = (
+        False
+    )
+    at: Annotated[
+        str | None, Field(description="As of a version, the start of a run's id, or a time.")
+    ] = None
+    write: Annotated[bool, Field(description="Let queries write files: COPY, EXPORT, ATTACH.")] = (
+        False
+    )
+
+    def form(self) -> str:
+        """The format asked for, or that of the file's extension; without either a table."""
+        return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
+
+    def __post_init__(self) -> None:
+        name = self.form()
+        if name not in get_args(_Form):
+            there = f"there is {', '.join(get_args(_Form))}"
+            raise UsageProblem(f"format {name!r}", there, "use --format")
+        if name == "parquet" and self.out is None:
+            raise UsageProblem("format parquet", "goes to a file", "add --out FILE")
+        if name == "table" and self.out is not None:
+            fix = "use csv, json, jsonl or parquet"
+            raise UsageProblem("format table", "is for the terminal", fix)
+        if self.out is not None and self.warehouse.resolve() in self.out.resolve().parents:
+            raise UsageProblem(f"file {self.out}", "lies in the warehouse", "choose another --out")
+        if name != "table" and not self.query:
+            raise UsageProblem("the shell", "prints tables", f"give a query with --format {name}")
+
+    def run(self, context: Context) -> Done:
+        """Answer the query, which prints its rows as they come, or open the shell."""
+        if self.init is not None:
+            return self._write_init(self.init)
+        store = OpenWarehouse.open(self.warehouse, create=False).looking()
+        if self.at is not None:
+            store = store.pinned(version_of(store, self.at))
+        try:
+            return self._asked(store, None if self.write else self.query or None)
+        except UnknownName:  # of all names DuckDB then suggests the nearest
+            return self._asked(store, None)
+
+    def _asked(self, store: OpenWarehouse, text: str | None) -> Done:
+        """Ask a connection that has the views which ``text`` names, or all of them."""
+        connection, console = connect(store, text), Console(highlight=False)
+        lock(connection)
+        if self.form() != "table":
+            return self._written(connection)
+        if self.query:
+            answer(connection, console, self.query, write=self.write)
+            return Done()
+        if isinstance(sys.stdin, TextIOWrapper):  # what isn't UTF-8 is one bad query
+            sys.stdin.reconfigure(errors="surrogateescape")
+        remember_lines()
+        complete_with_tab(connection)
+        shell(connection, console, write=self.write)
+        return Done()
+
+    def _written(self, connection: duckdb.DuckDBPyConnection) -> Done:
+        with one_line():
+            check(connection, self.query, write=self.write)
+            n_rows = write_result(connection, self.query, self.form(), self.out, sys.stdout)
+        if not n_rows:
+            say_unfilled(connection, self.query)
+        if self.out is None:
+            return Done()
+        rows = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
+        return Done(said=[rows], files=[str(self.out)])
+
+    def _write_init(self, file: Path) -> Done:
+        text = init_sql(self.warehouse, file.parent if self.relative else None)
+        with disk_problems(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+        start = f"duckdb -init {file}"
+        if self.relative:
+            start = f"cd {file.parent} && duckdb -init {file.name}"
+        return Done(files=[str(file)], next=start)

@@ -1,0 +1,116 @@
+"""`plumbline train`: a small model of a corpus, new or continued."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.training import models
+from plumbline.eval_workers.training.options import (
+    Base,
+    LearnerOptions,
+    NgramOptions,
+    TrainOptions,
+)
+from plumbline.jobs.options import RecordOptions
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.fields import OutputDirectory, Seed
+from plumbline.warehouse.options import STRICT, part, words
+from plumbline.warehouse.shards import expand_shards, record_form
+from plumbline.warehouse.storage.store import Store
+
+#: Options of models that are no options of one that is continued.
+NOT_OF_BASES = ("adapter", "backend", "base_url", "concurrency", "tensor_parallel", *OF_SCORES)
+#: The text that a model is trained on.
+Shards: TypeAlias = Annotated[
+    tuple[str, ...],
+    Field(min_length=1, description="Shards: files or quoted globs."),
+    On(positional=True),
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
+    """Train a small GPT-NeoX on a corpus, on CPU in minutes, to see what it takes up from the text.
+
+    With --preset 5gram the model is a count of the text's n-grams of up to five words, the control
+    for what a neural model takes up beyond them (docs/cause.md). With --base continue a model that
+    there is, or train an adapter for it; --revision and what else says how a model is loaded is for
+    the base.
+
+    After an interruption run the same command again to resume from the last checkpoint; a finished
+    run is not repeated.
+
+    Example: plumbline train 'novels/*.jsonl.zst' --name small-novels --corpus novels
+    """
+
+    makes_warehouse = True
+    deployable = True
+    without = NOT_OF_BASES
+
+    shards: Shards
+    name: Annotated[str, Field(description="Name of the model.")]
+    corpus: Annotated[str, Field(min_length=1, description="Name of the corpus in the warehouse.")]
+    out: Annotated[OutputDirectory, Field(description="Directory of trained models.")] = Path(
+        "models"
+    )
+    seed: Annotated[Seed, Field(description="Seed of weights and order.")] = 0
+    checkpoints: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=10_000,
+            description="Keep the model before training and so many times in it, and the text "
+            "read.",
+        ),
+    ] = 0
+
+    def how(self) -> tuple[TrainOptions | NgramOptions, Base | None]:
+        """How it is trained, and what is continued, if anything."""
+        learner = part(LearnerOptions, self)
+        return learner.any_training(self.seed), learner.continued(part(ModelOptions, self))
+
+    def check(self) -> None:
+        """Raise for options that contradict each other, names that are paths, and no shards."""
+        self.how(), models.plain_name(self.name), expand_shards(self.shards)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """The text, the tokens of the training, and whether a model of the name is there."""
+        yield planned(self.corpus, "shards", len(expand_shards(self.shards)))
+        options, base = self.how()
+        if isinstance(options, TrainOptions):
+            note = f"at most, of {base.model if base else 'a new model'}"
+            yield planned(self.name, "tokens to train on", options.max_tokens, "tokens", note)
+        if models.read_marker(self.out / self.name) is not None:
+            note = "kept if it was trained alike, else replaced"
+            yield planned(self.name, "is there", 1, "model", note)
+
+    def run(self, context: Context) -> Done:
+        """Train it, unless it is there."""
+        options, base = self.how()
+        form = record_form(self.text_field, self.tokenizer)
+        with models.progress_bar(self.name) as progress:
+            trained = models.train_model(
+                *(expand_shards(self.shards), self.name, self.corpus, options, self.out, progress),
+                *(form, self.checkpoints),
+                base=base,
+            )
+        models.record_model(context.store, trained, context.run_id)
+        model, scoring = trained.scored(base)
+        line = shlex.join(["plumbline", "score", "--model", model, *words(scoring)])
+        names = ("n_parameters", "n_steps", "n_tokens", "loss_start_nats", "loss_end_nats")
+        row = {"model": self.name, **{name: getattr(trained, name) for name in names}}
+        return Done(
+            rows=[{**row, "seconds": trained.seconds, "trained_now": not trained.reused}],
+            wrote=("trained_model",),
+            files=(str(trained.path),),
+            next=f"{line} --benchmark NAME",
+            query="FROM trained_model WHERE model = $model",
+            params={"model": self.name},
+        )

@@ -1,0 +1,295 @@
+"""`plumbline why`: how words lean and how sure that is, with sources, copies and sentences."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass as plain_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.fields import (
+    ContrastOption,
+    InputFile,
+    OutputDirectory,
+    OutputFile,
+    Seed,
+)
+from plumbline.pipelines.commands._corpus import Several, looked_through
+from plumbline.pipelines.report.model import Lead, Page
+from plumbline.pipelines.report.plain import markdown, plain
+from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.words import QUERIES, answers, headline, word_section
+from plumbline.pipelines.report.write import publish
+from plumbline.warehouse.errors import (
+    BadInput,
+    MissingComponent,
+    PlumblineError,
+    UsageProblem,
+    disk_problems,
+)
+from plumbline.warehouse.files import opened
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.progress import progress
+
+if TYPE_CHECKING:
+    from plumbline.jobs.evidence.why import Sampling
+
+
+@plain_dataclass(frozen=True)
+class Answers:
+    """What was found: the rows of each table, and lines on what has no rows there."""
+
+    lines: tuple[str, ...]
+    rows: Mapping[str, Rows]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Why(ContrastOption, Command):
+    """Show why words lean: how far and how sure, in which sources, by which copies, and sentences.
+
+    The documents of a counted corpus are looked through as they were kept (`--evidence`), not read
+    again; only the sentences come from the shards. The answers are in the tables word_evidence,
+    word_source, word_copies, word_collocate and word_snippet, too.
+
+    `--top 20000` writes the leans, sources and sentences of the most frequent words in one go, for
+    the report's word explorer, and prints no answers; words answered before are left alone.
+
+    Example: plumbline why nurse captain wept --corpus novels
+    """
+
+    deployable = True
+
+    words: Annotated[
+        tuple[str, ...], Field(description="Words, as kept tokens."), On(positional=True)
+    ] = ()
+    words_from: Annotated[
+        InputFile | None,
+        Field(description="File with further words, one per line."),
+        On(name="words"),
+    ] = None
+    top: Annotated[
+        int | None,
+        Field(ge=1, le=10**9, description="Ask about this many most frequent words instead."),
+    ] = None
+    sentences_for: Annotated[
+        int | None,
+        Field(ge=0, le=10**9, description="With --top: words with sentences. Default: all."),
+    ] = None
+    corpus: Annotated[Several, Field(description="Corpus; may be repeated. Default: all.")] = ()
+    n: Annotated[int, Field(ge=0, le=10**6, description="Sentences to draw for each side.")] = 5
+    seed: Annotated[Seed, Field(description="Seed of the sentences drawn.")] = 0
+    targets: Annotated[
+        tuple[str, ...],
+        Field(description="Draw sentences near these words of the contrast only; repeatable."),
+        On(repeated=True, name="target"),
+    ] = ()
+    clusters: Annotated[
+        Literal["document", "source"] | None,
+        Field(
+            description="What intervals take as drawn: document, or source where documents are its "
+            "pieces. Default: source if the corpus has ten or more."
+        ),
+    ] = None
+    format: Annotated[
+        Literal["text", "markdown", "json", "csv"],
+        Field(description="text, markdown, json (everything) or csv (the leans)."),
+    ] = "text"
+    out: Annotated[
+        OutputFile | None, Field(description="File to write to instead of printing.")
+    ] = None
+    page: Annotated[
+        OutputDirectory | None,
+        Field(description="Directory to write the answers to as a page, too."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        printed = self.words or self.words_from or self.format != "text" or self.out or self.page
+        if self.top and printed:
+            raise UsageProblem("--top", "prints no answers", "give it without words and formats")
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """The words, and the documents of each corpus, which are looked through once."""
+        assert store is not None, "this command makes no warehouse"
+        yield planned("words", "to ask about", self.top or len(self.asked()))
+        yield from looked_through(store, self.corpora(store))
+
+    def run(self, context: Context) -> Done:
+        """Answer, and print or write the answers."""
+        of_run: dict[str, Any] = {
+            "query": "FROM word_evidence WHERE run_id = $run ORDER BY corpus, frequency_rank, word",
+            "params": {"run": context.run_id},
+        }
+        if self.top:
+            wrote = ("word_evidence", "word_source", "word_snippet")
+            lines = tuple(self.surveyed(context.store, self.top))
+            return Done(said=lines, wrote=wrote, next="plumbline report", **of_run)
+        found = self.answers(context.store)
+        lines, files = tuple(rendered(found, self.format)), []
+        if self.out:
+            with disk_problems(self.out), replacing(self.out) as temporary:
+                temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            files.append(str(self.out))
+        if self.format != "text":
+            for line in found.lines:
+                say(line, err=True)
+        if self.page:
+            files.append(str(write_page(found, self.page)))
+        is_shown = self.format == "text" or self.out
+        return Done(
+            said=() if self.out else lines,
+            files=files,
+            next="plumbline report, or plumbline sql 'FROM word_snippet'" if is_shown else "",
+            **of_run,
+        )
+
+    def asked(self) -> list[str]:
+        """The words asked about, lowercase, each once: those given and the lines of the file.
+
+        Raises:
+            UsageProblem: there are none.
+            BadInput: the file can't be read, or is not UTF-8.
+        """
+        listed, file = list(self.words), self.words_from
+        if file:
+            try:
+                with opened(file) as raw:
+                    listed += raw.read().decode().splitlines()
+            except (OSError, UnicodeDecodeError) as e:
+                raise BadInput(f"words {file}", f"can't be read: {e}", "one word per line") from e
+        words = list(dict.fromkeys(word.strip().lower() for word in listed if word.strip()))
+        if not words:
+            raise UsageProblem("words", "none given", "plumbline why nurse captain")
+        return words
+
+    def corpora(self, store: Store) -> list[str]:
+        """The corpora given, else all. Raises ``UsageProblem`` where there is none."""
+        names = list(self.corpus) or sorted(store.read("corpus")["corpus"].to_pylist())
+        if not names:
+            fix = "run `plumbline corpus count`, docs/corpora.md"
+            raise UsageProblem("corpora", "there are none yet", fix)
+        return names
+
+    def answers(self, store: Store) -> Answers:
+        """Explain words in corpora; of one whose documents are not there only the counts.
+
+        Raises:
+            UsageProblem: no corpus holds any of the words, or what ``explain`` raises.
+            BadInput: what was kept of the documents is damaged.
+        """
+        from plumbline.jobs.association.word_summary import describe_word
+        from plumbline.jobs.evidence.why import explain
+
+        asked, how = self.asked(), (self.contrast, self._sampling(), self.clusters)
+        lines: list[str] = []
+        problems: list[PlumblineError] = []
+        rows: dict[str, list[dict[str, Any]]] = {name: [] for name in QUERIES}
+        for name in self.corpora(store):
+            counts: dict[str, list[str]] = {}
+            for word in asked:
+                try:
+                    counts[word] = describe_word(store, name, word, self.contrast)
+                except UsageProblem as e:
+                    problems.append(e)
+            if not counts:
+                continue
+            if problem := _without_documents(store, name):
+                problems.append(problem)
+                lines += [line for some in counts.values() for line in some]
+                continue
+            try:
+                with progress(f"look through {name}", "shards") as update:
+                    found = explain(store, name, list(counts), *how, update)
+                for table, some in found.items():
+                    rows[table] += some
+            except UsageProblem as e:  # another corpus may have this contrast
+                problems.append(e)
+        if not lines and not rows["word_evidence"]:
+            raise problems[0]
+        shown = {name: Rows(some, QUERIES[name]) for name, some in rows.items()}
+        return Answers((*lines, *map(str, problems)), shown)
+
+    def surveyed(self, store: Store, top: int) -> Iterator[str]:
+        """Survey the most frequent words of corpora whose documents are there; a line for each.
+
+        Raises:
+            UsageProblem: there is no corpus, or none has its documents; or what ``survey`` raises.
+        """
+        from plumbline.jobs.evidence.survey import survey
+
+        names = self.corpora(store)
+        how = self.contrast, self._sampling(), self.clusters, self.sentences_for
+        problems: list[PlumblineError] = []
+        for name in names:
+            if problem := _without_documents(store, name):
+                problems.append(problem)
+                continue
+            with progress(f"look through {name}", "steps") as update:
+                done = survey(store, name, top, *how, update)
+            yield (
+                f"{name}: leans of {done.n_words:,} words and sentences with "
+                f"{done.n_with_sentences:,}; those of {done.n_known:,} words were there"
+            )
+        if len(problems) == len(names):
+            raise problems[0]
+        yield from map(str, problems)
+
+    def _sampling(self) -> Sampling:
+        from plumbline.jobs.evidence.why import Sampling
+
+        return Sampling(self.n, self.seed, self.targets)
+
+
+def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
+    """Why a corpus has no documents to look through; ``None`` where it has them."""
+    from plumbline.jobs.evidence.documents import evidence_of
+
+    try:
+        evidence_of(store, corpus)
+    except (MissingComponent, UsageProblem) as e:
+        return e
+    return None
+
+
+def rendered(found: Answers, form: str) -> Iterator[str]:
+    """The answers as lines in a format; csv has one row per word, json everything."""
+    sections = map(word_section, answers(found.rows))
+    if form == "json":
+        yield json.dumps(dict(found.rows), indent=1)
+    elif form == "csv":
+        yield as_csv(found.rows["word_evidence"]).rstrip("\n")
+    elif form == "markdown":
+        for section in sections:
+            yield from markdown(section)
+    else:
+        for section in sections:
+            yield from (*plain(section), "")
+        yield from found.lines
+
+
+def write_page(found: Answers, directory: Path) -> Path:
+    """The answers as a page; returns its path. Raises ``BadInput`` when it can't be written."""
+    made = [word_section(answer) for answer in answers(found.rows)]
+    leads = list(map(headline, found.rows["word_evidence"]))
+    names = ", ".join(dict.fromkeys(row["word"] for row in found.rows["word_evidence"]))
+    lede = (
+        "How far words lean between the two sides of a contrast, over documents; which sources and "
+        "copies make the lean; and sentences drawn at random from the text that was counted."
+    )
+    return publish(
+        Page(
+            [Lead("Which way does each word lean?", leads)],
+            made,
+            title=f"Why these words lean: {names}",
+            lede=lede,
+        ),
+        directory,
+    )

@@ -1,0 +1,142 @@
+"""A pipeline's count by a spark-submit of its options."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import resources
+from pathlib import Path
+
+from plumbline.jobs.options import CorpusOptions
+from plumbline.pipelines.command.base import line_of
+from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.commands.corpus import Count
+from plumbline.pipelines.options import PipelineOptions
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    MissingComponent,
+    PlumblineError,
+    UsageProblem,
+)
+from plumbline.warehouse.options import part
+
+#: Environment variable that names Spark's settings to the session.
+CONF = "PLUMBLINE_SPARK_CONF"
+#: Seconds that Spark has to cancel its tasks before it is killed.
+_GRACE_S = 30.0
+#: What a status of the command says that spark-submit runs and whose status it passes on.
+_KINDS: dict[int, type[PlumblineError]] = {
+    2: UsageProblem,
+    4: MissingComponent,
+    5: Interrupted,
+}
+
+
+def check(options: PipelineOptions) -> None:
+    """Report what is wrong or missing before anything is begun.
+
+    Raises ``UsageProblem`` for settings of Spark that don't exist or name no master;
+    ``MissingComponent`` for a missing spark-submit.
+
+    >>> from plumbline.pipelines.commands.pipeline import Pipeline
+    >>> check(Pipeline(spark_conf="cluster"))
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: setting master: is empty, and Spark's settings name \
+none (set \
+PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file)
+    """
+    if not (options.spark_conf or options.spark_submit):
+        return
+    from plumbline.jobs.spark.session import read_conf
+
+    named = "spark.master" in read_conf(options.spark_conf or "cluster")
+    if not (options.master or named or "--master" in options.spark_options):
+        fix = "set PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file"
+        raise UsageProblem("setting master", "is empty, and Spark's settings name none", fix)
+    if options.spark_submit and shutil.which(options.spark_submit) is None:
+        fix = "give its path as spark_submit, or leave that empty"
+        raise MissingComponent(f"spark_submit {options.spark_submit}", "was not found", fix)
+    if options.spark_submit and options.dist:
+        _dist(options)
+
+
+def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -> list[str]:
+    """The line of spark-submit that counts a corpus; what it needs is written if it is not there.
+
+    Shards are given as the patterns of the settings: a corpus of many blocks would not fit a line.
+    """
+    dist = _dist(options)
+    master = ["--master", options.master] if options.master else []
+    spark = [*master, "--properties-file", str(_properties(options.spark_conf or "cluster"))]
+    spark += [*shlex.split(options.spark_options), "--py-files", f"{dist}/plumbline.zip"]
+    given = list(options.corpus) or list(shards)
+    how = {**vars(part(CorpusOptions, options)), "warehouse": options.warehouse}
+    line = shlex.split(line_of(made(Count, {"shards": given, "corpus": name, **how})))
+    return [options.spark_submit, *spark, f"{dist}/submit.py", *line[1:]]
+
+
+def _dist(options: PipelineOptions) -> str:
+    """Where archive and application are: written below ``out``, or of the setting."""
+    if not options.dist:
+        from plumbline.pipelines.dist import write_dist
+
+        return str(write_dist(options.out / "dist")[0].parent)
+    if "://" not in options.dist:
+        for name in ("plumbline.zip", "submit.py"):
+            if not (Path(options.dist) / name).is_file():
+                raise UsageProblem(f"dist {options.dist}", f"no {name} in it", "run `make dist`")
+    return options.dist.rstrip("/")
+
+
+def _properties(conf: str) -> Path:
+    if conf.endswith(".conf"):
+        return Path(conf)
+    return Path(str(resources.files("plumbline.spark_conf").joinpath(f"{conf}.conf")))
+
+
+def submit(command: Sequence[str]) -> None:
+    """Run spark-submit to its end; its status becomes the error that it stands for."""
+    process = subprocess.Popen(command, env=_environment(), start_new_session=True)
+    try:
+        status = process.wait()
+    except BaseException:  # a stop; both Spark and the command below it are to hear of it
+        _stop(process)
+        raise
+    if status:
+        raise _KINDS.get(status, Interrupted if _was_killed(status) else BadInput)(
+            "spark-submit", f"ended with status {status}", "its reason stands above"
+        )
+
+
+def _was_killed(status: int) -> bool:
+    """Of a process, or of one below it that a shell or Java says so of.
+
+    >>> _was_killed(-9), _was_killed(143), _was_killed(1)
+    (True, True, False)
+    """
+    return status < 0 or status > 128
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    for sign in (signal.SIGINT, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, sign)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_S)
+            return
+
+
+def _environment() -> dict[str, str]:
+    """What spark-submit runs in: this Python and a Java, unless others are named."""
+    from plumbline.jobs.spark.java import find_java_home
+
+    own = {"JAVA_HOME": str(find_java_home()), "PYSPARK_PYTHON": sys.executable}
+    return {**own, **os.environ}

@@ -1,0 +1,1 @@
+"""Queries of people: the shell, completion, and how results are shown and written."""

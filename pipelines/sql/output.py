@@ -1,0 +1,198 @@
+"""Rows as a table for people, and results as CSV, JSON, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.text.escape import csv_cell, terminal
+
+if TYPE_CHECKING:
+    import duckdb
+
+#: Rows printed of a result; the rest is counted.
+MAX_ROWS = 1000
+_ROWS = 10_000
+
+
+def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print a result with every column readable.
+
+    As a table where it fits; on a terminal too narrow for it, as one block a row. Output that is
+    not a terminal is as wide as it needs to be.
+    """
+    if not names:
+        return
+    names, shown = [terminal(name) for name in names], rows[:MAX_ROWS]
+    cells = [[_cell(v) for v in row] for row in shown]
+    widths = [max([len(name), *(len(row[i]) for row in cells)]) + 3 for i, name in enumerate(names)]
+    if console.is_terminal and sum(widths) > console.width and len(names) > 1:
+        _show_blocks(console, names, cells)
+    else:
+        numbers = [_is_number(row[i] for row in shown) for i in range(len(names))]
+        _show_table(console, names, cells, numbers, sum(widths) + 1)
+    more = f", the first {MAX_ROWS:,} shown" if len(rows) > MAX_ROWS else ""
+    console.print(Text(f"{len(rows):,} row{'' if len(rows) == 1 else 's'}{more}", style="dim"))
+
+
+def _cell(value: object) -> str:
+    """A value as one line of text; NULL is empty, floats have six digits."""
+    if value is None:
+        return ""
+    return terminal(f"{value:.6g}" if isinstance(value, float) else str(value))
+
+
+def _is_number(values: Iterable[object]) -> bool:
+    return all(isinstance(v, int | float) or v is None for v in values)
+
+
+def _show_table(
+    console: Console,
+    names: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    numbers: Sequence[bool],
+    width: int,
+) -> None:
+    table = Table(show_edge=False)
+    for name, is_number in zip(names, numbers, strict=True):
+        # A single column wider than the terminal is folded rather than cut.
+        table.add_column(Text(name), justify="right" if is_number else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    if not console.is_terminal:
+        console.width = max(width, console.width)
+    console.print(table)
+
+
+def _show_blocks(console: Console, names: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    longest = max(map(len, names))
+    for number, row in enumerate(cells, 1):
+        console.print(Text(f"row {number}", style="bold"))
+        for name, cell in zip(names, row, strict=True):
+            console.print(Text(f"  {name:<{longest}}  ", style="dim") + Text(cell))
+
+
+def write_result(
+    connection: duckdb.DuckDBPyConnection, query: str, kind: str, out: Path | None, stdout: IO[str]
+) -> int:
+    """Run a query and write its rows as they come; returns the number of rows.
+
+    A file appears under its name once it is whole. On a terminal whatever could steer it is
+    escaped. Text cells of CSV that a spreadsheet would take for formulas get a ``'`` in front.
+    Raises ``BadInput`` for a file that can't be written.
+    """
+    if out is None:
+        return _write_text(connection.execute(query), kind, stdout, stdout.isatty())
+    with disk_problems(out), replacing(out) as temporary:
+        if kind == "parquet":
+            return _write_parquet(connection, query, temporary)
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            return _write_text(connection.execute(query), kind, file, False)
+
+
+def _write_parquet(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> int:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    result = connection.sql(query)
+    if result is None:
+        raise UsageProblem("SQL", "the statement gives no rows to write")
+    names = _distinct(result.columns)
+    reader, n_rows = result.to_arrow_reader(_ROWS), 0
+    schema = pa.schema([f.with_name(n) for f, n in zip(reader.schema, names, strict=True)])
+    try:
+        file = pq.ParquetWriter(path, schema, compression="zstd")
+    except pa.ArrowNotImplementedError as e:
+        raise UsageProblem("format parquet", str(e), "cast that column, or choose json") from e
+    with file as writer:
+        for batch in reader:
+            writer.write_batch(batch.rename_columns(names))
+            n_rows += batch.num_rows
+    return n_rows
+
+
+def _write_text(
+    cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str], for_terminal: bool
+) -> int:
+    names = _distinct([column[0] for column in cursor.description or []])
+    write: Callable[[Sequence[Any]], object]
+    if kind == "csv":
+        rows = csv.writer(file, lineterminator="\n")
+
+        def write(row: Sequence[Any]) -> object:
+            cells = [str(csv_cell(_csv_value(value))) for value in row]
+            return rows.writerow(map(terminal, cells) if for_terminal else cells)
+
+        write(names)
+    else:
+        separator, between = "", "\n" if kind == "jsonl" else ",\n"
+
+        def write(row: Sequence[Any]) -> object:
+            nonlocal separator
+            values = dict(zip(names, map(json_value, row), strict=True))
+            text = json.dumps(values, ensure_ascii=for_terminal, allow_nan=False)
+            written = file.write(separator + text)
+            separator = between
+            return written
+
+        file.write("[" if kind == "json" else "")
+    n_rows = 0
+    while names and (batch := cursor.fetchmany(_ROWS)):
+        for row in batch:
+            write(row)
+        n_rows += len(batch)
+    file.write({"json": "]\n", "jsonl": "\n" if n_rows else ""}.get(kind, ""))
+    return n_rows
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Names of columns that may repeat, none of which does: ``a``, ``a_2``.
+
+    >>> _distinct(["a", "b", "a"])
+    ['a', 'b', 'a_2']
+    """
+    found: list[str] = []
+    for name in names:
+        other, n = name, 1
+        while other in found:
+            n += 1
+            other = f"{name}_{n}"
+        found.append(other)
+    return found
+
+
+def json_value(value: object) -> object:
+    """A value as JSON has it; numbers that are not finite are null, times ISO 8601.
+
+    >>> json_value([float("nan"), date(2024, 5, 1), {1: b"a"}])
+    [None, '2024-05-01', {'1': '61'}]
+    """
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): json_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(inner) for inner in value]
+    if isinstance(value, datetime | date | time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def _csv_value(value: object) -> object:
+    if isinstance(value, list | tuple | dict):
+        return json.dumps(json_value(value), ensure_ascii=False)
+    return "" if value is None else value if isinstance(value, str | float) else json_value(value)

@@ -1,0 +1,177 @@
+"""Queries: one that is answered, and the shell of `plumbline sql`."""
+
+from __future__ import annotations
+
+import atexit
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+from plumbline.pipelines.sql.output import show
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import unfilled
+from plumbline.warehouse.query.guard import check, one_line
+from plumbline.warehouse.query.reference import Question, questions
+from plumbline.warehouse.text.output import say
+
+if TYPE_CHECKING:
+    import duckdb
+
+_HISTORY = Path.home() / ".plumbline_sql_history"
+_HELP = (
+    ".tables  .schema NAME  .examples [NUMBER]  .quit  Tab completes names\n"
+    "A query ends with ; or an empty line."
+)
+
+
+def run_query(
+    connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = False
+) -> tuple[list[str], list[Any]]:
+    """Column names and rows of a query; ``([], [])`` for a statement without a result.
+
+    Raises ``UsageProblem`` with DuckDB's own explanation, in one line, for a bad query, and for one
+    that may write files, unless ``write``.
+
+    >>> import duckdb
+    >>> run_query(duckdb.connect(), "SELECT 1 AS one")
+    (['one'], [(1,)])
+    """
+    with one_line():
+        check(connection, text, write=write)
+        cursor = connection.execute(text)
+        if not cursor.description:
+            return [], []
+        return [column[0] for column in cursor.description], cursor.fetchall()
+
+
+def tables(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[Any]]:
+    """Names, row counts and number of columns of all tables and views."""
+    names = [row[0] for row in connection.execute("SHOW TABLES").fetchall()]
+    rows = []
+    for name in names:
+        relation = connection.table(name)
+        count = relation.count("*").fetchall()[0][0]
+        rows.append((name, count, len(relation.columns)))
+    return ["table or view", "rows", "columns"], rows
+
+
+def shell(
+    connection: duckdb.DuckDBPyConnection,
+    console: Console,
+    read: Callable[[str], str] = input,
+    *,
+    write: bool = False,
+) -> None:
+    """Read queries and dot commands until ``.quit`` or the end of the input.
+
+    A bad query prints its line and the shell stays open; Ctrl-C drops what was typed.
+    """
+    console.print(Text(_HELP, style="dim"))
+    for question in questions():
+        listed = Text(f"  .examples {question.number:<3} {question.question}")
+        console.print(listed, soft_wrap=True)
+    typed: list[str] = []
+    while True:
+        try:
+            line = read("  ...> " if typed else "plumbline> ")
+            if not typed and line.strip().startswith("."):
+                if not _dot_command(connection, console, line.split()):
+                    return
+                continue
+            typed += [line] if line.strip() else []
+            if typed and (not line.strip() or line.rstrip().endswith(";")):
+                query, typed = "\n".join(typed), []
+                answer(connection, console, query, write=write)
+        except UsageProblem as e:
+            console.print(Text(str(e), style="red"), soft_wrap=True)
+        except KeyboardInterrupt:
+            typed = []
+            console.print()
+        except EOFError:
+            if typed:
+                answer(connection, console, "\n".join(typed), write=write)
+            return
+
+
+def answer(
+    connection: duckdb.DuckDBPyConnection, console: Console, text: str, *, write: bool
+) -> None:
+    """Print the rows of a query, or which commands fill the tables that it found empty."""
+    names, rows = run_query(connection, text, write=write)
+    show(console, names, rows)
+    if names and not rows:
+        say_unfilled(connection, text)
+
+
+def say_unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> None:
+    """Which commands fill the tables that a query found empty, on standard error."""
+    if line := unfilled(connection, text):
+        say(line, err=True)
+
+
+def _dot_command(
+    connection: duckdb.DuckDBPyConnection, console: Console, words: Sequence[str]
+) -> bool:
+    """Run a dot command; false when the shell is to end."""
+    name, rest = words[0], words[1:]
+    if name in (".quit", ".exit"):
+        return False
+    if name == ".tables":
+        show(console, *tables(connection))
+    elif name == ".schema" and len(rest) == 1:
+        quoted = '"' + rest[0].replace('"', '""') + '"'
+        found = run_query(connection, f"SELECT column_name, column_type FROM (DESCRIBE {quoted})")
+        show(console, *found)
+    elif name == ".examples":
+        _examples(connection, console, rest)
+    else:
+        console.print(Text(_HELP))
+    return True
+
+
+def _examples(
+    connection: duckdb.DuckDBPyConnection, console: Console, numbers: Sequence[str]
+) -> None:
+    """Show the worked questions; those asked for by number also with their answer."""
+    known = {str(question.number): question for question in questions()}
+    for number in numbers:
+        if number not in known:
+            raise UsageProblem(f"example {number}", f"there are 1 to {len(known)}", "`.examples`")
+        _example(console, known[number])
+        show(console, *run_query(connection, known[number].query))
+    if not numbers:
+        for question in known.values():
+            _example(console, question)
+
+
+def _example(console: Console, example: Question) -> None:
+    from rich.syntax import Syntax
+
+    console.print(Text(f"\nexample {example.number}: {example.question}", style="bold"))
+    console.print(Text(example.meaning))
+    theme = "ansi_dark"
+    console.print(
+        Syntax(example.query, "sql", theme=theme, background_color="default", word_wrap=True)
+    )
+    console.print()
+
+
+def remember_lines() -> None:
+    """Give ``input`` editing and a history that outlives the shell, where the platform can."""
+    try:
+        import readline
+    except ImportError:
+        return
+    with suppress(OSError):
+        readline.read_history_file(_HISTORY)
+
+    def save() -> None:
+        with suppress(OSError):
+            readline.set_history_length(1000)
+            readline.write_history_file(_HISTORY)
+
+    atexit.register(save)

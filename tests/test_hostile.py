@@ -1,0 +1,226 @@
+"""Every option of every command, with values that nobody should give."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from functools import reduce
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+from pydantic import AfterValidator
+
+import plumbline
+from plumbline.eval_workers import backends
+from plumbline.eval_workers.options import ModelOptions
+from plumbline.pipelines.command import fields, registry
+from plumbline.pipelines.command.base import Command, Parameter, class_of, parameters
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.registry import name_of
+from plumbline.pipelines.command.sources import made
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+
+#: Fields of a path that no type checks, with the reason.
+UNCHECKED = {
+    "warehouse": "opening it refuses what can't be a directory",
+    "into": "is opened as a warehouse",
+    "uri": "is opened as a warehouse",
+    "data": "may be missing: readers name the file they miss, and doctor says so",
+    "warehouse forget path": "is looked up in the log, the file may be gone",
+    "doctor out": "what can't be written to is what doctor reports",
+}
+#: Values of commands that need one of several.
+NEEDED: dict[str, dict[str, object]] = {
+    "score": {"model": ("a",)},
+    "score choose": {"model": "a"},
+    "disclosure probe": {"model": ("a",)},
+}
+#: Checked types of fields, by what they check.
+CHECKED = {
+    check: kind
+    for kind in (
+        *(fields.InputFile, fields.InputDirectory, fields.InputPath),
+        *(fields.OutputFile, fields.OutputDirectory),
+    )
+    for check in get_args(kind)
+    if isinstance(check, AfterValidator)
+}
+COMMANDS = tuple(registry.targets())
+NUMBERS = (10**20, -(10**20), int("9" * 400), math.inf, -math.inf, math.nan, 1e300, -1e300)
+TEXTS = ("", " ", "\0", "\ud800", "\x1b[2J", "a" * 100_000, "9" * 5_000, "/proc", "-1", "nan,inf")
+OTHER = (None, True, 1, 0.5, b"a", [], [[]], {}, ["a", None], {"a": 1}, object())
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file, a pipe, a directory and a link to nowhere."""
+    where = tmp_path_factory.mktemp("places")
+    (where / "file").write_text('{"text": "She is a nurse."}\n')
+    os.mkfifo(where / "pipe")
+    (where / "directory").mkdir()
+    (where / "link").symlink_to("nowhere")
+    return where
+
+
+def marks(kind: type, one: Parameter) -> list[object]:
+    """What stands in the annotation of a parameter's field, in its unions too."""
+    whole = reduce(lambda inside, name: get_type_hints(inside)[name], one.path[:-1], kind)
+    return list(_within(get_type_hints(whole, include_extras=True)[one.path[-1]]))
+
+
+def _within(hint: object) -> Iterator[object]:
+    yield hint
+    for part in (*get_args(hint), *getattr(hint, "__metadata__", ())):
+        yield from _within(part)
+
+
+def checked(kind: type, one: Parameter) -> object:
+    """The checked type of a path, if it has one."""
+    return next((CHECKED[m] for m in marks(kind, one) if isinstance(m, AfterValidator)), None)
+
+
+def required(kind: type[Command], places: Path) -> dict[str, Any]:
+    """Valid values for what a command needs."""
+    given = {p.name: _valid(kind, p, places) for p in parameters(kind) if p.default is ...}
+    return given | NEEDED.get(name_of(kind), {})
+
+
+def _valid(kind: type[Command], one: Parameter, places: Path) -> Any:
+    if one.kind is Path:
+        written = (fields.OutputFile, fields.OutputDirectory)
+        is_file = checked(kind, one) is fields.InputFile
+        new = checked(kind, one) in written
+        return places / ("new" if new else "file" if is_file else "directory")
+    if get_origin(one.kind) is tuple:
+        return ("a", "b")
+    return get_args(one.kind)[0] if get_origin(one.kind) is Literal else "a"
+
+
+def hostile(one: Parameter, places: Path) -> Iterator[Any]:
+    """Values for a parameter that nobody should give; for a list also as parts of it."""
+    kinds = {*get_args(one.kind), *get_args(next(iter(get_args(one.kind)), None)), one.kind}
+    values: list[Any] = [*NUMBERS, *TEXTS, *OTHER]
+    if Path in kinds:
+        names = ("file", "pipe", "directory", "link", "none", "file/below")
+        paths = [places / name for name in names]
+        paths += map(Path, ("/proc", "/proc/none", "/sys/none", "/dev/null", "/", "a" * 5_000))
+        values += [*paths, *map(str, paths), "s3://", "s3://bucket", "nothing://a"]
+    yield from values
+    if get_origin(one.kind) is tuple:
+        yield from ((value,) for value in values)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_value_is_a_defect(name: str, places: Path) -> None:
+    """A command, or an error that says what is wrong with it."""
+    kind = class_of(name)
+    given = required(kind, places)
+    for one in parameters(kind):
+        n_refused = 0
+        for value in hostile(one, places):
+            try:
+                made(kind, given | {one.name: value})
+            except PlumblineError:
+                n_refused += 1
+            except Exception as e:
+                pytest.fail(f"{one.name} = {value!r:.80}: {type(e).__name__}: {e!s:.300}")
+        assert n_refused, f"{one.name}: an object is no value of any"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_valid_values_are_taken(name: str, places: Path) -> None:
+    """Else the other tests here would see one refusal only, that of what they take for valid."""
+    kind = class_of(name)
+    made(kind, required(kind, places))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_numbers_have_bounds(name: str, places: Path) -> None:
+    """Both, so that nothing overflows, and no command begins what never ends."""
+    kind = class_of(name)
+    for one in parameters(kind):
+        kinds = {one.kind, *get_args(one.kind)}
+        for value in NUMBERS[:3] if int in kinds else NUMBERS if float in kinds else ():
+            hostile = (value,) if get_origin(one.kind) is tuple else value
+            with pytest.raises(UsageProblem, match=f"{one.path[-1]} = "):
+                made(kind, required(kind, places) | {one.name: hostile})
+
+
+def test_paths_are_of_checked_types() -> None:
+    loose = set()
+    for name in COMMANDS:
+        kind = class_of(name)
+        for one in parameters(kind):
+            if Path in (one.kind, *get_args(one.kind)) and checked(kind, one) is None:
+                loose.add(one.name if one.name in UNCHECKED else f"{name} {one.name}")
+    assert loose == UNCHECKED.keys()
+
+
+HUGE = "9" * 20
+COUNT = ("corpus", "count", "file.jsonl", "--corpus", "a")
+FAIRPAIR = ("fairpair", "run", "common-sents", "--model", "m")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*FAIRPAIR, "--seed", HUGE), f"seed = {HUGE}: should be less than"),
+        ((*FAIRPAIR, "--n-permutations", HUGE), f"n_permutations = {HUGE}: should be less than"),
+        ((*FAIRPAIR, "--n", "1000000000"), "n = 1000000000: should be less than"),
+        (("corpus", "split", "file.jsonl", "--out", "a", "--block-mb=-inf"), "block_mb = -inf"),
+        (("train", "file.jsonl", "--name", "a", "--corpus", "a", "--checkpoints", HUGE), HUGE),
+        (("score", "--model", "m", "--benchmark", "a", "--concurrency", HUGE), HUGE),
+        ((*COUNT, "--memory", f"{HUGE}g"), "is not a valid size"),
+        ((*COUNT, "--memory", "9999999999g"), "at most 1048576g"),
+        ((*COUNT, "--order", "directory"), "file directory: is no regular file"),
+        ((*COUNT, "--warehouse", "file.jsonl"), "file.jsonl: is a file, expected a directory"),
+        ((*COUNT, "--warehouse", "pipe"), "warehouse pipe: is a file, expected a directory"),
+        ((*COUNT, "--warehouse", "/proc/w"), "warehouse /proc/w: is no place for files"),
+        ((*COUNT, "--corpus", "a\udcff"), "is not Unicode"),
+        (("corpus", "split", "file.jsonl", "--out", "pipe"), "pipe: is a file, expected"),
+        (("corpus", "split", "file.jsonl", "--out", "/proc/a"), "/proc/a: is no place for files"),
+        (("why", "nurse", "--out", "directory"), "is no regular file"),
+        (("why", "--words", "pipe"), "file pipe: is no regular file"),
+    ],
+)
+def test_what_can_not_be_is_one_line(
+    arguments: tuple[str, ...],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file.jsonl").write_text('{"text": "She is a nurse."}\n')
+    Path("directory").mkdir()
+    os.mkfifo("pipe")
+    before = sorted(tmp_path.rglob("*"))
+    assert main(arguments) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+    assert sorted(tmp_path.rglob("*")) == before, "nothing is made"
+
+
+def test_a_config_is_a_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main([*COUNT, "--config", str(tmp_path)]) in (2, 3)
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "not a regular file" in line
+
+
+def test_a_missing_value_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match=r"^shards: is missing$"):
+        plumbline.open(tmp_path / "w", create=True).corpus_count(corpus="a")
+
+
+def test_a_directory_of_no_model_is_seen_before_packages_load(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They take seconds."""
+    monkeypatch.setattr(backends, "BACKENDS", None)
+    with pytest.raises(BadInput, match=r"holds no config\.json"):
+        backends.open_backend("/proc", ModelOptions())
