@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.files import check_input
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.storage.bucket import address
+from plumbline.warehouse.paths import address
 
 Rule: TypeAlias = Literal["pairs", "windows"]
 #: What to do with copies of a document.

@@ -22,10 +22,10 @@ from moto.server import ThreadedMotoServer
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.paths import address
 from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage import bucket, locks, log
-from plumbline.warehouse.storage.bucket import address
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.locks import lease

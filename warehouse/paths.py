@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 #: Errors of a system or file system without that exchange, such as a network disk.
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
+_SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+")
 
 
 class Address(type(Path())):  # type: ignore[misc]
@@ -40,6 +42,15 @@ class Address(type(Path())):  # type: ignore[misc]
     def resolve(self, strict: bool = False) -> Path:
         """Itself: an address is absolute."""
         return self
+
+
+def address(text: str | Path) -> Path | None:
+    """The address that a text or path is, or ``None`` for a path of this machine.
+
+    >>> str(address(Path("s3://bucket/w"))), address("out/warehouse")
+    ('s3://bucket/w', None)
+    """
+    return Address(str(text)) if _SCHEMES.match(str(text)) else None
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.finding import verdict
@@ -175,7 +175,7 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
     """Value, low and high (3 x predictors) from the values without each word in turn."""
     n = len(without)
     error = np.sqrt((n - 1) / n * ((without - value) ** 2).sum(axis=0))
-    half = stats.t.ppf(0.975, n - 1) * error
+    half = stdtrit(n - 1, 0.975) * error
     return np.stack([value, value - half, value + half])
 
 
@@ -194,7 +194,7 @@ def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estima
         gain = float(lost.sum() / total.sum())
         n = len(lost)
         error = np.sqrt(n / (n - 1) * ((lost - gain * total) ** 2).sum()) / total.sum()
-        half = float(stats.t.ppf(0.975, n - 1) * error)
+        half = float(stdtrit(n - 1, 0.975) * error)
         gains.append((gain, gain - half, gain + half))
     return float(1 - left.sum() / total.sum()), gains
 

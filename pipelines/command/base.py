@@ -35,7 +35,7 @@ from pydantic.fields import FieldInfo
 from plumbline.pipelines.command.registry import name_of, targets
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.storage.bucket import address
+from plumbline.warehouse.paths import address
 
 if TYPE_CHECKING:
     from plumbline.pipelines.stages import Stages

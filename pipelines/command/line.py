@@ -29,7 +29,7 @@ from plumbline.pipelines.command.base import (
 )
 from plumbline.pipelines.command.sources import here, made
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.storage.bucket import address
+from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.output import say
 
 #: Options of every command that has none of its own by this name.

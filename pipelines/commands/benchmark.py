@@ -25,11 +25,6 @@ from plumbline.eval_workers.hub.dataset import LEFT_OUT, dataset
 from plumbline.eval_workers.hub.upload import Repository, push, written
 from plumbline.eval_workers.ratings import answers, questions, sheets, summary
 from plumbline.eval_workers.statistics.power import power_of, said
-from plumbline.jobs.association.associations import contrasts_of
-from plumbline.jobs.association.max_pmi import constrain
-from plumbline.jobs.association.measures import SUM, summed_list
-from plumbline.jobs.association.verdicts import constrained, verdicts
-from plumbline.jobs.corpus_lookup import corpus_deltas, corpus_row
 from plumbline.jobs.options import LEAST_COUNT
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import (
@@ -444,6 +439,8 @@ class Build(BuildSpec, Command):
 
     def check(self) -> None:
         """Raise all that can be seen before anything is made; of servers nothing is asked."""
+        from plumbline.jobs.corpus_lookup import corpus_deltas
+
         build.check_name(self.name)
         self.check_asking()
         store = Store.existing(self.warehouse)
@@ -490,6 +487,8 @@ class Build(BuildSpec, Command):
             how = (asking, model, self.max_difference_nats_per_token)
             found = context.retried(f"opinion of {model}", opinion.second_opinion, *how)
         if self.corpus:
+            from plumbline.jobs.association.verdicts import constrained
+
             of = (store, self.corpus, name, self.contrast)
             said += context.stage(f"constrain by {self.corpus}", constrained, *of)
         facts = build.facts(self, counts, offline=self.offline) | (found.facts() if found else {})
@@ -557,6 +556,12 @@ class Constrain(Command):
 
     def run(self, context: Context) -> Done:
         """MaxPMI of each benchmark, and what the papers' limits make of its pairs."""
+        from plumbline.jobs.association.associations import contrasts_of
+        from plumbline.jobs.association.max_pmi import constrain
+        from plumbline.jobs.association.measures import SUM, summed_list
+        from plumbline.jobs.association.verdicts import verdicts
+        from plumbline.jobs.corpus_lookup import corpus_row
+
         store, corpus, contrast = context.store, self.corpus, self.contrast
         rows = []
         for name in dict.fromkeys(self.benchmark):

@@ -24,7 +24,6 @@ from typing import Any
 import platformdirs
 
 from plumbline.warehouse.errors import Interrupted, UsageProblem, failure
-from plumbline.warehouse.paths import Address
 from plumbline.warehouse.sources import RETRIES, is_plain
 from plumbline.warehouse.storage.place import Damaged, Look, verify
 from plumbline.warehouse.text.redaction import hidden
@@ -33,16 +32,6 @@ _AGAIN = "finished work is kept: run the same command again to resume"
 _RETRIES: Any = RETRIES
 #: What was asked, and how long it took, before what was answered.
 _REQUEST = re.compile(r"Error performing \w+ \S+ in \S+?(, after \d+ retries.*?)? +- ")
-_SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+")
-
-
-def address(text: str | Path) -> Path | None:
-    """The address that a text or path is, or ``None`` for a path of this machine.
-
-    >>> str(address(Path("s3://bucket/w"))), address("out/warehouse")
-    ('s3://bucket/w', None)
-    """
-    return Address(str(text)) if _SCHEMES.match(str(text)) else None
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ from typing import TypeVar
 
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
 from plumbline.warehouse.files import check_output_directory
-from plumbline.warehouse.paths import refuse_links, segment
+from plumbline.warehouse.paths import address, refuse_links, segment
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.bucket import Bucket, address
+from plumbline.warehouse.storage.bucket import Bucket
 from plumbline.warehouse.storage.format import LOGGED, MARKER, OLDEST, newest_version
 from plumbline.warehouse.storage.log import File, Snapshot
 from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place, command
