@@ -282,6 +282,46 @@ def test_the_next_command_is_on_the_same_warehouse(
     assert "Next: plumbline sql --warehouse 'two words'\n" in capsys.readouterr().out
 
 
+def test_the_next_command_in_json_is_on_the_same_warehouse(
+    shelf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["shelf", "tidy", "tea", "--warehouse", "w", "--format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["next"] == "plumbline sql --warehouse w"
+
+
+def test_a_required_option_may_stand_in_the_config(
+    texts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("mine.toml").write_text("corpus = 'a'\nwindow = 5\n")
+    given = ["corpus", "count", "texts.jsonl", "--config", "mine.toml", "--format", "json"]
+    assert main(given) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["corpus"] == "a"
+    Path("plumbline.toml").write_text("[corpus.count]\ncorpus = 'weaker'\n")
+    assert main([*given, "--corpus", "b"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["corpus"] == "b"
+    Path("mine.toml").write_text("window = 5\n")
+    assert main(given) == 0
+    assert json.loads(capsys.readouterr().out)["rows"][0]["corpus"] == "weaker"
+
+
+def test_a_default_of_zero_is_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["corpus", "words", "--help"]) == 0
+    said = " ".join(capsys.readouterr().out.replace("│", "").split())
+    assert "Seed of the sample. (at least 0) [default: 0]" in said
+
+
+def test_a_table_of_no_command_is_refused_by_all(
+    shelf: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside those of commands with hyphens, and of the pipeline's own options."""
+    (shelf / "plumbline.toml").write_text("[corpus.cuont]\nwindow = 5\n")
+    assert main(["shelf", "tidy", "tea"]) == 2
+    assert "plumbline.toml [corpus]: key 'cuont': is unknown" in capsys.readouterr().err
+    tables = "[benchmark.export_ratings]\nseed = 1\n[fairpair]\nn = 3\n[fairpair.run]\nn = 2\n"
+    (shelf / "plumbline.toml").write_text(tables)
+    assert main(["shelf", "tidy", "tea"]) == 0
+
+
 def test_a_dry_run_writes_nothing(shelf: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shelf", "tidy", "tea", "--dry-run", "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)

@@ -153,7 +153,7 @@ def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
     assert "\"holds the gendered word 'man'\" (1)" in said
     path = ran.here / "adapters" / "calm"
     assert str(path) in ran.done["tune"]["files"] and (path / "adapter_model.safetensors").exists()
-    again = f"plumbline disclosure compare {ran.here / 'base'} {path}"
+    again = f"plumbline disclosure compare {ran.here / 'base'} {path} --warehouse {ran.here / 'w'}"
     assert ran.done["tune"]["next"] == again
     keys = {r["model_key"] for r in ran.store.read("pronoun_probability").to_pylist()}
     assert len(keys) == 2 and {"calm"} == {

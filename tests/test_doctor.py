@@ -47,7 +47,7 @@ def test_this_machine_can_run_the_pipeline(
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     done = asked(capsys, tmp_path)
     assert {done["rows"][what]["status"] for what in ("Java", "Packages")} == {"ok"}
-    assert done["next"] == "plumbline pipeline"
+    assert done["next"] == f"plumbline pipeline --warehouse {tmp_path / 'w'}"
     assert not list(tmp_path.iterdir())
     assert main(["doctor", "--out", str(tmp_path)]) == 0
     assert "17 or newer starts" in capsys.readouterr().out

@@ -27,7 +27,7 @@ from plumbline.pipelines.command.base import (
     parameters,
     plan_of,
 )
-from plumbline.pipelines.command.sources import here, made
+from plumbline.pipelines.command.sources import here, made, of_config
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.output import say
@@ -56,7 +56,7 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
         else {}
     )
     if default is not ...:
-        more["show_default"] = default not in (None, "", False, [])
+        more["show_default"] = default not in (None, "", []) and default is not False
     made = typer.Argument(**more) if on.positional else typer.Option(*_names(parameter), **more)
     return inspect.Parameter(
         parameter.name,
@@ -124,6 +124,8 @@ def _general(kind: type[Command]) -> Iterator[inspect.Parameter]:
             help=text,
             show_default=bool(default),
             show_envvar=False,
+            callback=_taken_from(kind) if name == "config" else None,
+            is_eager=name == "config",
         )
         yield inspect.Parameter(
             name,
@@ -131,6 +133,20 @@ def _general(kind: type[Command]) -> Iterator[inspect.Parameter]:
             default=default,
             annotation=Annotated[hint, option],
         )
+
+
+def _taken_from(kind: type[Command]) -> Callable[..., Path | None]:
+    """Lets a required option be one that `--config` gives; an argument is typed."""
+    known = {one.name: one for one in parameters(kind) if not one.on.positional}
+
+    def taken(ctx: typer.Context, config: Path | None) -> Path | None:
+        there = of_config(config) if config and config.exists() else {}  # else `made` says so
+        values = {n: _shown(known[n], one.value) for n, one in there.items() if n in known}
+        given = {name: value for name, value in values.items() if value is not None}
+        ctx.default_map = {**(ctx.default_map or {}), **given}
+        return config
+
+    return taken
 
 
 def _is_typed(ctx: typer.Context, name: str) -> bool:
@@ -167,8 +183,8 @@ def show(done: Done, command: Command, form: str) -> None:
     With JSON or CSV standard output has that alone; other lines go to standard error.
     """
     if form == "json":
-        names = ("rows", "said", "wrote", "files", "next")
-        _print_json({name: getattr(done, name) for name in names})
+        names = ("rows", "said", "wrote", "files")
+        _print_json({name: getattr(done, name) for name in names} | {"next": _next(done, command)})
     else:
         if done.rows:
             _print_rows(done.rows, form)

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from plumbline.pipelines.command.base import Command, Parameter, all_fields, class_of, parameters
-from plumbline.pipelines.command.registry import name_of
+from plumbline.pipelines.command.registry import name_of, targets
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.toml_file import read
@@ -55,7 +55,7 @@ def made(
     is not TOML; both name the source that holds it.
     """
     typed = {name: Value(value) for name, value in given.items()}
-    return _built(kind, {**(weaker or {}), **(_of_config(config) if config else {}), **typed})
+    return _built(kind, {**(weaker or {}), **(of_config(config) if config else {}), **typed})
 
 
 def here(
@@ -90,6 +90,11 @@ def _check_top(content: Mapping[str, object], file: str) -> None:
     """Refuse what no command takes, whichever runs: a slip of the pen has no effect else."""
     top = class_of("pipeline")
     _refuse_unknown(top.of_settings(content, file), [p.name for p in parameters(top)], f"{file}: ")
+    own = {p.path[0] for p in parameters(top) if p.path[1:]}
+    for group in {name.split()[0] for name in targets()} - {*targets(), *own}:
+        inside = [n.split()[1].replace("-", "_") for n in targets() if n.startswith(f"{group} ")]
+        table = content.get(group.replace("-", "_"))
+        _refuse_unknown(table if isinstance(table, dict) else (), inside, f"{file} [{group}]: ")
 
 
 def _refuse_unknown(names: Iterable[str], known: Iterable[str], where: str) -> None:
@@ -143,7 +148,8 @@ def _parsed(one: Parameter, text: str) -> Any:
     return value
 
 
-def _of_config(config: Path) -> dict[str, Value]:
+def of_config(config: Path) -> dict[str, Value]:
+    """What the file of `--config` says. Raises ``BadInput``, and ``UsageProblem`` for a table."""
     source = f"config {config}"
     there = read(config, source)
     for name, value in there.items():
