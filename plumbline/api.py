@@ -26,7 +26,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from inspect import getdoc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
@@ -200,8 +200,21 @@ class Warehouse(Generic[Frame]):
 
         for command in registry.targets():
             if name == command.replace(" ", "_").replace("-", "_"):
-                return partial(self.run, command)
+                return self._method(command, name)
         raise AttributeError(f"a warehouse has no {name!r}")
+
+    def _method(self, command: str, name: str) -> Callable[..., Frame]:
+        """A command as a method, with its help."""
+        from plumbline.pipelines.command.base import class_of, parameters
+
+        def run(**options: Any) -> Frame:
+            return self.run(command, **options)
+
+        kind = class_of(command)
+        lines = [f"    {one.name}: {one.about}" for one in parameters(kind)]
+        run.__name__ = run.__qualname__ = name
+        run.__doc__ = "\n".join([getdoc(kind) or "", "", "Args:", *lines])
+        return run
 
     def __dir__(self) -> list[str]:
         from plumbline.pipelines.command import registry
