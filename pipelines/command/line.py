@@ -205,11 +205,14 @@ def _lines(done: Done, command: Command) -> Iterator[str]:
 
 
 def _next(done: Done, command: Command) -> str:
-    """The command that comes next, on the same warehouse."""
+    """The command that comes next, or several with `, or ` between them, on the same warehouse."""
     where = done.warehouse or command.warehouse
-    is_elsewhere = where != DEFAULT_WAREHOUSE and done.next.startswith("plumbline ")
-    is_elsewhere = is_elsewhere and "--warehouse" not in done.next
-    return done.next + (f" --warehouse {shlex.quote(str(where))}" if is_elsewhere else "")
+    if where == DEFAULT_WAREHOUSE:
+        return done.next
+    place = f" --warehouse {shlex.quote(str(where))}"
+    lines = done.next.split(", or ")
+    is_open = [line.startswith("plumbline ") and "--warehouse" not in line for line in lines]
+    return ", or ".join(line + place * takes for line, takes in zip(lines, is_open, strict=True))
 
 
 def _print_rows(rows: Sequence[Row], form: str) -> None:

@@ -324,7 +324,11 @@ class Words(CorpusName, ContrastOption, Command):
 
     n: Annotated[
         int | None,
-        Field(ge=0, le=10**9, description="Sample size, 0 for all; default: 500, with --show all."),
+        Field(
+            ge=0,
+            le=10**9,
+            description="Words of the sample, 0: all; default: 500, or all with --show.",
+        ),
     ] = None
     seed: Annotated[Seed, Field(description="Seed of the sample.")] = 0
     exclude: Annotated[
