@@ -105,14 +105,17 @@ def here_as_flow(out: Path, work: Callable[[Context], Done], context: Context) -
     return plumbline()
 
 
-def flow_of(kind: type[Command], name: str = "", **preset: Any) -> Flow[..., Any]:
+def flow_of(
+    kind: type[Command], name: str = "", usual: Mapping[str, Any] | None = None, **preset: Any
+) -> Flow[..., Any]:
     """The flow of a command: its parameters are the class's fields, typed as there.
 
-    ``preset`` are values of fields that are then no parameters.
+    ``preset`` are values of fields that are then no parameters, ``usual`` those of fields that
+    aren't given.
     """
 
     def run(dry_run: bool = False, **given: Any) -> Any:
-        command = _made(kind, {**given, **preset})
+        command = _made(kind, {**(usual or {}), **given, **preset})
         return _planned(command) if dry_run else _run(command)
 
     return _flow(kind, name or registry.name_of(kind), run, *preset)
@@ -162,8 +165,8 @@ _OLD: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "evaluate": ("pipeline", {"steps": ("evaluate",)}),
     "report": ("pipeline", {"steps": ("report",)}),
     "benchmark": ("benchmark build", {}),
-    "fairpair": ("fairpair run", {}),
-    "disclosure": ("disclosure probe", {}),
+    "fairpair": ("fairpair run", {"usual": {"probe_set": "common-sents"}}),
+    "disclosure": ("disclosure probe", {"usual": {"sets": "topics"}}),
 }
 
 
