@@ -98,6 +98,7 @@ class Parts:
         done: Done = runs(
             name, execute_on, self.store, command, Stages(Console(quiet=True, markup=False))
         )
+        self.done.append((name_of(type(command)), done))
         if done.failed is not None:
             raise done.failed
         return done

@@ -44,7 +44,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("pipeline")
     done = pipeline(directory, "--demo-tokens", "60000", "--train-tokens", "40000", "--twin")
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "report: out/report/index.html" in done.stdout
+    assert "Wrote out/report/index.html" in done.stdout
     assert done.stdout.count("rank correlation 0.") + done.stdout.count("rank correlation −0.") == 2
     assert "slope" in done.stdout
     return directory
