@@ -29,7 +29,7 @@ from tests.tiny_models import save
 @pytest.mark.parametrize(
     ("text", "status", "message"),
     [
-        ("modle = 'm'", 2, "key 'modle': is unknown (known: name,"),
+        ("modle = 'm'", 2, "key 'modle': is unknown (did you mean model"),
         ("n_sentences = 'five'", 2, "n_sentences = 'five': should be a valid integer"),
         ("judge = 1", 2, "judge = 1: should be a valid boolean"),
         ("words = 3", 2, "words = 3: should be a valid tuple"),

@@ -7,7 +7,7 @@ gives is what the next one takes; ``benchmark_pair`` is written last, and at onc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,7 @@ from plumbline.eval_workers.generation.spec import BuildSpec
 from plumbline.eval_workers.generation.write import Progress, WritingSpec, progress
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
 #: Parts of a benchmark's ``reject`` rows: which step left a sentence or a pair out.
@@ -305,13 +306,16 @@ def make_pairs(
         given = (build.store, build.benchmark, words, spec)
         rows = stage("write offline", write_offline, *given)
         return rows, count(words, [], Paired((), ()), rows), []
-    writing = (write_sentences, "words", build, spec, words, spec.writing())
-    written = stage("write", ask, *writing)
-    found = stage("pair", ask, pair_sentences, "conversions", build, spec, written, spec)
-    if not spec.judge:
-        return [*found.pairs], count(words, written, found, found.pairs), ["write", "pair"]
-    pairs = stage("judge", ask, judge, "pairs", build, spec.judging(), found.pairs, spec)
-    return pairs, count(words, written, found, pairs), ["write", "pair", "judge"]
+    wordings, price = spec.writing(), spec.price()
+    asked = {"prompts_hash": wordings.prompts.hash, "price": asdict(price) if price else None}
+    with recorded(build.store, "benchmark sentences", asked):
+        writing = (write_sentences, "words", build, spec, words, wordings)
+        written = stage("write", ask, *writing)
+        found = stage("pair", ask, pair_sentences, "conversions", build, spec, written, spec)
+        if not spec.judge:
+            return [*found.pairs], count(words, written, found, found.pairs), ["write", "pair"]
+        pairs = stage("judge", ask, judge, "pairs", build, spec.judging(), found.pairs, spec)
+        return pairs, count(words, written, found, pairs), ["write", "pair", "judge"]
 
 
 def write_card_of(

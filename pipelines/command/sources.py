@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -89,7 +90,9 @@ def _table(kind: type[Command]) -> str:
 def _check_top(content: Mapping[str, object], file: str) -> None:
     """Refuse what no command takes, whichever runs: a slip of the pen has no effect else."""
     top = class_of("pipeline")
-    _refuse_unknown(top.of_settings(content, file), [p.name for p in parameters(top)], f"{file}: ")
+    groups = {name.split()[0].replace("-", "_") for name in targets()}
+    known = dict.fromkeys([*sorted(groups), *(p.name for p in parameters(top))])
+    _refuse_unknown(top.of_settings(content, file), known, f"{file}: ")
     own = {p.path[0] for p in parameters(top) if p.path[1:]}
     for group in {name.split()[0] for name in targets()} - {*targets(), *own}:
         inside = [n.split()[1].replace("-", "_") for n in targets() if n.startswith(f"{group} ")]
@@ -100,7 +103,8 @@ def _check_top(content: Mapping[str, object], file: str) -> None:
 def _refuse_unknown(names: Iterable[str], known: Iterable[str], where: str) -> None:
     for name in names:
         if name not in known:
-            fix = f"known: {', '.join(known)}"
+            near = get_close_matches(name, known, 3)
+            fix = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"
             raise UsageProblem(f"{where}key {name!r}", "is unknown", fix)
 
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -17,35 +17,25 @@ from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.session import Build as Asking
 from plumbline.eval_workers.chat.spending_bar import spending
 from plumbline.eval_workers.generation import build, opinion
-from plumbline.eval_workers.generation.card import Constraint, write_card
+from plumbline.eval_workers.generation.card import Constraint
 from plumbline.eval_workers.generation.forecast import planned_requests
 from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.eval_workers.harness.export import write_task
-from plumbline.eval_workers.hub.dataset import LEFT_OUT, dataset
-from plumbline.eval_workers.hub.upload import Repository, push, written
-from plumbline.eval_workers.ratings import answers, questions, sheets, summary
 from plumbline.eval_workers.statistics.power import power_of, said
 from plumbline.jobs.options import LEAST_COUNT
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import (
-    ContrastOption,
+    BenchmarkName,
     DataOption,
-    InputFile,
     OutputDirectory,
-    Seed,
 )
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.sources import located
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 
-_Name = Annotated[
-    str, Field(min_length=1, description="A benchmark in the warehouse."), On(positional=True)
-]
 _PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
 
 
@@ -182,7 +172,7 @@ class Show(Command):
 
     records = False
 
-    name: _Name
+    name: BenchmarkName
     n: Annotated[int, Field(ge=1, le=1_000_000, description="Pairs to show.")] = 5
 
     def run(self, context: Context) -> Done:
@@ -260,145 +250,6 @@ def _of_words(of: Row, first: str) -> Iterator[str]:
     yield f"{of['benchmark']}: {of['n_words']:,} seed words{shared}; {of['writers']}"
     if of["options"]:
         yield f"  made otherwise than {first}: {of['options']}"
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class _WithMaxPMI(ContrastOption):
-    """Of a benchmark that goes out: its pairs' MaxPMI in a corpus, and a limit on it."""
-
-    name: _Name
-    corpus: Annotated[str | None, Field(description="Give each pair its MaxPMI in a corpus.")] = (
-        None
-    )
-    eta: Annotated[
-        float | None,
-        Field(
-            ge=0,
-            le=1_000,
-            description="Leave out pairs whose |MaxPMI| is larger, in nats.",
-        ),
-    ] = None
-
-    def __post_init__(self) -> None:
-        if self.eta is not None and not self.corpus:
-            problem = "is a limit on the MaxPMI in a corpus"
-            raise UsageProblem("--eta", problem, "give --corpus NAME")
-
-    def constraint(self) -> Constraint | None:
-        """The corpus and the limit; ``None`` without a corpus."""
-        return Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
-
-
-_License = Annotated[str | None, Field(description="Licence identifier, such as cc-by-4.0.")]
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Card(_WithMaxPMI, Command):
-    """Write a benchmark as a dataset to share: a card with statistics, Parquet and JSON lines.
-
-    A benchmark that was built with a corpus keeps that and its eta where none is given.
-
-    Example: plumbline benchmark card use-5 --license cc-by-4.0 --corpus pile --eta 0.65
-    """
-
-    records = False
-
-    out: Annotated[
-        OutputDirectory | None, Field(description="Directory; default: out/cards/NAME.")
-    ] = None
-    license: _License = None
-
-    def run(self, context: Context) -> Done:
-        """The three files."""
-        directory = self.out or Path("out/cards") / segment(self.name)
-        how = (directory, self.license)
-        done = write_card(context.store, self.name, *how, constraint=self.constraint())
-        return Done(
-            rows=[{"benchmark": self.name, "n_pairs": done.n_pairs}],
-            files=tuple(map(str, done.paths)),
-            next=f"read {done.paths[0]} and fill in what only you know, then share {directory}",
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Export(_WithMaxPMI, Command):
-    """Write a benchmark as a task of lm-evaluation-harness or Inspect.
-
-    lm-eval: log-likelihoods, US and PD, as `score` and `measure` have them.
-
-    inspect: the same for servers that give the log-probabilities of a prompt, as vLLM's; and which
-    sentence a model names, as `score choose` asks.
-
-    A benchmark that was built with a corpus keeps that and its eta where none is given.
-
-    `score import --logs lm-eval` (inspect) reads the logs back (docs/harness.md).
-
-    Example: plumbline benchmark export use-5 --to lm-eval --out tasks/use-5
-    """
-
-    records = False
-
-    to: Annotated[Literal["lm-eval", "inspect"], Field(description="Who runs the task.")] = (
-        "lm-eval"
-    )
-    out: Annotated[
-        OutputDirectory | None, Field(description="Directory; default: out/tasks/NAME.")
-    ] = None
-
-    def run(self, context: Context) -> Done:
-        """The task's files, and how it is run."""
-        out = self.out or Path("out/tasks") / segment(self.name)
-        done = write_task(context.store, self.name, out, self.constraint(), self.to)
-        counts = {"n_pairs": done.n_pairs, "n_left_out": done.n_left_out, "limit": done.limit}
-        return Done(
-            rows=[{"benchmark": self.name, **counts}],
-            files=tuple(map(str, done.paths)),
-            next=done.run_line(self.to),
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class Push(_WithMaxPMI, Command):
-    """Push a benchmark to the hub as a data set: card, Parquet, eval.yaml.
-
-    One commit. The token is HF_TOKEN, or that of `hf auth login`. Pairs that metrics leave out go
-    along as a split of their own, so that `benchmark import` of the address gives the same
-    benchmark (docs/hub.md).
-
-    Example: plumbline benchmark push use-5 --repo me/use-5 --license cc-by-4.0 --dry-run out/hub
-    """
-
-    records = False  # but for what a push keeps of what was pushed, from which results are made
-
-    repo: Annotated[str, Field(description="Data set of the hub, OWNER/NAME.")]
-    private: Annotated[bool, Field(description="Where it is created: for its owner alone.")] = False
-    dry_run: Annotated[
-        OutputDirectory | None,
-        Field(description="Write the files to this directory, push nothing."),
-    ] = None
-    license: _License = None
-    language: Annotated[
-        str, Field(description="Code of the sentences' language, where it isn't known.")
-    ] = ""
-
-    def run(self, context: Context) -> Done:
-        """The files, in a directory or on the hub."""
-        to, store, name = Repository("dataset", self.repo), context.store, self.name
-        how = (self.license, self.language, self.constraint())
-        made = dataset(store, name, self.repo, *how)
-        of = {"benchmark": name, "n_pairs": sum(made.n_pairs.values())}
-        rows = [{**of, "n_left_out": made.n_left_out, "fingerprint": made.fingerprint[:12]}]
-        said = [*made.warnings()]
-        if self.dry_run:
-            files = tuple(map(str, written(made.files, self.dry_run)))
-            again = "the same command without --dry-run, which pushes them"
-            return Done(rows=rows, said=said, files=files, next=again)
-        with recorded(store, "benchmark push", made.facts(name, self.repo)):
-            done = push(to, made.files, name, [LEFT_OUT], private=self.private)
-        changed = f"commit {done.commit[:12]}" if done.is_new else "which held the same already"
-        said.append(f"Pushed to {done.url}, {changed}")
-        again = f"plumbline benchmark import hf://datasets/{self.repo}"
-        return Done(rows=rows, said=said, next=again)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -582,103 +433,3 @@ class Constrain(Command):
             "AND list_contains($names, benchmark) ORDER BY benchmark, contrast, pair_id",
             params={"corpus": corpus, "names": list(self.benchmark)},
         )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class ExportRatings(Command):
-    """Write a rating sheet for each rater: a form that works offline, and the same as CSV.
-
-    By default six raters judge the same 100 pairs, as in UnStereoEval (section 6, footnote 7); its
-    authors' own check is --pairs 250 --raters vet. With --per-pair raters share the pairs.
-
-    Example: plumbline benchmark export-ratings use-5 --raters ana,ben,cleo --per-pair 2
-    """
-
-    name: _Name
-    pairs: Annotated[
-        int, Field(ge=1, le=1_000_000, description="Pairs to judge, drawn at random.")
-    ] = 100
-    raters: Annotated[str, Field(description="How many raters, or names as ana,ben.")] = "6"
-    per_pair: Annotated[
-        int | None,
-        Field(ge=1, le=1_000, description="Raters of each pair; default: all of them."),
-    ] = None
-    seed: Annotated[Seed, Field(description="Of the draw, the orders and the sides.")] = 0
-    questions: Annotated[
-        InputFile | None,
-        Field(description="TOML file with questions of your own (docs/ratings.md)."),
-    ] = None
-    with_unnatural: Annotated[bool, Field(description="Draw also from pairs judged unnatural.")] = (
-        False
-    )
-    out: Annotated[
-        OutputDirectory | None, Field(description="Directory; default: out/ratings/NAME.")
-    ] = None
-
-    def run(self, context: Context) -> Done:
-        """Sheets in the warehouse and as files."""
-        wordings, named = questions.load(self.questions), sheets.raters(self.raters)
-        how = (self.pairs, named, self.per_pair, self.seed, self.with_unnatural)
-        design, out = sheets.Design(*how), self.out or Path("out/ratings") / segment(self.name)
-        made = sheets.make(context.store, self.name, design, wordings, out, context.run_id)
-        said = [f"{self.name}: {design.named(made.n_pairs)}"]
-        if design.each < 5:
-            said.append("No share by at least five raters: no pair has five")
-        n_questions = len(wordings.questions)
-        return Done(
-            rows=[
-                {"rater": rater, "n_pairs": len(rows), "n_questions": n_questions}
-                for rater, rows in made.rows.items()
-            ],
-            said=said,
-            wrote=("rating_sheet", "rating_question"),
-            files=tuple(map(str, made.paths)),
-            next="send each rater the .html or the .csv, then plumbline benchmark import-ratings "
-            "FILE...",
-            query="FROM rating_sheet WHERE benchmark = $benchmark ORDER BY rater, position",
-            params={"benchmark": self.name},
-        )
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class ImportRatings(Command):
-    """Read raters' answers; those that can't be used are kept in `reject` with the reason.
-
-    A rater's file takes the place of what the same rater answered before.
-
-    Example: plumbline benchmark import-ratings back/rater-1.csv back/rater-2.csv
-    """
-
-    files: Annotated[
-        tuple[str, ...],
-        Field(min_length=1, description="CSV files of raters, one of each."),
-        On(positional=True),
-    ]
-
-    def run(self, context: Context) -> Done:
-        """The answers, and the figures of each question and rater."""
-        store = context.store
-        files = [Path(file) for file in self.files]
-        found = answers.import_answers(store, files, context.run_id)
-        said = list(map(str, found))
-        if any(one.rejects for one in found):
-            said.append("Reasons: plumbline sql \"FROM reject WHERE stage = 'ratings'\"")
-        benchmarks = list(dict.fromkeys(one.benchmark for one in found))
-        for name in benchmarks:
-            said += [": ".join(line) for line in summary.people_say(store.root, name).items()]
-        params = {"benchmarks": benchmarks}
-        return Done(
-            rows=rows_of(store.root, _AGREEMENT, params),
-            said=said,
-            wrote=("rating", "rating_agreement", "reject"),
-            next=f"plumbline benchmark card {shlex.quote(benchmarks[0])}",
-            query=_AGREEMENT,
-            params=params,
-        )
-
-
-_AGREEMENT = """
-SELECT benchmark, question, rater, n_answers, yes_share, equal_share, alpha_without
-FROM rater_agreement WHERE list_contains($benchmarks, benchmark)
-ORDER BY benchmark, question, rater
-"""

@@ -243,8 +243,9 @@ class List(Command):
         """The rows of `corpus`."""
         found = sorted(context.store.read("corpus").to_pylist(), key=lambda r: str(r["corpus"]))
         rows = [{name: row[name] for name in _LISTED} for row in found]
+        said = [] if rows else ["No corpus is counted yet"]
         more = "" if rows else "plumbline corpus count SHARDS... --corpus NAME"
-        return Done(rows=rows, next=more, query="FROM corpus ORDER BY corpus")
+        return Done(rows=rows, said=said, next=more, query="FROM corpus ORDER BY corpus")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
