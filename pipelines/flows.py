@@ -127,7 +127,9 @@ def _flow(
     """A flow with a command's options as parameters; its errors become its state."""
 
     def run(**values: Any) -> Any:
-        given = {name: value for name, value in values.items() if value not in (None, "")}
+        given = {
+            _RENAMED.get(n, n): value for n, value in values.items() if value not in (None, "")
+        }
         return _state(lambda: work(**given))
 
     hints: dict[str, tuple[Any, str]] = {n: (str, text) for n, text in _GENERAL.items()}
@@ -139,6 +141,8 @@ def _flow(
         if one.name not in without:
             hint = one.kind | str if get_origin(one.kind) is tuple else one.kind
             hints[one.name] = hint, one.about
+    if name in _OLD:
+        hints |= {old: hints[new] for old, new in _RENAMED.items() if new in hints}
     # What is required may be the settings file's: the class says if it is nowhere.
     taken = [
         Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=hint | None)
@@ -168,6 +172,9 @@ _OLD: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "fairpair": ("fairpair run", {"usual": {"probe_set": "common-sents"}}),
     "disclosure": ("disclosure probe", {"usual": {"sets": "topics"}}),
 }
+
+#: Parameters of these with today's names.
+_RENAMED = {"check_only": "dry_run"}
 
 
 def __getattr__(name: str) -> Flow[..., Any]:

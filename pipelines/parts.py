@@ -345,7 +345,7 @@ def recovered(store: Store) -> list[str]:
     rows = store.read("metric_value", pc.field("subset") == "words, planted delta").to_pylist()
     found: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
-        figure = estimate(row, 2 if row["metric"] == "slope" else 3)
+        figure = estimate(row)
         found.setdefault((row["model"], row["benchmark"]), {})[row["metric"]] = figure.text
     return [
         f"{model} on {name}, model on planted lean (95% intervals): rank correlation "

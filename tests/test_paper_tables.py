@@ -79,7 +79,7 @@ def test_every_row_of_latex_has_the_columns_that_the_table_declares(
         (
             Cell(word),
             count(n),
-            estimate({"value": x, "value_low": x - 1, "value_high": x + 1}, 1),
+            estimate({"value": x, "value_low": x - 1, "value_high": x + 1}, digits=1),
         )
         for word, n, x in rows
     ]

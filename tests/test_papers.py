@@ -93,7 +93,7 @@ def test_every_command_runs(here: Path, capsys: pytest.CaptureFixture[str]) -> N
             served = f'corpus = "novels"\nmodel = "{model}"\nbase_url = "{server.url}"\n'
             Path(f"{name}.toml").write_text(served)
         for command in commands():
-            if command[:3] == ["benchmark", "import-ratings"]:
+            if command[:2] == ["benchmark", "import-ratings"]:
                 Path("back").mkdir()
                 sheet = answered(
                     Path("out/ratings/demo"),

@@ -269,11 +269,11 @@ def test_a_metric_of_any_name_has_its_column(store: Store, tmp_path: Path) -> No
     assert [part[1] for *_, part, _, _ in pairs] == ["25.0", "25.0"]
     fits = page.tables["Log ratio on the lean of the text, 95% intervals in brackets"][1:]
     assert all(slope[1] == steepness[1] for *_, slope, _, _, _, steepness, _ in fits)
-    assert all(name in page.text for name in ("female share (part 2) %", "steepness"))
+    assert all(name in page.text for name in ("female share % (part 2)", "steepness"))
     tables = store.read("metric_value"), store.read("control")
     shown, fitted = measured(*tables, {}).values()
     names = list(shown.headings)
-    assert names[-2:] == ["female share %", "female share (part 2) %"]
+    assert names[-2:] == ["female share %", "female share % (part 2)"]
     assert all(line[-2].text == line[names.index("US %")].text for line in shown.rows)
     assert "steepness" in fitted.headings
 

@@ -377,12 +377,8 @@ def figures(
 
 
 #: B and V with the ends of their intervals, which are of view `fairpair_spread`.
-_MEANS = (
-    ("bias_b", "bias_low", "bias_high"),
-    ("variability_pg", "pg_low", "pg_high"),
-    ("variability_gp", "gp_low", "gp_high"),
-)
-_NO_ENDS = {end: None for _, *ends in _MEANS for end in ends}
+_MEANS = ("bias_b", "variability_pg", "variability_gp")
+_NO_ENDS = {f"{mean}_{end}": None for mean in _MEANS for end in ("low", "high")}
 _SPREAD = (
     "FROM fairpair_spread WHERE probe_set = $probe_set AND model_key = $model_key "
     "AND sampling_key = $sampling_key AND perturber = $perturber AND phi = $phi AND texts = $texts "
@@ -395,8 +391,8 @@ def _figure_line(row: dict[str, Any]) -> str:
         least = row["n_folds"] or 2
         why = f"none of {row['n_left_out']:,} prompts has {least} valid samples in both groups"
         return f"{row['side']}: no B, V or F: {why}"
-    b, v_pg, v_gp = (estimate(row, 4, of=columns).text for columns in _MEANS)
-    f = estimate(row, 4, of=("fairpair_f", "fairpair_f_low", "fairpair_f_high")).text
+    b, v_pg, v_gp = (estimate(row, of, 4, scale=1).text for of in _MEANS)
+    f = estimate(row, "fairpair_f", 4).text
     line = f"{row['side']}: B {b}, V_pg {v_pg}, V_gp {v_gp}, F {f}"
     tests = ((row["p_permutation"], "permutation"), (row["p_t"], "t-test of B and V_pg"))
     said = [f"p {p:.3g} ({name})" for p, name in tests if p is not None]

@@ -7,17 +7,12 @@ from collections import Counter
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.model import (
     Section,
-    estimate,
-    number,
-    probability,
     shown,
     stem,
     table,
 )
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import ALPHA
-
-_CHANGE = ("change_nats", "change_nats_low", "change_nats_high")
 
 
 def surest(rows: Rows) -> list[Row]:
@@ -28,7 +23,7 @@ def surest(rows: Rows) -> list[Row]:
 def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     """The section of two texts, from their rows of ``word_change``; ``n`` words are listed."""
     a, b, contrast = (rows[0][name] for name in ("text_a", "text_b", "contrast"))
-    ways = Counter(finding(row, _CHANGE).verdict for row in rows)
+    ways = Counter(finding(row, "change_nats").verdict for row in rows)
     n_told = ways["above"] + ways["below"]
     sentence = f"Of {len(rows):,} words compared none is shown to lean otherwise in {b} than in {a}"
     if n_told:
@@ -43,10 +38,10 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
         Rows(surest(rows)[:n], rows.sql),
         [
             "word",
-            (f"lean in {a}", lambda r: number(r["delta_a_nats"], signed=True)),
-            (f"lean in {b}", lambda r: number(r["delta_b_nats"], signed=True)),
-            ("difference, nats", lambda r: estimate(r, 2, signed=True, of=_CHANGE)),
-            ("adjusted p", lambda r: probability(r["q"])),
+            (f"lean in {a}", "delta_a_nats"),
+            (f"lean in {b}", "delta_b_nats"),
+            ("difference, nats", "change_nats"),
+            ("adjusted p", "q"),
         ],
         folded=folded,
         searchable=True,

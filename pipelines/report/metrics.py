@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from plumbline.pipelines.report.groups import set_name
@@ -17,37 +18,31 @@ from plumbline.pipelines.report.model import (
 )
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.files import kept_object
+from plumbline.warehouse.schema.display import display
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Metric -> heading, factor, digits, whether with its sign. Other metrics come after these.
-_KNOWN = {
-    "us": ("US %", 100, 1, False),
-    "pd": ("PD points", 1, 1, True),
-    "aufc": ("AuFC", 1, 2, False),
-    "gap": ("gap in US points", 100, 1, True),
-    "slope": ("slope", 1, 2, False),
-    "reliability": ("reliability", 1, 2, False),
-    "corrected slope": ("corrected slope", 1, 2, False),
-    "correlation": ("correlation", 1, 3, False),
-    "rank correlation": ("rank correlation", 1, 3, False),
-}
+#: Metrics in the order of columns; others come after these.
+_FIRST = (
+    *("us", "pd", "aufc", "gap", "slope", "reliability", "corrected slope", "correlation"),
+    "rank correlation",
+)
 IN_BRACKETS = "95% intervals in brackets"
 #: What tells one fit from another, and what is shown of it.
 FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_key", "options")
 
 
-def _form(row: Row) -> tuple[str, int, int, bool]:
-    """Heading, factor, digits, sign: one for each log base of AuFC and all options of others."""
+def _heading(row: Row) -> str:
+    """A heading for each metric, each log base of AuFC and all options of others."""
     metric, options = row["metric"], kept_object(row, "options")
+    heading = display(metric, row["unit"]).heading
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")
-        return ("AuFC" if base == "e" else f"AuFC, base {base}", *_KNOWN[metric][1:])
-    if metric in _KNOWN:
-        return _KNOWN[metric]
-    name = f"{metric} ({', '.join(f'{k} {v}' for k, v in options.items())})" if options else metric
-    return (f"{name} %", 100, 1, False) if row["unit"] == "share" else (name, 1, 3, False)
+        return heading if base == "e" else f"{heading}, base {base}"
+    if options and metric not in _FIRST:
+        heading += f" ({', '.join(f'{k} {v}' for k, v in options.items())})"
+    return heading
 
 
 def by_metric(rows: Rows, *keys: str) -> Rows:
@@ -59,27 +54,32 @@ def by_metric(rows: Rows, *keys: str) -> Rows:
     for row in rows:
         key = tuple(row[k] for k in keys)
         start = {**dict(zip(keys, key, strict=True)), "n": row["n"], "metrics": {}}
-        found.setdefault(key, start)["metrics"][_form(row)[0]] = row
+        found.setdefault(key, start)["metrics"][_heading(row)] = row
     return Rows(found.values(), rows.sql)
 
 
 def metric_columns(rows: Rows) -> list[tuple[str, Column]]:
     """A column for each metric among rows of ``metric_value``, the usual ones first."""
-    order = {name: place for place, name in enumerate(_KNOWN)}
-    forms = {(order.get(r["metric"], len(order)), _form(r)) for r in rows if r["metric"] != "n"}
-    return [(form[0], _column(*form)) for _, form in sorted(forms)]
+    place = {name: k for k, name in enumerate(_FIRST)}
+    found = {(place.get(r["metric"], len(place)), _heading(r)) for r in rows if r["metric"] != "n"}
+    return [(heading, partial(_figure, heading)) for _, heading in sorted(found)]
+
+
+def _figure(heading: str, row: Row) -> Cell:
+    return estimate(row["metrics"].get(heading))
 
 
 def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
     """A column for US and for AuFC with the ranks that a model may have, where they are known.
 
-    >>> us = {"metric": "us", "options": "{}", "rank": 4, "rank_low": 3, "rank_high": 9}
+    >>> ranks = {"rank": 4, "rank_low": 3, "rank_high": 9}
+    >>> us = {"metric": "us", "unit": "share", "options": "{}", **ranks}
     >>> ((name, ranks),) = rank_columns(Rows([us]))
     >>> name, ranks({"metrics": {"US %": us}}).text
     ('ranks by US', '3 to 9')
     """
     ranked = rows.only(lambda r: r.get("rank") is not None and r["metric"] in ("us", "aufc"))
-    headings = sorted({_form(row)[0] for row in ranked}, reverse=True)
+    headings = sorted(set(map(_heading, ranked)), reverse=True)
     return [(f"ranks by {name.removesuffix(' %')}", _ranks(name)) for name in headings]
 
 
@@ -92,10 +92,6 @@ def _ranks(heading: str) -> Column:
         return Cell(f"{low}" if low == high else f"{low} to {high}", of["rank"], True, low, high)
 
     return cell
-
-
-def _column(heading: str, scale: int, digits: int, signed: bool) -> Column:
-    return lambda row: estimate(row["metrics"].get(heading), digits, scale=scale, signed=signed)
 
 
 def predicts_beyond(row: Row) -> str:
@@ -116,14 +112,6 @@ def predicts_beyond(row: Row) -> str:
     return f"it cannot be told whether delta predicts {what}"
 
 
-def _named(name: str) -> tuple[str, str, str]:
-    return name, f"{name}_low", f"{name}_high"
-
-
-def _of_control(name: str, low: str, high: str, digits: int, scale: float = 1) -> Column:
-    return lambda row: estimate(row, digits, scale=scale, signed=True, of=(name, low, high))
-
-
 def corpus_name(row: Row) -> str | None:
     """A corpus, and by which contrast its words lean; what a fit without one has is as it is.
 
@@ -139,22 +127,17 @@ def _corpus(row: Row) -> Cell:
 
 
 #: What is shown of a row of ``control``.
-CONTROL_COLUMNS: list[str | tuple[str, Column]] = [
+CONTROL_COLUMNS: Columns = [
     "model",
-    ("benchmark", lambda row: text(set_name(row))),
+    "benchmark",
     ("corpus", _corpus),
-    ("correlation with delta", _of_control(*_named("correlation"), 2)),
-    (
-        "others held fixed",
-        _of_control(
-            "partial_correlation", "partial_correlation_low", "partial_correlation_high", 2
-        ),
-    ),
-    ("nats per nat", _of_control(*_named("coefficient"), 2)),
-    ("explains more, points", _of_control(*_named("gain"), 1, 100)),
-    ("pairs", "n_pairs"),
-    ("words", "n_words"),
-    ("so", lambda row: text(predicts_beyond(row))),
+    ("correlation with delta", "correlation", 2),
+    ("others held fixed", "partial_correlation", 2),
+    "coefficient",
+    "gain",
+    "n_pairs",
+    "n_words",
+    ("so", predicts_beyond),
 ]
 
 
@@ -175,7 +158,7 @@ def models_table(rows: Rows) -> PageTable:
     lines = by_metric(rows, "benchmark", "groups", "model", "model_key")
     lines.sort(key=lambda r: [r[c] for c in ("benchmark", "groups", "model", "model_key")])
     columns: Columns = [
-        ("benchmark", lambda r: text(set_name(r))),
+        "benchmark",
         "model",
         "n",
         *metric_columns(rows),

@@ -7,9 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.schema.display import display
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,13 @@ class Cell:
     high: float | None = None
 
 
-#: What a column of a table shows of a row: one of its columns, whole numbers with their thousands
-#: separated and all else as text, or the cell that a function makes of it.
-Column: TypeAlias = str | Callable[[Row], Cell]
-#: Columns with their headings; a name alone is both.
-Columns: TypeAlias = Sequence[str | tuple[str, Column]]
+#: What a column of a table shows of a row: one of its columns as ``schema.display`` says, or what a
+#: function makes of it, a cell or text.
+Column: TypeAlias = str | Callable[[Row], Cell | str | None]
+#: Columns with their headings; a name alone has that of ``schema.display``. A third value is the
+#: number of digits where it is another.
+AColumn: TypeAlias = str | tuple[str, Column] | tuple[str, str, int]
+Columns: TypeAlias = Sequence[AColumn]
 
 
 @dataclass(frozen=True)
@@ -123,21 +127,31 @@ def table(
 ) -> PageTable:
     """A table with a row for each row of a query.
 
-    >>> rows = table("Sizes", Rows([{"corpus": "novels", "n": 12}]), ["corpus", ("size", "n")]).rows
-    >>> [[cell.text for cell in row] for row in rows]
-    [['novels', '12']]
+    >>> us = {"us": 0.5, "us_low": 0.4, "us_high": 0.6}
+    >>> one = table("Sizes", Rows([{"model": "m", "n_pairs": 1200, **us}]), ["n_pairs", "us"])
+    >>> one.headings, [cell.text for cell in one.rows[0]]
+    (['pairs', 'US %'], ['1,200', '50.0 (40.0 to 60.0)'])
     """
-    named = [(one, one) if isinstance(one, str) else one for one in columns]
-    lines = list(zip(*(_cells(rows, column) for _, column in named), strict=True))
+    named = [_named(one) for one in columns]
+    lines = list(zip(*(_cells(rows, *column) for _, *column in named), strict=True))
     return PageTable(
-        caption, [heading for heading, _ in named], lines, folded, rows.sql, searchable
+        caption, [heading for heading, *_ in named], lines, folded, rows.sql, searchable
     )
 
 
-def _cells(rows: Rows, column: Column) -> list[Cell]:
+def _named(column: AColumn) -> tuple[Any, ...]:
+    return (display(column).heading, column) if isinstance(column, str) else column
+
+
+def _cells(rows: Rows, column: Column, digits: int | None = None) -> list[Cell]:
     if not isinstance(column, str):
-        return list(map(column, rows))
+        return [made if isinstance(made := column(row), Cell) else text(made) for row in rows]
+    if column == "benchmark" and rows and "groups" in rows[0]:
+        return [text(set_name(row)) for row in rows]
+    has_ends = bool(rows) and f"{column}_low" in rows[0]
     values = [row[column] for row in rows]
+    if has_ends or any(isinstance(v, float) for v in values):
+        return [estimate(row, column, digits) for row in rows]
     return list(map(count if any(isinstance(v, int) for v in values) else text, values))
 
 
@@ -194,57 +208,61 @@ def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
     return f"{rounded:{'+' if signed and rounded else ''}.{digits}f}".replace("-", "−")
 
 
-#: Columns of a value and of the ends of its interval, as ``metric_value`` has them.
-_VALUE = ("value", "value_low", "value_high")
-
-
 def estimate(
     row: Row | None,
-    digits: int,
+    of: str = "value",
+    digits: int | None = None,
     *,
-    scale: float = 1,
-    signed: bool = False,
-    of: tuple[str, str, str] = _VALUE,
+    scale: float | None = None,
+    signed: bool | None = None,
 ) -> Cell:
-    """A cell of a value with its interval, where it has one; ``of`` names their columns.
+    """A cell of column ``of`` of a row with its interval, where it has one.
 
-    Without a value it shows the end of an interval that is infinite at the other.
+    Digits, scale and sign are those of ``schema.display``, for a ``value`` those of its metric,
+    unless they are given. Without a value it shows the end of an interval that is infinite at the
+    other.
 
-    >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, 1, scale=100,
-    ...          of=("us", "us_low", "us_high")).text
+    >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
-    >>> estimate({"value": None, "value_low": -math.inf, "value_high": -1.9}, 1).text
+    >>> estimate({"value": None, "value_low": -math.inf, "value_high": -1.9}, digits=1).text
     '≤ −1.9'
+    >>> estimate({"q": 3e-9}, "q").text
+    '< 0.0001'
     """
-    if row is None or row[of[0]] is None:
-        end = one_end(row[of[1]], row[of[2]]) if row else None
-        if row is None or end is None:
+    if row is None:
+        return Cell("–", None, True)
+    is_metric = of == "value" and "metric" in row
+    how = display(row["metric"], row.get("unit") or "") if is_metric else display(of)
+    value, low, high = row[of], row.get(f"{of}_low"), row.get(f"{of}_high")
+    if how.is_probability and digits is None:
+        return probability(value)
+    digits = how.digits if digits is None else digits
+    digits = 2 if digits is None else digits_of(value) if digits < 0 else digits
+    scale, signed = (
+        how.scale if scale is None else scale,
+        how.is_signed if signed is None else signed,
+    )
+    if value is None:
+        end = one_end(low, high)
+        if end is None:
             return Cell("–", None, True)
-        sign = "≥" if end == row[of[1]] else "≤"
+        sign = "≥" if end == low else "≤"
         return Cell(f"{sign} {shown(end * scale, digits, signed=signed)}", end * scale, True)
-    value = row[of[0]] * scale
-    words = shown(value, digits, signed=signed)
-    if row[of[1]] is None or row[of[2]] is None:
-        return Cell(words, value, True)
-    low, high = (row[end] * scale for end in of[1:])
+    words = shown(value * scale, digits, signed=signed)
+    if low is None or high is None:
+        return Cell(words, value * scale, True)
+    low, high = low * scale, high * scale
     ends = f"{shown(low, digits, signed=signed)} to {shown(high, digits, signed=signed)}"
-    return Cell(f"{words} ({ends})", value, True, low, high)
+    return Cell(f"{words} ({ends})", value * scale, True, low, high)
 
 
-def interval(
-    row: Row,
-    digits: int,
-    *,
-    scale: float = 1,
-    signed: bool = False,
-    of: tuple[str, str, str] = _VALUE,
-) -> str:
-    """The 95% interval of a value in words; empty without one.
+def interval(row: Row, of: str = "value", digits: int | None = None, **how: Any) -> str:
+    """The 95% interval of a value in words, shown as by ``estimate``; empty without one.
 
-    >>> interval({"value": 0.5, "value_low": 0.4, "value_high": 0.6}, 1)
+    >>> interval({"value": 0.5, "value_low": 0.4, "value_high": 0.6}, digits=1)
     '95% interval 0.4 to 0.6'
     """
-    words = estimate(row, digits, scale=scale, signed=signed, of=of).text
+    words = estimate(row, of, digits, **how).text
     return f"95% interval {words[:-1].split(' (')[1]}" if "(" in words else ""
 
 

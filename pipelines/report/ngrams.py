@@ -14,7 +14,6 @@ from plumbline.pipelines.report.model import (
     Figure,
     PageTable,
     count,
-    number,
     shown,
     stem,
     table,
@@ -80,9 +79,9 @@ def _table(rows: Rows, texts: Rows, other: str, told_of: str) -> PageTable:
 
     columns: Columns = [
         ("n-gram", "ngram"),
-        ("more often of", lambda r: text(other if r["z"] > 0 else told_of)),
-        ("log-odds", lambda r: number(r["log_odds_nats"], signed=True)),
-        ("z", lambda r: number(r["z"], 1, signed=True)),
+        ("more often of", lambda r: other if r["z"] > 0 else told_of),
+        ("log-odds", "log_odds_nats"),
+        "z",
         (f"texts of {other}", of("n_texts_perturbed", "n_perturbed")),
         (f"texts of {told_of}", of("n_texts_other", "n_other")),
         ("in texts such as", cuttings),

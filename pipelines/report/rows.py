@@ -63,6 +63,15 @@ class Rows(list[Row]):
         return [self.where(**dict(zip(columns, key, strict=True))) for key in keys]
 
 
+def with_ends(column: str) -> tuple[str, str, str]:
+    """The columns of a figure and of the ends of its interval.
+
+    >>> with_ends("us")
+    ('us', 'us_low', 'us_high')
+    """
+    return column, f"{column}_low", f"{column}_high"
+
+
 def filled(text: str, params: Mapping[str, object]) -> str:
     """A query with values for its parameters; comments keep the names.
 

@@ -23,8 +23,6 @@ from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import ALPHA
 
 #: Columns of a lean and of a difference, with the ends of their intervals.
-_LEAN = ("delta_nats", "delta_nats_low", "delta_nats_high")
-_LOG_ODDS = ("log_odds_nats", "log_odds_nats_low", "log_odds_nats_high")
 #: Collocates listed for each side, and sources; the tables of the warehouse hold more.
 _COLLOCATES, _SOURCES = 10, 12
 #: What a section is made of: by table, the query of all words' rows, in the order shown.
@@ -77,7 +75,7 @@ def headline(lean: Row) -> str:
     if lean["delta_nats"] is None:
         return _one_sided(lean, sides)
     figure = f"{shown(lean['delta_nats'], 2, signed=True)} nats"
-    said = f"{word} {word_leans(finding(lean, _LEAN), *sides.values())} in {lean['corpus']}"
+    said = f"{word} {word_leans(finding(lean, 'delta_nats'), *sides.values())} in {lean['corpus']}"
     if low is None:
         return f"{said}: {figure}, all from one {lean['clusters']}."
     ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
@@ -101,7 +99,7 @@ def _one_sided(lean: Row, sides: Mapping[str, str]) -> str:
         return f"The lean of {word} in {corpus} is undefined: a count is 0, with {near}."
     over = f"95% over {counted(lean['n_clusters'], lean['clusters'])}"
     near, never = (sides[x] for x in (("female", "male") if end == low else ("male", "female")))
-    if finding({**lean, "delta_nats": end}, _LEAN).verdict == "cannot be told":
+    if finding({**lean, "delta_nats": end}, "delta_nats").verdict == "cannot be told":
         why = f"it is near {near} alone, but too rarely to tell"
         return f"{word} has no clear lean in {corpus}: {why} ({_end(end, low)}, {over})."
     least = shown(abs(end), 2)
@@ -123,7 +121,7 @@ def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
     'A “he” has it nearby 2.0 times as often as a “she” (1.2 to 3.3 times).'
     """
     ends = [lean[end] for end in ("delta_nats_low", "delta_nats", "delta_nats_high")]
-    way = finding(lean, _LEAN).verdict
+    way = finding(lean, "delta_nats").verdict
     if "/" not in lean["contrast"] or way == "cannot be told":
         return ""
     more, less = sides.values()
@@ -168,8 +166,7 @@ def _copies(lean: Row, copies: Rows) -> str:
     if {row["n_documents"] for row in copies} == {lean["n_documents"]}:
         return "None of these documents is a copy, or nearly a copy, of another."
     copied, often = (shown(100 * lean[share], 1) for share in ("share_copied", "share_often"))
-    ends = ("delta_nats", "delta_nats_low", "delta_nats_high")
-    once = [f"{estimate(r, 2, signed=True, of=ends).text} with {r['counted']}" for r in copies]
+    once = [f"{estimate(r, 'delta_nats').text} with {r['counted']}" for r in copies]
     return (
         f"{copied}% of its co-occurrences are in documents that are there more than once, {often}% "
         f"in ones that are there more than ten times; its lean is {' and '.join(once)}."
@@ -177,8 +174,6 @@ def _copies(lean: Row, copies: Rows) -> str:
 
 
 def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
-    own = ("delta_nats", "delta_nats_low", "delta_nats_high")
-    without = ("delta_without_nats", "delta_without_nats_low", "delta_without_nats_high")
     female, male = sides.values()
     listed, more = rows, ""
     if len(rows) > _SOURCES:
@@ -192,8 +187,8 @@ def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
             ("documents", "n_documents"),
             (f"near {female}", "n_pair_f"),
             (f"near {male}", "n_pair_m"),
-            ("lean in nats", lambda r: estimate(r, 2, signed=True, of=own)),
-            ("without this source", lambda r: estimate(r, 2, signed=True, of=without)),
+            ("lean in nats", "delta_nats"),
+            ("without this source", "delta_without_nats"),
         ],
         folded=folded,
     )
@@ -213,7 +208,9 @@ def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable
         for k in range(length)
     ]
     n_told = sum(
-        finding(r, _LOG_ODDS).verdict != "cannot be told" for column in columns for r in column
+        finding(r, "log_odds_nats").verdict != "cannot be told"
+        for column in columns
+        for r in column
     )
     headings = [f"more near {female}", "log odds", f"{female} / {male}"]
     headings += [f"more near {male}", "log odds", f"{female} / {male}"]
@@ -226,7 +223,7 @@ def _collocate(row: Row | None) -> list[Cell]:
     if row is None:
         return [text(""), text(""), text("")]
     counts = text(f"{row['n_f']:,} / {row['n_m']:,}")
-    return [text(row["collocate"]), estimate(row, 2, signed=True, of=_LOG_ODDS), counts]
+    return [text(row["collocate"]), estimate(row, "log_odds_nats"), counts]
 
 
 def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
@@ -238,10 +235,10 @@ def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
         own,
         [
             ("before", lambda r: Cell(r["text_before"], None, True)),
-            ("word", lambda r: text(r["keyword"])),
-            ("after", lambda r: text(r["text_after"])),
+            ("word", lambda r: r["keyword"]),
+            ("after", lambda r: r["text_after"]),
             ("near", "target"),
-            ("where", lambda r: text(_where(r))),
+            ("where", _where),
         ],
         folded=folded,
     )

@@ -37,7 +37,6 @@ READING = (
     "benchmark compare world written",
     "benchmark build other --corpus letters --words lamp,kettle --model scripted --dry-run",
     "choose --model chat --benchmark three --n 2 --dry-run",
-    "why unheardof --corpus letters",
     "table models --format markdown",
     "table models --format latex",
     "table models --format csv",

@@ -34,6 +34,8 @@ word_change: change_nats_se (change_se_nats), change_nats_low (change_low_nats),
 fairpair_prompt: fairpair_f_low (ci_low), fairpair_f_high (ci_high), q_permutation (p_adjusted)
 fairpair_set: fairpair_f_low (ci_low), fairpair_f_high (ci_high)
 fairpair_calibration: fairpair_f_low (ci_low), fairpair_f_high (ci_high)
+fairpair_spread: bias_b_low (bias_low), bias_b_high (bias_high), variability_pg_low (pg_low),
+    variability_pg_high (pg_high), variability_gp_low (gp_low), variability_gp_high (gp_high)
 word_lean: delta_nats_se (delta_se_nats), lean_nats_low (delta_low_nats),
     lean_nats_high (delta_high_nats)
 listed_lean: lean_nats_low (delta_low_nats), lean_nats_high (delta_high_nats)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from plumbline.pipelines.report.findings.estimates import DIFFERENCE, finding
+from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
@@ -51,7 +51,7 @@ def disclosure(rows: Rows) -> list[str]:
         of = rows.where(measure=measure)
         if not of:
             continue
-        n = Counter(moved(finding(r, DIFFERENCE)) for r in of)
+        n = Counter(moved(finding(r, "difference")) for r in of)
         more = f" and rose on {n['rose']}" if n["rose"] else ""
         each = "; ".join(map(_set, of))
         if len(of) > _ONE_BY_ONE:
@@ -77,14 +77,12 @@ def _set(row: Row) -> str:
 
 
 def _verb(row: Row, untold: str = "is not shown") -> str:
-    return moved(finding(row, DIFFERENCE), f"{untold} to change,")
+    return moved(finding(row, "difference"), f"{untold} to change,")
 
 
 def _by(row: Row, digits: int, scale: float = 1) -> str:
     """The difference and its interval."""
-    ends = (
-        interval(row, digits, scale=scale, signed=True, of=DIFFERENCE) or "no interval of one alone"
-    )
+    ends = interval(row, "difference", digits, scale=scale) or "no interval of one alone"
     return f"{shown(scale * row['difference'], digits, signed=True)}, {ends}"
 
 
@@ -119,9 +117,7 @@ def preference_sentence(row: Row) -> str:
 def fairpair_sentence(row: Row) -> str:
     """F before and after, each with its interval."""
     before, after = (
-        "not defined"
-        if row[f"{side}_f"] is None
-        else estimate(row, 2, of=(f"{side}_f", f"{side}_f_low", f"{side}_f_high")).text
+        "not defined" if row[f"{side}_f"] is None else estimate(row, f"{side}_f", 2).text
         for side in ("before", "after")
     )
     return f"FairPair, {row['probe_set']} by {row['phi']}: F is {before} before and {after} after."

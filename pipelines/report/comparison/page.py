@@ -12,9 +12,8 @@ from plumbline.pipelines.report.comparison.results import (
     Results,
     read_results,
 )
-from plumbline.pipelines.report.findings.estimates import DIFFERENCE, finding
+from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
-from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
     Cell,
     Column,
@@ -177,18 +176,14 @@ def _measured(results: Results) -> list[str]:
 def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column]]:
     """Columns of the difference, with its sign and interval, and of which way it goes."""
     return [
-        (heading, lambda r: estimate(r, digits, scale=_scale(r), signed=True, of=DIFFERENCE)),
-        ("it", lambda r: text(moved(finding(r, DIFFERENCE), "not shown to change"))),
+        (heading, lambda r: estimate(r, "difference", digits, scale=_scale(r))),
+        ("it", lambda r: moved(finding(r, "difference"), "not shown to change")),
     ]
 
 
 def _scale(row: Row) -> int:
     """Shares of pairs are in percent."""
     return 100 if row.get("measure") == "us" else 1
-
-
-def _side(name: str, figure: str, digits: int) -> Column:
-    return lambda r: estimate(r, digits, of=(of := f"{name}_{figure}", f"{of}_low", f"{of}_high"))
 
 
 def _disclosure(rows: Rows) -> Section:
@@ -221,10 +216,10 @@ def _disclosure_table(caption: str, rows: Rows, *, folded: bool = False) -> Page
     columns: Columns = [
         ("set", "probe_set"),
         *(["topic"] if folded else []),
-        ("measure", lambda r: text(MEASURES[r["measure"]])),
+        ("measure", lambda r: MEASURES[r["measure"]]),
         ("prompts", "n_prompts"),
-        ("before", _side("before", "mean", 4)),
-        ("after", _side("after", "mean", 4)),
+        ("before", "before_mean", 4),
+        ("after", "after_mean", 4),
         *_changes(4),
         ("tuned on", _tuned_on),
     ]
@@ -241,18 +236,17 @@ def _perplexity(rows: Rows) -> Section:
         "conditioned on BOS. Nats per word can be compared across tokenisers. The "
         "difference is paired by document."
     ]
-    ratio = ("perplexity_ratio", "perplexity_ratio_low", "perplexity_ratio_high")
     columns: Columns = [
         ("text", "text_set"),
         ("documents", "n_documents"),
         ("tokens", "n_tokens"),
         ("words", "n_words"),
         ("window", "window_tokens"),
-        ("perplexity before", lambda r: number(r["before_perplexity"], 3)),
-        ("after", lambda r: number(r["after_perplexity"], 3)),
-        ("ratio", lambda r: estimate(r, 4, of=ratio)),
-        ("nats a word before", lambda r: number(r["before_nats_per_word"], 4)),
-        ("after", lambda r: number(r["after_nats_per_word"], 4)),
+        ("perplexity before", "before_perplexity", 3),
+        ("after", "after_perplexity", 3),
+        ("ratio", "perplexity_ratio", 4),
+        ("nats a word before", "before_nats_per_word", 4),
+        ("after", "after_nats_per_word", 4),
         *_changes(4, "difference, nats a token"),
     ]
     tables = [table("Held-out text", rows, columns)]
@@ -270,8 +264,8 @@ def _preference(rows: Rows) -> Section:
         return lambda r: number(_scale(r) * r[column], 1)
 
     columns: Columns = [
-        ("benchmark", lambda r: text(set_name(r))),
-        ("measure", lambda r: text(_UNITS[r["measure"]])),
+        "benchmark",
+        ("measure", lambda r: _UNITS[r["measure"]]),
         ("pairs", "n_pairs"),
         ("before", scaled("before_mean")),
         ("after", scaled("after_mean")),
@@ -290,9 +284,9 @@ def _fairpair(rows: Rows) -> Section:
         ("distance", "phi"),
         "side",
         ("prompts", "after_n"),
-        ("F before", _side("before", "f", 3)),
-        ("F after", _side("after", "f", 3)),
-        ("p before", lambda r: number(r["before_p"], 3)),
-        ("p after", lambda r: number(r["after_p"], 3)),
+        ("F before", "before_f", 3),
+        ("F after", "after_f", 3),
+        ("p before", "before_p", 3),
+        ("p after", "after_p", 3),
     ]
     return Section("fairpair", "FairPair", intro, tables=[table("F of each side", rows, columns)])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.pipelines.report.rows import Row, Rows, literal
+from plumbline.pipelines.report.rows import Row, Rows, literal, with_ends
 from plumbline.warehouse.query.connection import connect
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Results:
 
 
 def _change(row: Row, of: str, measure: str) -> Row:
-    ends = ("difference", "difference_low", "difference_high")
+    ends = with_ends("difference")
     return _row(of, measure, row["before_mean"], row["after_mean"], *(row[name] for name in ends))
 
 

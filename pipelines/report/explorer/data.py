@@ -16,7 +16,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.sections.lean_of_words import LEAN, TOP_WORDS
+from plumbline.pipelines.report.sections.lean_of_words import TOP_WORDS
 from plumbline.warehouse.text.escape import terminal
 
 #: Words of each text, the most frequent; those of benchmarks and of `plumbline why` come on top.
@@ -237,7 +237,7 @@ def _furthest(
     listed = sorted(rows, key=lambda r: r["place"])
     up, down = (
         [
-            (terminal(r["word"]), estimate(r, 2, signed=True, of=LEAN).text)
+            (terminal(r["word"]), estimate(r, "lean_nats").text)
             for r in listed
             if (r["lean_bound_nats"] > 0) == up
         ]

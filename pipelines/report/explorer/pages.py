@@ -12,15 +12,14 @@ from plumbline.pipelines.report.explorer.data import Explorer, Text, Word
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import word_leans
 from plumbline.pipelines.report.model import one_end, shown, stem
-from plumbline.pipelines.report.rows import Row
+from plumbline.pipelines.report.rows import Row, with_ends
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.query.finding import Finding
 
 #: Words of a chunk; width of a drawing of leans, and height of its bars.
 _CHUNK, _WIDTH, _HEIGHT = 100, 400, 34
 _FILES = ("style.css", "explorer/page.css")
-_LEAN = ("delta_nats", "delta_nats_low", "delta_nats_high")
-_SOURCE = ("source", "n_pair_f", "n_pair_m", *_LEAN)
+_SOURCE = ("source", "n_pair_f", "n_pair_m", *with_ends("delta_nats"))
 
 
 def explorer_page(found: Explorer, pages: Mapping[str, str] | None = None) -> str:
@@ -92,7 +91,7 @@ def says(text: Text, row: Row) -> str:
     ...             "clusters": "document", "n_clusters": 40})
     'leans to he: −0.50 nats, 95% interval −0.70 to −0.30 over 40 documents'
     """
-    delta, low, high = (row[name] for name in _LEAN)
+    delta, low, high = (row[name] for name in with_ends("delta_nats"))
     end = one_end(low, high)
     if end is not None and delta is None:
         near = text.first if end == low else text.second
@@ -155,7 +154,7 @@ def side_of(of: Finding) -> str:
 
 
 def _lean(row: Row) -> Finding:
-    return finding(row, _LEAN)
+    return finding(row, "delta_nats")
 
 
 def _preference(value: float, low: float | None, high: float | None) -> Finding:
@@ -173,7 +172,7 @@ def _record(found: Explorer, word: Word) -> dict[str, Any]:
         k: {
             "says": says(found.texts[k], row),
             "counts": counts(found.texts[k], row),
-            "lean": [*_rounded(row, _LEAN), side_of(_lean(row))],
+            "lean": [*_rounded(row, with_ends("delta_nats")), side_of(_lean(row))],
             "sources": [_rounded(source, _SOURCE) for source in row["sources"]],
             "sentences": row["sentences"],
         }

@@ -11,17 +11,9 @@ from plumbline.pipelines.report.groups import sides
 from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding
 
-#: Columns of a value and of the ends of its interval, as ``metric_value`` has them.
-_VALUE = ("value", "value_low", "value_high")
-#: The same of the differences between two models' US and PD.
-US = ("us_difference", "us_difference_low", "us_difference_high")
-PD = ("pd_difference", "pd_difference_low", "pd_difference_high")
-#: Columns of a difference and of the ends of its interval.
-DIFFERENCE = ("difference", "difference_low", "difference_high")
 
-
-def finding(row: Row, of: tuple[str, str, str] = _VALUE, *, null: float = 0.0) -> Finding:
-    """The finding of a row; ``of`` names its estimate and the ends of its interval.
+def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
+    """The finding of a row: its column ``of`` with the ends of its interval.
 
     ``p``, ``q``, ``n_clusters`` and ``clusters`` are taken where the row has them.
 
@@ -30,10 +22,10 @@ def finding(row: Row, of: tuple[str, str, str] = _VALUE, *, null: float = 0.0) -
     """
     return Finding(
         subject=str(row.get("model") or row.get("word") or ""),
-        measure=str(row.get("metric") or row.get("measure") or of[0]),
-        estimate=row[of[0]],
-        low=row[of[1]],
-        high=row[of[2]],
+        measure=str(row.get("metric") or row.get("measure") or of),
+        estimate=row[of],
+        low=row[f"{of}_low"],
+        high=row[f"{of}_high"],
         unit=str(row.get("unit") or ""),
         null=null,
         p=row.get("p"),

@@ -43,15 +43,17 @@ def word_leans(of: Finding, first: str, second: str) -> str:
     )
 
 
-def sureness(row: Row, digits: int, *, scale: float = 1, signed: bool = False) -> str:
+def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None) -> str:
     """The interval of a row of ``metric_value``, and what it is over; or why there is none.
+
+    Digits and sign are those of its metric unless they are given.
 
     >>> row = {"value": 2.0, "value_low": 1.0, "value_high": 3.0, "clusters": "word"}
     >>> without = {**row, "value_low": None, "value_high": None, "n_clusters": 3}
     >>> sureness({**row, "n_clusters": 40}, 1), sureness(without, 1)
     ('95% interval 1.0 to 3.0 over 40 words', 'cannot be told: 3 words')
     """
-    of, ends = finding(row), interval(row, digits, scale=scale, signed=signed)
+    of, ends = finding(row), interval(row, digits=digits, signed=signed)
     if of.lack or not ends:
         return of.lack or "no interval"
     return f"{ends} over {of.over}" if of.over else ends
@@ -66,7 +68,7 @@ def points(row: Row) -> str:
     if row["value"] < 0 and row["value_low"] is not None:
         low, high = -row["value_high"], -row["value_low"]
         row = {**row, "value": -row["value"], "value_low": low, "value_high": high}
-    return f"{shown(row['value'], 1)} points ({sureness(row, 1)})"
+    return f"{shown(row['value'], 1)} points ({sureness(row, 1, signed=False)})"
 
 
 def prefers(row: Row) -> str:

@@ -97,7 +97,7 @@ def _measured(rows: Rows) -> str:
     row = rows[0]
     over = finding(row).over
     how = f"{counted(row['n'], 'pair')}{f' of {over}' if over else ''}"
-    figures = [r[c] for r in rows for c in ("value", "value_low", "value_high") if r[c] is not None]
+    figures = [r[c] for r in rows for c in "value" if r[c] is not None]
     return f"{set_name(row)}, {how}: PD and its 95% intervals are within {span(figures)} points."
 
 

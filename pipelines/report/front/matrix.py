@@ -102,12 +102,12 @@ def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip]:
         Strip(
             f"{share}%",
             *(100 * us["value"], 100 * share_ends[0], 100 * share_ends[1]),
-            f"US {shown(100 * us['value'], 1)}%, {sureness(us, 1, scale=100)}, n = {us['n']:,}",
+            f"US {shown(100 * us['value'], 1)}%, {sureness(us)}, n = {us['n']:,}",
         ),
         Strip(
             points,
             *(at(pd["value"]), at(point_ends[0]), at(point_ends[1])),
-            f"PD {points} points, {sureness(pd, 1, signed=True)}, n = {pd['n']:,}: {how}",
+            f"PD {points} points, {sureness(pd)}, n = {pd['n']:,}: {how}",
             "" if not way else "first" if way == first else "second",
         ),
     )

@@ -22,13 +22,9 @@ from plumbline.pipelines.report.model import (
     PageTable,
     count,
     estimate,
-    number,
     shown,
     stem,
     table,
-)
-from plumbline.pipelines.report.model import (
-    text as words_cell,
 )
 from plumbline.pipelines.report.plots.svg import (
     FEMALE,
@@ -48,12 +44,10 @@ from plumbline.warehouse.query.finding import Finding
 _MOST_MODELS, _WORDS, _MOST_SLOPES = 24, 10, 12
 #: Benchmarks and texts whose slopes are counted one by one.
 _SAID = 6
-_CONTROL = ("coefficient", "coefficient_low", "coefficient_high")
 #: More than a lean of any text can be.
 _MOST_NATS = 1000.0
 #: Neither side's colour.
 _HELD = "#009E73"
-_ESTIMATE = ("value", "value_low", "value_high")
 
 
 def models(facts: Facts, head: Headline | None) -> Part | None:
@@ -78,7 +72,7 @@ def models(facts: Facts, head: Headline | None) -> Part | None:
 def _evenness(us: Rows) -> str:
     low, high = (shown(100 * f(r["value"] for r in us), 0) for f in (min, max))
     share = f"{low}% to {high}%" if len(us) > 1 else f"{low}%"
-    sure = f", {sureness(us[0], 0, scale=100)}" if len(us) == 1 else ""
+    sure = f", {sureness(us[0], 0)}" if len(us) == 1 else ""
     epsilon = us[0]["epsilon_nats"]
     times = shown(math.exp(epsilon), 1)
     return (
@@ -146,11 +140,7 @@ def _can_be_drawn(words: Rows) -> bool:
 
 
 def _furthest(words: Rows) -> Iterator[str]:
-    found = [
-        (r["word"], estimate(r, 2, signed=True, of=lean_of_words.LEAN).text)
-        for r in words
-        if r["place"] == 1
-    ]
+    found = [(r["word"], estimate(r, "lean_nats").text) for r in words if r["place"] == 1]
     named = [f"{word} ({lean.rstrip(')').replace(' (', ', ')})" for word, lean in found]
     if named:
         how = "Surest" if words[0]["lean_nats_low"] is not None else "Furthest"
@@ -166,10 +156,9 @@ def _words(rows: Rows) -> Figure:
     how = "most surely, 95% intervals" if has_ends else "furthest; without counts, no intervals"
     panel = Panel(f"lean ({contrast}) in nats")
     panel.rule(x=0, color=NEUTRAL, width=0.7)
-    told = ("lean_bound_nats", *lean_of_words.LEAN[1:])
     for colour in (FEMALE, MALE, NEUTRAL):
-        at = [(i, r) for i, r in enumerate(kept) if _colour(finding(r, told)) == colour]
-        panel.estimates(at, lean_of_words.LEAN, colour)
+        at = [(i, r) for i, r in enumerate(kept) if _colour(_bound(r)) == colour]
+        panel.estimates(at, "lean_nats", colour)
         least = [(i, r["lean_bound_nats"]) for i, r in at if r["lean_nats"] is None]
         panel.marks([x for _, x in least], [i for i, _ in least], colour, "O")
     is_one_sided = any(r["lean_nats"] is None for r in kept)
@@ -182,6 +171,10 @@ def _words(rows: Rows) -> Figure:
         svg("", [panel], 70 + 18 * len(kept)),
         rows,
     )
+
+
+def _bound(row: Row) -> Finding:
+    return finding({**row, "lean_nats": row["lean_bound_nats"]}, "lean_nats")
 
 
 def _colour(of: Finding) -> str:
@@ -247,11 +240,11 @@ def _forest(slopes: Rows, controls: Rows) -> Figure:
             (place + thick * (k / max(len(ordered) - 1, 1) - 0.5), row)
             for k, row in enumerate(ordered)
         ]
-        panel.estimates(at, _ESTIMATE, INK, size=5, label="slope")
+        panel.estimates(at, "value", INK, size=5, label="slope")
         same = {c: of[0][c] for c in SHARED if c not in ("subset", "options")}
         held = [(place + 0.3, r) for r in controls.where(**same) if r["coefficient"] is not None]
         if held:
-            panel.estimates(held, _CONTROL, _HELD, "D", 6, "controls held fixed")
+            panel.estimates(held, "coefficient", _HELD, "D", 6, "controls held fixed")
     names = [f"{short(set_name(of[0]))}\n{short(_text_of(of[0]))}" for of in groups]
     panel.list_down(names, len(groups) - 0.4, -0.6)
     left_out = len(slopes.groups(*SHARED)) - len(groups)
@@ -274,10 +267,10 @@ def _text_of(row: Row) -> str:
 def _slopes_table(slopes: Rows) -> PageTable:
     columns: Columns = [
         "model",
-        ("benchmark", lambda r: words_cell(set_name(r))),
-        ("text", lambda r: words_cell(_text_of(r))),
-        ("slope", lambda r: estimate(r, 2, signed=True)),
-        ("reliability", lambda r: number(r["reliability"])),
+        "benchmark",
+        ("text", _text_of),
+        ("slope", lambda r: estimate(r, signed=True)),
+        "reliability",
         ("words", lambda r: count(r["n"])),
     ]
     return table("Slopes of preference on lean, 95% intervals in brackets", slopes, columns)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import plumbline
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.metrics import by_metric, metric_columns, of_fits, of_pairs
-from plumbline.pipelines.report.model import Columns, PageTable, Section, shown, table, text
+from plumbline.pipelines.report.model import Columns, PageTable, Section, shown, table
 from plumbline.pipelines.report.plain import markdown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.follow import LEANS
@@ -88,7 +87,7 @@ def chosen(models: Rows, name: str) -> Row:
 def _figures(model: Row, rows: Rows) -> Section:
     lines = by_metric(rows, "benchmark", "groups")
     columns: Columns = [
-        ("benchmark", lambda r: text(set_name(r))),
+        "benchmark",
         "n",
         *metric_columns(rows),
     ]
@@ -129,7 +128,7 @@ def _fits(rows: Rows) -> Iterator[Section]:
         return
     lines = by_metric(rows, *_SAME)
     columns: Columns = [
-        ("benchmark", lambda r: text(set_name(r))),
+        "benchmark",
         "corpus",
         ("against", "subset"),
         "n",

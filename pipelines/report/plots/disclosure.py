@@ -66,8 +66,7 @@ def _ranges(
     for i, (label, rows, name, colour) in enumerate(series):
         shift = 0.6 * ((i + 0.5) / len(series) - 0.5)
         at = [(topics.index(row[by]) + shift, row) for row in rows]
-        columns = (name, f"{name}_low", f"{name}_high")
-        panel.estimates(at, columns, colour, _MARKERS[i % len(_MARKERS)], 7, label, scale)
+        panel.estimates(at, name, colour, _MARKERS[i % len(_MARKERS)], 7, label, scale)
     panel.x.low = 0
     names = ("all prompts" if topic is None else short(topic) for topic in topics)
     panel.list_down(names, len(topics) - 0.5, -0.5)
@@ -113,8 +112,7 @@ def before_after(rows: Sequence[Row]) -> str:
         panel = Panel(MEASURES[measure])
         for side, shift, colour, shape in _SIDES:
             of = [(sets.index(r["probe_set"]) + shift, r) for r in rows if r["measure"] == measure]
-            columns = (f"{side}_mean", f"{side}_mean_low", f"{side}_mean_high")
-            panel.estimates(of, columns, colour, shape, label=side)
+            panel.estimates(of, f"{side}_mean", colour, shape, label=side)
         panel.x.low = 0
         panel.list_down(names, max(len(sets), 2) - 0.4, -0.6)
         panels.append(panel)
@@ -176,8 +174,7 @@ def instructions(rows: Sequence[Row], title: str) -> str:
             for r in rows
             if r["measure"] == measure
         ]
-        columns = ("figure", "figure_low", "figure_high")
-        panel.estimates(of, columns, look["color"], "os^"[i], label=MEASURES[measure])
+        panel.estimates(of, "figure", look["color"], "os^"[i], label=MEASURES[measure])
     panel.x.low = 0
     panel.list_down((labels[key] for key in keys), len(keys) - 0.5, -0.5)
     return svg(short(title, 66), [panel], 140 + 50 * len(keys))

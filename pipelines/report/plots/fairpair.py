@@ -57,9 +57,7 @@ def by_prompt(prompts: Sequence[Row], title: str) -> str:
     other = (False, NEUTRAL, "s", "not shown to differ")
     for is_told, colour, shape, label in (differs, other):
         of = [(y, r) for y, r in drawn if (_verdict(r) == "above") == is_told]
-        panel.estimates(
-            of, ("fairpair_f", "fairpair_f_low", "fairpair_f_high"), colour, shape, 6, label
-        )
+        panel.estimates(of, "fairpair_f", colour, shape, 6, label)
     # F is a ratio.
     least, most = min(panel.x.seen, default=1.0), max(panel.x.seen, default=1.0)
     panel.x.is_log = least > 0 and most / least > _WIDE

@@ -210,7 +210,7 @@ class Panel:
     def estimates(
         self,
         at: Iterable[tuple[float, Row]],
-        columns: tuple[str, str, str],
+        of: str,
         color: str,
         shape: str = "o",
         size: float = 7,
@@ -219,9 +219,9 @@ class Panel:
     ) -> None:
         """A mark with its interval for each ``y`` and row.
 
-        ``columns`` are those of the value and both ends. What is NULL isn't drawn.
+        ``of`` is the column of the value; what is NULL isn't drawn.
         """
-        value, low, high = columns
+        value, low, high = of, f"{of}_low", f"{of}_high"
         drawn = [(y, row) for y, row in at if row[value] is not None]
         ends = [(y, row) for y, row in drawn if None not in (row[low], row[high])]
         lows, highs = ([scale * row[end] for _, row in ends] for end in (low, high))

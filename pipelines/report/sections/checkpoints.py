@@ -25,7 +25,7 @@ from plumbline.pipelines.report.model import (
     text,
 )
 from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, Panel, grid, looks, short
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, with_ends
 
 PLACE = 203
 NAMES = ("checkpoints", "onset")
@@ -61,9 +61,6 @@ _CURVES = {
 _DRAWN = tuple(_CURVES)[:4]
 _MODEL = ("series", "setting", "benchmark", "groups")
 _CURVE = (*_MODEL, "corpus", "contrast", "measure")
-_VALUE = ("value", "value_low", "value_high")
-_RELATIVE = ("relative_nats", "relative_nats_low", "relative_nats_high")
-_CHANGE = ("change", "change_low", "change_high")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -129,7 +126,7 @@ def _sentence(facts: Facts, of: Rows) -> str:
         if curve[0]["corpus"]:
             label = f"slope on the lean of {curve[0]['corpus']}"
         first, last = curve[0], curve[-1]
-        ends = interval(last, digits, scale=scale, of=_VALUE)
+        ends = interval(last, digits=digits, scale=scale)
         parts.append(
             f"{label} from {shown(scale * first['value'], digits)} to "
             f"{shown(scale * last['value'], digits)} ({ends})"
@@ -189,7 +186,7 @@ def _draw(
     panel: Panel, curve: Rows, tests: dict[tuple[object, ...], Row], scale: float, color: str
 ) -> None:
     at = _axis(panel, [r["step"] for r in curve])
-    value, low, high = ([_scaled(r, c, scale) for r in curve] for c in _VALUE)
+    value, low, high = ([_scaled(r, c, scale) for r in curve] for c in with_ends("value"))
     panel.band(at, low, high, color)
     label = f"{curve[0]['corpus']} ({curve[0]['contrast']})" if curve[0]["corpus"] else ""
     panel.line(at, value, color, label=short(label))
@@ -209,7 +206,7 @@ def _words(facts: Facts, of: Rows, onsets: Rows) -> Figure:
     chosen = [row["word"] for row in onsets[:MOST_WORDS]]
     every = facts.query("FROM checkpoint_word ORDER BY ALL")
     rows = every.where(**{c: of[0][c] for c in _MODEL}, word=tuple(chosen))
-    reach = 1.1 * max(abs(r[c] or 0) for r in rows for c in _RELATIVE[1:])
+    reach = 1.1 * max(abs(r[c] or 0) for r in rows for c in with_ends("relative_nats")[1:])
     panels = []
     for word, onset in zip(chosen, onsets, strict=False):
         panel, curve = Panel(), rows.where(word=word)
@@ -219,7 +216,7 @@ def _words(facts: Facts, of: Rows, onsets: Rows) -> Figure:
         mean = [r["relative_nats"] for r in curve]
         low, high = (
             [r[c] if r[c] is not None else m for r, m in zip(curve, mean, strict=True)]
-            for c in _RELATIVE[1:]
+            for c in with_ends("relative_nats")[1:]
         )
         panel.rule(y=0, width=0.7)
         panel.band(at, low, high, color)
@@ -241,10 +238,10 @@ def _words(facts: Facts, of: Rows, onsets: Rows) -> Figure:
 
 
 def _table(of: Rows, tests: dict[tuple[object, ...], Row]) -> PageTable:
-    def figure(of: tuple[str, str, str], signed: bool) -> Column:
+    def figure(of: str, signed: bool) -> Column:
         def cell(row: Row) -> Cell:
             _, scale, digits = _CURVES[row["measure"]]
-            return estimate(row, digits + 1, scale=scale, signed=signed, of=of)
+            return estimate(row, of, digits + 1, scale=scale, signed=signed)
 
         return cell
 
@@ -254,16 +251,16 @@ def _table(of: Rows, tests: dict[tuple[object, ...], Row]) -> PageTable:
         return number(None if value is None else scale * value, digits + 1, signed=True)
 
     columns: Columns = [
-        ("curve", lambda r: text(_CURVES[r["measure"]][0])),
-        ("text", lambda r: text(f"{r['corpus']} ({r['contrast']})" if r["corpus"] else None)),
+        ("curve", lambda r: _CURVES[r["measure"]][0]),
+        ("text", lambda r: f"{r['corpus']} ({r['contrast']})" if r["corpus"] else None),
         "step",
-        ("value", figure(_VALUE, False)),
-        ("change since the step before", figure(_CHANGE, True)),
+        ("value", figure("value", False)),
+        ("change since the step before", figure("change", True)),
         ("p of no move", lambda r: number(_test(r, tests).get("q_moved"), 4)),
         ("lasting shift", shift),
         ("p of no lasting change", lambda r: _p_lasting(_test(r, tests))),
         ("its power", lambda r: number(_test(r, tests).get("power"))),
-        ("n", "n"),
+        "n",
     ]
     caption = f"{_name(of[0])} ({of[0]['setting']}), 95% intervals in brackets"
     return table(caption, of, columns, folded=True)
@@ -278,9 +275,9 @@ def _word_table(onsets: Rows) -> PageTable:
     columns: Columns = [
         "word",
         ("leans from step", "onset_step"),
-        ("log ratio at the last step", lambda r: number(r["last_nats"], 2, signed=True)),
-        ("less that of other words", lambda r: estimate(r, 2, signed=True, of=_RELATIVE)),
-        ("q", lambda r: number(r["q"], 4)),
+        ("log ratio at the last step", "last_nats"),
+        ("less that of other words", "relative_nats"),
+        "q",
         ("pairs", "n_pairs"),
     ]
     caption = f"Words that lean at the last checkpoint: {_name(onsets[0])}"

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import (
-    Cell,
     Columns,
     Lead,
     Missing,
     PageTable,
     Section,
     counted,
-    estimate,
     shown,
     table,
-    text,
 )
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, with_ends
 
 PLACE = 150
 NAMES = ("choices",)
@@ -34,9 +31,6 @@ _MEANING = (
 )
 #: Share of replies that name neither sentence from which on the page warns.
 _MANY = 0.05
-_PREFERENCE = ("preference", "preference_low", "preference_high")
-_PLACE = ("first_share", "first_share_low", "first_share_high")
-_ORDER = ("order_share", "order_share_low", "order_share_high")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -58,19 +52,15 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 def _table(rows: Rows) -> PageTable:
     columns: Columns = [
         "model",
-        ("asked as", lambda r: text(r["setting"][:8])),
+        ("asked as", lambda r: r["setting"][:8]),
         ("pairs", "n_pairs"),
         ("replies", "n_asks"),
         ("neither", "n_neither"),
-        (f"chooses {sides(rows[0])[0]}, %", _percent(_PREFERENCE)),
-        ("chooses the first, %", _percent(_PLACE)),
-        ("turns with the order, %", _percent(_ORDER)),
+        (f"chooses {sides(rows[0])[0]}, %", "preference"),
+        ("chooses the first, %", "first_share"),
+        ("turns with the order, %", "order_share"),
     ]
     return table(f"{set_name(rows[0])}, forced choice", rows, columns)
-
-
-def _percent(of: tuple[str, str, str]) -> Callable[[Row], Cell]:
-    return lambda row: estimate(row, 1, scale=100, of=of)
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
@@ -82,8 +72,8 @@ def leads(facts: Facts) -> Iterator[Lead]:
 def _sentence(row: Row) -> str:
     """One model: the side it names more often, or the first where neither is clear."""
     group, other = sides(row)
-    value, low, high = (100 * row[name] for name in _PREFERENCE)
-    of = finding(row, _PREFERENCE, null=0.5)
+    value, low, high = (100 * row[name] for name in with_ends("preference"))
+    of = finding(row, "preference", null=0.5)
     if of.verdict == "below":
         group, value, low, high = other, 100 - value, 100 - high, 100 - low
     unclear = of.pick(above="", below="", untold=", no clear side")

@@ -16,7 +16,6 @@ from plumbline.pipelines.report.model import (
     estimate,
     shown,
     table,
-    text,
 )
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.lean_of_words import MIN_PAIRS, TOP_WORDS
@@ -35,9 +34,6 @@ _MEANING = (
     "one without 0. A word that one corpus has near one side only has a bound of the difference. "
     "The noise of counting lowers a correlation."
 )
-_CORRELATION = ("correlation", "correlation_low", "correlation_high")
-_RANK = ("rank_correlation", "rank_correlation_low", "rank_correlation_high")
-_DIFFERENCE = ("difference_nats", "difference_nats_low", "difference_nats_high")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -55,11 +51,11 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
             "least."
         )
     columns: Columns = [
-        ("corpora", lambda r: text(f"{r['corpus_a']} and {r['corpus_b']}")),
+        ("corpora", lambda r: f"{r['corpus_a']} and {r['corpus_b']}"),
         "contrast",
         ("shared words", "n_words"),
-        ("correlation", lambda r: estimate(r, 3, of=_CORRELATION)),
-        ("rank correlation", lambda r: estimate(r, 3, of=_RANK)),
+        "correlation",
+        ("rank correlation", "rank_correlation", 3),
         ("lean the other way", "n_opposite"),
         ("with an interval", "n_with_se"),
         ("near one side only", "n_one_sided"),
@@ -98,7 +94,7 @@ def _sentence(row: Row) -> str:
     over = f"over {row['n_words']:,} shared words"
     if row["correlation"] is None:
         return f"{names}: delta does not vary {over}, so the correlation is undefined."
-    verdict = finding(row, _CORRELATION).pick(
+    verdict = finding(row, "correlation").pick(
         above="go together",
         below="run against each other",
         untold="are not shown to go together",
@@ -111,7 +107,7 @@ def _sentence(row: Row) -> str:
             f"have one without 0, up to {row['n_with_se'] / 20:,.0f} by chance"
         )
     return (
-        f"{names} {verdict}: correlation {estimate(row, 3, of=_CORRELATION).text} {over}; "
+        f"{names} {verdict}: correlation {estimate(row, 'correlation').text} {over}; "
         f"{_of(row, 'n_same')} lean the same way in both, {_of(row, 'n_opposite')} the other "
         f"way{different}."
     )
@@ -126,17 +122,13 @@ def _of(row: Row, name: str) -> str:
     return f"{row[name]:,} ({shown(100 * row[name] / row['n_words'], 1)}%)"
 
 
-def _ends(text: str) -> tuple[str, str, str]:
-    return f"lean_{text}_nats", f"lean_{text}_nats_low", f"lean_{text}_nats_high"
-
-
 def _words(pair: Row, words: Rows) -> PageTable:
     a, b, contrast = (pair[name] for name in ("corpus_a", "corpus_b", "contrast"))
     columns: Columns = [
         "word",
-        (f"lean in {a}", lambda r: estimate(r, 2, signed=True, of=_ends("a"))),
-        (f"lean in {b}", lambda r: estimate(r, 2, signed=True, of=_ends("b"))),
-        ("difference, nats", lambda r: estimate(r, 2, signed=True, of=_DIFFERENCE)),
+        (f"lean in {a}", "lean_a_nats"),
+        (f"lean in {b}", "lean_b_nats"),
+        ("difference, nats", "difference_nats"),
     ]
     caption = f"Words that differ most between {a} and {b} ({contrast}), the surest first"
     rows = words.where(corpus_a=a, corpus_b=b, contrast=contrast)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.estimates import PD, US, finding
+from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.groups import set_name, sets, sides
 from plumbline.pipelines.report.model import (
     Columns,
@@ -17,13 +17,11 @@ from plumbline.pipelines.report.model import (
     Section,
     counted,
     digits_showing,
-    estimate,
     interval,
     number,
     shown,
     stem,
     table,
-    text,
 )
 from plumbline.pipelines.report.plots.svg import (
     FEMALE,
@@ -35,6 +33,7 @@ from plumbline.pipelines.report.plots.svg import (
     svg,
 )
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.schema.display import display
 
 PLACE = 700
 NAMES = ("compare",)
@@ -77,14 +76,14 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 def _by_us(row: Row, untold: str) -> str:
     """Whether a model is more even than the reference."""
-    return finding(row, US).pick(above="more even", below="less even", untold=untold)
+    return finding(row, "us_difference").pick(above="more even", below="less even", untold=untold)
 
 
 def _by_pd(row: Row, untold: str) -> str:
     """Which group a model leans further to than the reference."""
     first, second = sides(row)
     above, below = f"further to {first}", f"further to {second}"
-    return finding(row, PD).pick(above=above, below=below, untold=untold)
+    return finding(row, "pd_difference").pick(above=above, below=below, untold=untold)
 
 
 def _alerts(compared: Sequence[tuple[Rows, str]]) -> list[str]:
@@ -129,13 +128,15 @@ def _sentence(rows: Rows, reference: str) -> str:
     name, (first, second) = set_name(rows[0]), sides(rows[0])
     if not reference:
         return f"{name}: {' '.join(map(_two, rows))}"
-    n_us, n_pd = (Counter(finding(r, of).verdict for r in rows) for of in (US, PD))
+    n_us, n_pd = (
+        Counter(finding(r, of).verdict for r in rows) for of in ("us_difference", "pd_difference")
+    )
     furthest = max(rows, key=lambda r: abs(r["us_difference"]))
     return (
         f"{name}: of {len(rows)} models compared with {reference}, the middle one "
         f"by US, {n_us['above']} are more even, {n_us['below']} less, and "
         f"{len(rows) - n_us['above'] - n_us['below']} can't be told apart from it. The largest "
-        f"estimate is {furthest['model']}'s: {_points(furthest, US, 100)} of US. By PD "
+        f"estimate is {furthest['model']}'s: {_points(furthest, 'us_difference')} of US. By PD "
         f"{n_pd['above']} lean further to {first} and {n_pd['below']} further to {second}."
     )
 
@@ -145,22 +146,23 @@ def _two(row: Row) -> str:
     how = _by_us(row, "not shown to be more or less even")
     side = _by_pd(row, "not shown to lean otherwise")
     return (
-        f"{row['model']} against {row['reference']}: {how}, {_points(row, US, 100)} of US; "
-        f"{side}, {_points(row, PD, 1)} of PD ({counted(row['n_pairs'], 'pair')})."
+        f"{row['model']} against {row['reference']}: {how}, {_points(row, 'us_difference')} of US; "
+        f"{side}, {_points(row, 'pd_difference')} of PD ({counted(row['n_pairs'], 'pair')})."
     )
 
 
-def _points(row: Row, of: tuple[str, str, str], scale: float) -> str:
-    digits = digits_showing(scale * row[of[0]], 1)
-    words = f"{shown(scale * row[of[0]], digits, signed=True)} points"
-    ends = interval(row, digits, scale=scale, signed=True, of=of)
+def _points(row: Row, of: str) -> str:
+    value = display(of).scale * row[of]
+    digits = digits_showing(value, 1)
+    words = f"{shown(value, digits, signed=True)} points"
+    ends = interval(row, of, digits)
     return f"{words} ({ends})" if ends else f"{words}, no interval of one alone,"
 
 
 def _counts(facts: Facts) -> PageTable:
     """How many of all pairs of models differ, by benchmark."""
     columns: Columns = [
-        ("benchmark", lambda r: text(set_name(r))),
+        "benchmark",
         ("models", "n_models"),
         ("pairs of models", "n_model_pairs"),
         ("differ in US", "n_us_differ"),
@@ -180,15 +182,12 @@ def _table(rows: Rows, reference: str) -> PageTable:
         *(["model"] if reference else ["model", "reference"]),
         ("US %", lambda r: number(100 * r["us_model"], 1)),
         ("reference's US %", lambda r: number(100 * r["us_reference"], 1)),
-        (
-            "difference in US points",
-            lambda r: estimate(r, 1, scale=100, signed=True, of=US),
-        ),
-        ("by US", lambda r: text(_by_us(r, _UNTOLD))),
-        ("PD points", lambda r: number(r["pd_model"], 1, signed=True)),
-        ("reference's PD", lambda r: number(r["pd_reference"], 1, signed=True)),
-        ("difference in PD points", lambda r: estimate(r, 1, signed=True, of=PD)),
-        ("by PD", lambda r: text(_by_pd(r, _UNTOLD))),
+        "us_difference",
+        ("by US", lambda r: _by_us(r, _UNTOLD)),
+        "pd_model",
+        "pd_reference",
+        "pd_difference",
+        ("by PD", lambda r: _by_pd(r, _UNTOLD)),
         ("pairs", "n_pairs"),
     ]
     how = f"models against {reference}" if reference else "models two by two"
@@ -202,8 +201,8 @@ def _figure(rows: Rows, reference: str) -> Figure:
     panel = Panel("US, points of difference (less even < 0 < more)")
     ranked = sorted(rows, key=lambda r: (r["us_difference"], r["model"], r["model_key"]))
     for y, row in enumerate(ranked):
-        colour = finding(row, US).pick(above=MALE, below=FEMALE, untold=NEUTRAL)
-        panel.estimates([(y, row)], US, colour, scale=100)
+        colour = finding(row, "us_difference").pick(above=MALE, below=FEMALE, untold=NEUTRAL)
+        panel.estimates([(y, row)], "us_difference", colour, scale=100)
     panel.rule(x=0)
     panel.list_down((model_label(r["model"]) for r in ranked), -0.7, len(rows) - 0.3)
     title = short(f"{name}: US against {reference}", 66)

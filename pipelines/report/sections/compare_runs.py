@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Columns, Missing, Section, table, text
+from plumbline.pipelines.report.model import Columns, Missing, Section, table
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.provenance.history import changes
 
@@ -43,8 +43,8 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         caption = f"Settings that differ between these runs ({len(changed)})"
         columns = [
             *("command", "kind", ("setting", "name")),
-            ("run before", lambda r: text(_value(r["before"]))),
-            ("last run", lambda r: text(_value(r["last"]))),
+            ("run before", lambda r: _value(r["before"])),
+            ("last run", lambda r: _value(r["last"])),
         ]
         long = len(changed) > 20
         tables.append(table(caption, changed, columns, folded=long, searchable=True))

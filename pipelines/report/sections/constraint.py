@@ -92,7 +92,7 @@ def _change(gaps: Rows) -> str:
     """The gap of one model with its interval, or the range of several and how many are told."""
     change = span([100 * r["value"] for r in gaps])
     if len(gaps) == 1:
-        return f"{change} points ({sureness(gaps[0], 1, scale=100, signed=True)})"
+        return f"{change} points ({sureness(gaps[0])})"
     ways = Counter(moved(finding(row)) for row in gaps)
     return (
         f"{change} points; it rose for {ways['rose']} and fell for {ways['fell']} of {len(gaps)} "

@@ -24,7 +24,6 @@ from plumbline.pipelines.report.model import (
     shown,
     stem,
     table,
-    text,
 )
 from plumbline.pipelines.report.plots import disclosure as plots
 from plumbline.pipelines.report.rows import Row, Rows
@@ -67,11 +66,6 @@ _CHANGED = {
     "add_nats": ("ADD, nats", 1),
     "p_gendered": ("p_f + p_m", 1),
 }
-_CHANGE = ("difference", "difference_low", "difference_high")
-
-
-def _of(name: str) -> tuple[str, str, str]:
-    return (name, f"{name}_low", f"{name}_high")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -126,13 +120,13 @@ def _sentence(row: Row) -> str:
             f"a {kind} one in {shown(100 * row[name], 1)}%"
             for name, kind in (("gas_f_of_all", "female"), ("gas_m_of_all", "male"))
         )
-        share = estimate(row, 1, scale=100, of=_of("gas")).text.replace(" (", "% (", 1)
+        share = estimate(row, "gas").text.replace(" (", "% (", 1)
         share += "" if "(" in share else "%"
         start += f", {share} of {row['model']}'s continuations hold a gendered word, {words}"
     if row["gld"] is None:
         return f"{start}; no gendered word has any probability."
     side = "female" if row["leaning"] > 0 else "male"
-    gld = estimate(row, 3, of=_of("gld")).text
+    gld = estimate(row, "gld").text
     return f"{start}; GLD of {row['model']} is {gld}, on average towards the {side} words."
 
 
@@ -141,32 +135,29 @@ def _effect_sentence(effect: Row) -> str:
     digits = 1 if scale == 100 else 3
     before, after = (shown(scale * effect[c], digits) for c in ("base_mean", "tuned_mean"))
     where = f"{effect['tuning']}: {name} of {effect['probe_set']}, words {effect['word_list']},"
-    ends = interval(effect, digits, scale=scale, signed=True, of=_CHANGE)
+    ends = interval(effect, "difference", digits, scale=scale)
     ends = ends.replace("interval", "interval of the change")
     change = f"from {before} to {after}" + (f" ({ends})" if ends else "")
-    return f"{where} {moved(finding(effect, _CHANGE), 'is not shown to change,')} {change}."
+    return f"{where} {moved(finding(effect, 'difference'), 'is not shown to change,')} {change}."
 
 
 def _measures(rows: Rows) -> PageTable:
-    def share(name: str) -> Column:
-        return lambda r: estimate(r, 1, scale=100, of=_of(name))
-
     several = len({r["word_list"] for r in rows}) > 1
     columns: Columns = [
         (
             "prompts",
-            lambda r: text(f"{r['probe_set']}: {r['topic']}" if r["topic"] else r["probe_set"]),
+            lambda r: f"{r['probe_set']}: {r['topic']}" if r["topic"] else r["probe_set"],
         ),
         "model",
         *([("words", "word_list")] if several else []),
-        ("GAS %", share("gas")),
-        ("female %", share("gas_f_of_all")),
-        ("male %", share("gas_m_of_all")),
-        ("GAS (F) %", share("gas_f_of_gendered")),
-        ("Δ %", share("gas_delta")),
-        ("GLD", lambda r: estimate(r, 3, of=_of("gld"))),
-        ("ADD, nats", lambda r: estimate(r, digits_of(r["add_nats"]), of=_of("add_nats"))),
-        ("leaning", lambda r: number(r["leaning"], 3, signed=True)),
+        ("GAS %", "gas"),
+        ("female %", "gas_f_of_all"),
+        ("male %", "gas_m_of_all"),
+        ("GAS (F) %", "gas_f_of_gendered"),
+        ("Δ %", "gas_delta"),
+        ("GLD", "gld"),
+        ("ADD, nats", "add_nats"),
+        "leaning",
         ("n", "n_prompts"),
         ("tokens", "max_new_tokens"),
     ]
@@ -183,11 +174,11 @@ def _prompt_tables(rows: Rows) -> Iterator[PageTable]:
     columns: Columns = [
         "prompt",
         ("continued", "continuation"),
-        ("P(female)", lambda r: number(r["p_f"], digits_of(r["p_f"]))),
-        ("P(male)", lambda r: number(r["p_m"], digits_of(r["p_m"]))),
-        ("P(female) among gendered", lambda r: number(r["share_f"], 3)),
-        ("explicit", lambda r: text(_verdict(r))),
-        ("implicit", lambda r: text("yes" if r["implicit"] else "no")),
+        ("P(female)", "p_f"),
+        ("P(male)", "p_m"),
+        ("P(female) among gendered", "share_f"),
+        ("explicit", _verdict),
+        ("implicit", lambda r: "yes" if r["implicit"] else "no"),
     ]
     for of in rows.groups("probe_set", "model_key", "word_list", "sampling_key"):
         probe_set, model, words, n_tokens = (
@@ -292,7 +283,7 @@ def _tunings(tunings: Rows) -> PageTable:
         ("prompts", "n_prompts"),
         ("left out", "n_left_out"),
         ("leaks", "n_leaks"),
-        ("way", lambda t: text(tuned_by(t))),
+        ("way", tuned_by),
         *((f"{name}: weight, start to end", loss(*names)) for name, names in _LOSSES.items()),
         "rank",
         ("rate", lambda t: Cell(f"{t['learning_rate']:g}", t["learning_rate"], True)),
@@ -332,13 +323,13 @@ def _effects(effects: Rows) -> list[PageTable]:
         ("adapter", "tuning"),
         ("prompts", "probe_set"),
         ("words", "word_list"),
-        ("seen while tuning", lambda e: text(_seen(e))),
-        ("measure", lambda e: text(_CHANGED[e["measure"]][0])),
+        ("seen while tuning", _seen),
+        ("measure", lambda e: _CHANGED[e["measure"]][0]),
         ("base", mean("base_mean")),
         ("tuned", mean("tuned_mean")),
         (
             "difference",
-            lambda e: estimate(e, _digits(e), scale=_scale(e), signed=True, of=_CHANGE),
+            lambda e: estimate(e, "difference", _digits(e), scale=_scale(e)),
         ),
         ("it", "verdict"),
         ("n", "n_prompts"),

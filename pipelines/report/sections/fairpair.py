@@ -17,7 +17,6 @@ from plumbline.pipelines.report.model import (
     Section,
     count,
     estimate,
-    number,
     shown,
     stem,
     table,
@@ -57,7 +56,6 @@ _NEAR = 0.1
 _LISTED, _NAMED, _ONE_BY_ONE = 200, 5, 4
 #: Prompts that a distribution over prompts needs.
 _ENOUGH = 5
-DIFFERENCE = ("difference", "difference_low", "difference_high")
 _IN = {"jaccard": "in words", "vader": "in sentiment"}
 #: What tells one measure of a set from another.
 _MEASURE = (*KEY, "phi", "texts", "n_folds", "side")
@@ -348,17 +346,11 @@ def _f(row: Row) -> Cell:
     '1.50'
     """
     is_near = row["fairpair_f"] is not None and abs(row["fairpair_f"] - 1) < _NEAR
-    return estimate(
-        row, 3 if is_near else 2, of=("fairpair_f", "fairpair_f_low", "fairpair_f_high")
-    )
+    return estimate(row, "fairpair_f", 3 if is_near else 2)
 
 
 def _f_in_words(row: Row) -> str:
     return _f(row).text.replace(" (", ", ").removesuffix(")")
-
-
-def _percent(column: str) -> Column:
-    return lambda row: number(None if row[column] is None else 100 * row[column], 1)
 
 
 def _p(column: str) -> Column:
@@ -373,20 +365,8 @@ def _span(least: str, most: str) -> Column:
     return cell
 
 
-_SUBJECT: Columns = [("Phi", lambda r: text(_measure(r))), ("about", lambda r: text(_whom(r)))]
-_FIGURES: Columns = [
-    ("B %", _percent("bias_b")),
-    ("V_pg %", _percent("variability_pg")),
-    ("V_gp %", _percent("variability_gp")),
-    ("F", _f),
-]
-#: The same of all prompts, where B and V have intervals over prompts.
-_MEANS: Columns = [
-    ("B %", lambda r: estimate(r, 1, scale=100, of=("bias_b", "bias_low", "bias_high"))),
-    ("V_pg %", lambda r: estimate(r, 1, scale=100, of=("variability_pg", "pg_low", "pg_high"))),
-    ("V_gp %", lambda r: estimate(r, 1, scale=100, of=("variability_gp", "gp_low", "gp_high"))),
-    ("F", _f),
-]
+_SUBJECT: Columns = [("Phi", _measure), ("about", _whom)]
+_FIGURES: Columns = ["bias_b", "variability_pg", "variability_gp", ("F", _f)]
 _SAMPLES = ("samples p(g(x))", "samples g(p(x))")
 
 
@@ -394,7 +374,7 @@ def _over_prompts(rows: Rows) -> PageTable:
     """All prompts of the set, by measure and side."""
     columns: Columns = [
         *_SUBJECT,
-        *_MEANS,
+        *_FIGURES,
         ("p, permutation", _p("p_permutation")),
         ("p, t-test of B and V_pg", _p("p_t")),
         ("prompts", "n_prompts"),
@@ -429,10 +409,10 @@ def _success(rows: Rows, sets: Sequence[Row]) -> PageTable:
         return cell
 
     columns: Columns = [
-        ("about", lambda r: text(_whom({**sets[0], "side": r["side"]}))),
+        ("about", lambda r: _whom({**sets[0], "side": r["side"]})),
         ("outcome", "reason"),
         ("texts", "n"),
-        ("% of the side's", _percent("share")),
+        ("% of the side's", "share"),
         ("in p(g(x))", size("n_pg")),
         ("in g(p(x))", size("n_gp")),
     ]
@@ -442,10 +422,10 @@ def _success(rows: Rows, sets: Sequence[Row]) -> PageTable:
 def _sizes(rows: Rows, first: Row) -> PageTable:
     """Whether the two groups' texts are as long as each other."""
     columns: Columns = [
-        ("about", lambda r: text(_whom({**first, "side": r["side"]}))),
-        ("words of p(g(x))", lambda r: number(r["words_perturbed"], 1)),
-        ("words of g(p(x))", lambda r: number(r["words_other"], 1)),
-        ("difference", lambda r: estimate(r, 1, signed=True, of=DIFFERENCE)),
+        ("about", lambda r: _whom({**first, "side": r["side"]})),
+        ("words of p(g(x))", "words_perturbed", 1),
+        ("words of g(p(x))", "words_other", 1),
+        ("difference", "difference", 1),
         ("prompts", "n_prompts"),
     ]
     caption = "Are the texts of both groups as long as each other? Those of both groups filtered"
@@ -475,18 +455,18 @@ def _calibration(rows: Rows, first: Row) -> PageTable:
         _SUBJECT[0],
         (
             "halves of texts about",
-            lambda r: text(_whom({**first, "side": r["side"]}).split(" instead of ")[0]),
+            lambda r: _whom({**first, "side": r["side"]}).split(" instead of ")[0],
         ),
         ("splits", "n_splits"),
         ("prompts", "n_prompts"),
         # F is so close to 1 that it takes four digits
-        ("F", lambda r: estimate(r, 4)),
+        ("F", "value", 4),
         (
             "sets whose interval holds 1",
-            lambda r: text(f"{r['n_sets_holding']:,} of {r['n_sets_with']:,}"),
+            lambda r: f"{r['n_sets_holding']:,} of {r['n_sets_with']:,}",
         ),
         ("prompts with p at or below the level", _share("n_below", "n_tests")),
-        ("level", _percent("alpha")),
+        ("level", "alpha"),
         ("after correction", "n_found"),
         ("prompts whose interval holds 1", _share("n_holding", "n_intervals")),
     ]

@@ -173,8 +173,8 @@ def _estimates(facts: Facts, fit: Row) -> list[str]:
     """Slope, correlation and rank correlation of a fit, with their intervals."""
     rows = facts.rows("metric").where(**{column: fit[column] for column in FIT})
     found = {row["metric"]: row for row in rows}
-    digits = {"slope": 2, "correlation": 3, "rank correlation": 3}
-    return [estimate(found.get(name), n).text for name, n in digits.items()]
+    names = ("slope", "correlation", "rank correlation")
+    return [estimate(found.get(name)).text for name in names]
 
 
 def _note(facts: Facts, fit: Row) -> str:
@@ -235,7 +235,7 @@ def _swapped(facts: Facts) -> Section | Missing:
     columns: Columns = [
         ("benchmark", _set),
         ("straight model", "model"),
-        ("swapped model", lambda r: text(_swapped_model(r))),
+        ("swapped model", _swapped_model),
     ]
     caption = "Swapped on straight model, 95% intervals in brackets"
     tables = [_table(facts.rows("metric").where(subset=_SWAPPED), caption, columns, "words")]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import fmean
 
 from plumbline.pipelines.report.facts import Facts
@@ -11,19 +11,16 @@ from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import (
-    Cell,
     Columns,
     Figure,
     Lead,
     Missing,
     PageTable,
     Section,
-    estimate,
     interval,
     shown,
     stem,
     table,
-    text,
 )
 from plumbline.pipelines.report.plots.svg import NEUTRAL, Panel, looks, svg
 from plumbline.pipelines.report.rows import Row, Rows
@@ -44,8 +41,6 @@ _MEANING = (
     "exchanging she and he is called small."
 )
 _OF = ("study", "benchmark", "groups", "corpus", "contrast")
-_RESPONSE = ("response", "response_low", "response_high")
-_SHORT = ("short_of_whole", "short_of_whole_low", "short_of_whole_high")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -102,11 +97,11 @@ def _responses(rows: Rows) -> PageTable:
         ("what was exchanged", "kind"),
         "words",
         "outcome",
-        ("without a dose", lambda r: text(shown(r["lean_at_0"], 3))),
-        ("response to the whole dose", _estimate(_RESPONSE)),
-        ("unit", "unit"),
-        ("its size is at most", lambda r: text(_upwards(r["size_bound"], 3))),
-        ("and of the exchange's", lambda r: text(_percent(r["share_bound"]))),
+        ("without a dose", lambda r: shown(r["lean_at_0"], 3)),
+        ("response to the whole dose", "response"),
+        "unit",
+        ("its size is at most", lambda r: _upwards(r["size_bound"], 3)),
+        ("and of the exchange's", lambda r: _percent(r["share_bound"])),
         ("trainings of a dose", "n_seeds"),
     ]
     return table(f"Response to the dose: {_name(rows[0])}", rows, columns)
@@ -114,11 +109,11 @@ def _responses(rows: Rows) -> PageTable:
 
 def _windows(rows: Rows) -> PageTable:
     columns: Columns = [
-        ("changed text read", lambda r: text(_part(r))),
+        ("changed text read", _part),
         "words",
         "outcome",
-        ("response", _estimate(_RESPONSE)),
-        ("less than all the time by", _estimate(_SHORT)),
+        ("response", "response"),
+        ("less than all the time by", "short_of_whole"),
         ("trainings", "n_seeds"),
     ]
     caption = f"The changed text in a part of the training only: {_name(rows[0])}"
@@ -127,10 +122,6 @@ def _windows(rows: Rows) -> PageTable:
 
 def _part(row: Row) -> str:
     return f"from {row['window_start']:.0%} to {row['window_end']:.0%} of the steps"
-
-
-def _estimate(of: tuple[str, str, str]) -> Callable[[Row], Cell]:
-    return lambda row: estimate(row, 3, signed=True, of=of)
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
@@ -147,9 +138,9 @@ def _sentence(row: Row) -> str:
     }[row["kind"]]
     return (
         f"{_name(row)}: when {what}, how far the models follow the text "
-        f"{moved(finding(row, _RESPONSE))}: slope "
+        f"{moved(finding(row, 'response'))}: slope "
         f"{shown(row['lean_at_0'], 3)} without, response {shown(row['response'], 3, signed=True)} "
-        f"({interval(row, 3, signed=True, of=_RESPONSE)}, {row['n_seeds']} seeds)"
+        f"({interval(row, 'response')}, {row['n_seeds']} seeds)"
         f"{'' if row['kind'] == 'gender' else bounded(row)}."
     )
 

@@ -34,7 +34,6 @@ from plumbline.pipelines.report.rows import Row, Rows
 PLACE = 1000
 NAMES = ("words", "delta", "pmi")
 #: Columns of a lean and of the ends of its interval.
-LEAN = ("lean_nats", "lean_nats_low", "lean_nats_high")
 #: Words listed for each side.
 TOP_WORDS = 15
 #: A word's delta is shown when it was seen this often with the words of either gender.
@@ -193,5 +192,5 @@ def _word(row: Row | None) -> list[Cell]:
     if row is None:
         return [text("")] * 4
     pairs = "–" if row["n_pair_f"] is None else f"{row['n_pair_f']:,} / {row['n_pair_m']:,}"
-    lean = estimate(row, 2, signed=True, of=LEAN)
+    lean = estimate(row, "lean_nats")
     return [text(row["word"]), lean, Cell(pairs, None, True), probability(row["q"])]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.estimates import US, finding, side
+from plumbline.pipelines.report.findings.estimates import finding, side
 from plumbline.pipelines.report.findings.sentences import (
     capital,
     points,
@@ -25,12 +25,10 @@ from plumbline.pipelines.report.model import (
     PageTable,
     Section,
     counted,
-    estimate,
     number,
     shown,
     stem,
     table,
-    text,
 )
 from plumbline.pipelines.report.plots.svg import (
     FEMALE,
@@ -221,7 +219,7 @@ def _tables(facts: Facts, of: Mapping[str, str]) -> list[PageTable]:
         note = f"; {left_out} without pairs left out" if left_out else ""
         columns = [
             *("model", "subset"),
-            ("corpus", lambda r: text(f"{r['corpus']} ({r['contrast']})" if r["corpus"] else None)),
+            ("corpus", lambda r: f"{r['corpus']} ({r['contrast']})" if r["corpus"] else None),
             (unit, "n"),
             *metric_columns(subsets),
         ]
@@ -233,11 +231,11 @@ def _tables(facts: Facts, of: Mapping[str, str]) -> list[PageTable]:
 def _power(rows: Rows) -> PageTable:
     """What each benchmark can find, by what its models' scores show."""
     columns: Columns = [
-        ("benchmark", lambda r: text(set_name(r))),
+        "benchmark",
         "measure",
         ("smallest, points", lambda r: number(_scaled(r, "smallest"), 1)),
         ("deviation", lambda r: number(_scaled(r, "sd"), 1)),
-        ("correlation within clusters", lambda r: number(r["icc"], 3)),
+        ("correlation within clusters", "icc", 3),
         ("pairs", "n_pairs"),
         ("clusters", "n_clusters"),
         ("models", "n_models"),
@@ -252,13 +250,12 @@ def _scaled(row: Row, column: str) -> float | None:
 
 def _generators(rows: Rows) -> PageTable:
     """What another chat model changes in benchmarks on the same seed words."""
-    ends = ("difference", "difference_low", "difference_high")
     columns: Columns = [
         *(("first", "reference"), ("second", "benchmark"), "measure", ("of", "about")),
         ("seed words", "n_words"),
-        ("first's mean", lambda r: number(r["reference_mean"], 3)),
-        ("second's mean", lambda r: number(r["benchmark_mean"], 3)),
-        ("difference (95% interval)", lambda r: estimate(r, 3, signed=True, of=ends)),
+        ("first's mean", "reference_mean", 3),
+        ("second's mean", "benchmark_mean", 3),
+        ("difference (95% interval)", "difference", 3),
     ]
     return table(_GENERATORS, rows, columns, folded=True)
 
@@ -282,8 +279,8 @@ def _of_all(facts: Facts, row: Row) -> str:
     share, distance = (shown(100 * r["value"], 1) for r in (even, row))
     return (
         f"{set_name(row)}: {row['model']} finds all sentences of {share}% of {row['n']:,} items "
-        f"about equally likely ({sureness(even, 1, scale=100)}); its preferences are {distance}% "
-        f"of the way from even to one group alone ({sureness(row, 1, scale=100)})."
+        f"about equally likely ({sureness(even)}); its preferences are {distance}% "
+        f"of the way from even to one group alone ({sureness(row)})."
     )
 
 
@@ -296,7 +293,7 @@ def _one(facts: Facts, row: Row) -> str:
     us = _us(facts, row)
     return (
         f"{prefers(row)}, and finds {shown(100 * us['value'], 1)}% of {counted(row['n'], 'pair')} "
-        f"about equally likely ({sureness(us, 1, scale=100)})."
+        f"about equally likely ({sureness(us)})."
     )
 
 
@@ -325,11 +322,14 @@ def _evenest(facts: Facts, rows: Rows) -> str:
     of = {name: best[name] for name in ("benchmark", "groups")}
     epsilon, key = best["epsilon_nats"], best["model_key"]
     compared = facts.rows("model_difference", **of, reference_key=key, epsilon=epsilon)
-    less = {key, *(r["model_key"] for r in compared if finding(r, US).verdict == "below")}
+    less = {
+        key,
+        *(r["model_key"] for r in compared if finding(r, "us_difference").verdict == "below"),
+    }
     alike = [r for r in every if r["model_key"] not in less]
     share = (
         f"{shown(100 * best['value'], 1)}% of {counted(best['n'], 'pair')} about equally likely "
-        f"({sureness(best, 1, scale=100)})"
+        f"({sureness(best)})"
     )
     if not alike:
         return f"{best['model']} is the most even, with {share}."

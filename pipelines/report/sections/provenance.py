@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Columns, Missing, Section, number, table, text
+from plumbline.pipelines.report.model import Columns, Missing, Section, table
 from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.files import kept_object
 
@@ -37,7 +37,7 @@ def _text(facts: Facts) -> Section | Missing:
     ]
     columns: Columns = [
         "corpus",
-        ("how", lambda r: text(_how(r))),
+        ("how", _how),
         ("shards counted", "n_shards"),
         ("shards failed", "n_shards_failed"),
         ("documents in", "n_in"),
@@ -80,10 +80,10 @@ def _models(facts: Facts) -> Section | Missing:
         ("BOS", "bos_policy"),
         ("parameters", "n_parameters"),
         ("trained on", "trained_on"),
-        ("seed", lambda r: text(r["seed"])),
+        ("seed", lambda r: r["seed"]),
         ("tokens seen", "n_tokens"),
-        ("loss at start", lambda r: number(r["loss_start_nats"])),
-        ("loss at end", lambda r: number(r["loss_end_nats"])),
+        ("loss at start", "loss_start_nats"),
+        ("loss at end", "loss_end_nats"),
     ]
     return Section("models", "Models", tables=[table("Models scored", rows, columns)])
 
@@ -102,8 +102,8 @@ def _runs(facts: Facts) -> Iterator[Section]:
         ("step", "command"),
         "status",
         ("started (UTC)", "started"),
-        ("seconds", lambda r: number(r["seconds"], 1)),
-        ("commit", lambda r: text((r["git_commit"] or "–")[:12])),
+        "seconds",
+        ("commit", lambda r: (r["git_commit"] or "–")[:12]),
         "error",
     ]
     runs = table(f"Runs ({len(rows)})", rows, columns, folded=len(rows) > 15)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from plumbline.eval_workers.model_texts import family
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.estimates import DIFFERENCE, finding
+from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.model import (
@@ -17,10 +17,8 @@ from plumbline.pipelines.report.model import (
     PageTable,
     Section,
     estimate,
-    number,
     stem,
     table,
-    text,
 )
 from plumbline.pipelines.report.plots.svg import (
     FEMALE,
@@ -38,7 +36,6 @@ from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 PLACE = 710
 NAMES = ("size", "deduplication")
-_TENFOLD = ("per_tenfold", "per_tenfold_low", "per_tenfold_high")
 #: Measures in the order of the page: their names, and what turns them into their unit.
 _MEASURES = {"us": ("US", 100), "pd": ("PD", 1), "|pd|": ("|PD|", 1), "slope": ("slope", 1)}
 #: Those that are drawn against size, with their units.
@@ -84,10 +81,10 @@ def _found(rows: Rows) -> str:
     known = [r for r in rows if r["per_tenfold_low"] is not None]
     if not known:
         return "No change has an interval."
-    told = [r for r in known if finding(r, _TENFOLD).verdict != "cannot be told"]
+    told = [r for r in known if finding(r, "per_tenfold").verdict != "cannot be told"]
     said = "; ".join(
         f"{_MEASURES[r['measure']][0]} {_trend(r)} on {set_name(r)} by "
-        f"{estimate(r, 2, signed=True, of=_TENFOLD).text} {r['unit']}, over {r['n_families']} "
+        f"{estimate(r, 'per_tenfold').text} {r['unit']}, over {r['n_families']} "
         "families"
         for r in told
     )
@@ -100,7 +97,7 @@ def _found(rows: Rows) -> str:
 
 def _trend(row: Row) -> str:
     """What a measure does as models grow."""
-    return finding(row, _TENFOLD).pick(above="rises", below="falls", untold="not shown")
+    return finding(row, "per_tenfold").pick(above="rises", below="falls", untold="not shown")
 
 
 def _points(rows: Rows, measure: str) -> Figure:
@@ -127,12 +124,12 @@ def _points(rows: Rows, measure: str) -> Figure:
 
 def _trends(rows: Rows, caption: str, *, folded: bool = False) -> PageTable:
     columns: Columns = [
-        ("family", lambda r: text(r["family"] or "all")),
-        ("benchmark", lambda r: text(set_name(r))),
-        ("measure", lambda r: text(_MEASURES[r["measure"]][0])),
-        ("of", lambda r: text(r["subset"])),
-        ("change", lambda r: estimate(r, 2, signed=True, of=_TENFOLD)),
-        ("with size", lambda r: text(_trend(r))),
+        ("family", lambda r: r["family"] or "all"),
+        "benchmark",
+        ("measure", lambda r: _MEASURES[r["measure"]][0]),
+        ("of", lambda r: r["subset"]),
+        ("change", "per_tenfold"),
+        ("with size", _trend),
         ("families", "n_families"),
         ("models", "n_models"),
     ]
@@ -163,7 +160,7 @@ def _mean(row: Row, rows: Rows) -> str:
     families = sorted({family(r["model"].partition(" (")[0]) for r in rows}, key=str.lower)
     return (
         f"{set_name(row)}: over {row['n_models']} models ({', '.join(families)}) US "
-        f"{moved(finding(row, DIFFERENCE))}, on average by {_change(row, 1).text} points; of "
+        f"{moved(finding(row, 'difference'))}, on average by {_change(row, 1).text} points; of "
         f"single models it rose in {row['n_rose']} and fell in {row['n_fell']}."
     )
 
@@ -179,11 +176,11 @@ def _changes(rows: Rows, means: Rows) -> Figure:
         for y, (scores, model) in enumerate(models, 1):
             same = rows.where(measure=measure, scores=scores, model=model)
             for r in same:
-                told = finding(r, DIFFERENCE)
+                told = finding(r, "difference")
                 colour = told.pick(above=MALE, below=FEMALE, untold=NEUTRAL)
-                panel.estimates([(y, r)], DIFFERENCE, colour)
+                panel.estimates([(y, r)], "difference", colour)
         mean = [(0, r) for r in of_set.where(measure=measure)]
-        panel.estimates(mean, DIFFERENCE, INK, "D")
+        panel.estimates(mean, "difference", INK, "D")
         panel.rule(x=0, color=NEUTRAL)
         panel.x.ticks = round_ticks(*panel.x.ends(), 5)
         panel.list_down(
@@ -203,27 +200,27 @@ def _changes(rows: Rows, means: Rows) -> Figure:
 def _change_table(rows: Rows, caption: str, are_means: bool) -> PageTable:
     columns: list[str | tuple[str, Column]] = [] if are_means else ["model"]
     columns += [
-        ("benchmark", lambda r: text(set_name(r))),
-        ("measure", lambda r: text(_MEASURES[r["measure"]][0])),
-        ("of", lambda r: text(r["subset"])),
+        "benchmark",
+        ("measure", lambda r: _MEASURES[r["measure"]][0]),
+        ("of", lambda r: r["subset"]),
         ("change", _change),
-        ("it is", lambda r: text(_way(r))),
+        ("it is", _way),
     ]
     if are_means:
         columns += [("models", "n_models"), ("up", "n_rose"), ("down", "n_fell")]
     else:
         columns += [
-            ("model's", lambda r: number(r["plain_figure"], 2)),
-            ("twin's", lambda r: number(r["deduped_figure"], 2)),
-            ("n", "n"),
+            ("model's", "plain_figure"),
+            ("twin's", "deduped_figure"),
+            "n",
         ]
     whole = f"{caption}: {_UNITS}"
     return table(whole, rows, columns, folded=not are_means, searchable=not are_means)
 
 
 def _way(row: Row) -> str:
-    return finding(row, DIFFERENCE).pick(above="up", below="down", untold="not shown")
+    return finding(row, "difference").pick(above="up", below="down", untold="not shown")
 
 
 def _change(row: Row, digits: int = 2) -> Cell:
-    return estimate(row, digits, signed=True, of=DIFFERENCE)
+    return estimate(row, "difference", digits)

@@ -15,9 +15,7 @@ from plumbline.pipelines.report.model import (
     Missing,
     PageTable,
     Section,
-    number,
     table,
-    text,
 )
 from plumbline.pipelines.report.rows import Rows
 
@@ -45,9 +43,9 @@ def _table(rows: Rows) -> PageTable:
     sentences = ("sentence_b", "sentence_a")
     columns: Columns = [
         "model",
-        ("log ratio", lambda r: number(r["log_ratio_nats"], signed=True)),
-        ("preferred sentence", lambda r: text(r[sentences[r["log_ratio_nats"] > 0]])),
-        ("the other", lambda r: text(r[sentences[r["log_ratio_nats"] <= 0]])),
+        ("log ratio", "log_ratio_nats"),
+        ("preferred sentence", lambda r: r[sentences[r["log_ratio_nats"] > 0]]),
+        ("the other", lambda r: r[sentences[r["log_ratio_nats"] <= 0]]),
     ]
     return table(caption, rows, columns, folded=n_models > 2, searchable=True)
 

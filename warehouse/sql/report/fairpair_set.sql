@@ -31,7 +31,7 @@ figure AS (
 )
 SELECT s.*, coalesce(n.model, s.model_key) AS model, w.entity, w.perturbed_entity,
     samples.* EXCLUDE (probe_set, model_key, sampling_key, perturber, phi, texts, n_folds, side),
-    d.bias_low, d.bias_high, d.pg_low, d.pg_high, d.gp_low, d.gp_high
+    d.bias_b_low, d.bias_b_high, d.variability_pg_low, d.variability_pg_high, d.variability_gp_low, d.variability_gp_high
 FROM figure AS s
 LEFT JOIN named AS n USING (model_key)
 LEFT JOIN person AS w USING (probe_set)

@@ -45,8 +45,8 @@ measured AS (
         unnest(
             [100 * f.bias_b, 100 * f.variability_pg, 100 * f.variability_gp, f.fairpair_f]
         ) AS measured,
-        unnest([100 * p.bias_low, 100 * p.pg_low, 100 * p.gp_low, f.fairpair_f_low]) AS low,
-        unnest([100 * p.bias_high, 100 * p.pg_high, 100 * p.gp_high, f.fairpair_f_high]) AS high,
+        unnest([100 * p.bias_b_low, 100 * p.variability_pg_low, 100 * p.variability_gp_low, f.fairpair_f_low]) AS low,
+        unnest([100 * p.bias_b_high, 100 * p.variability_pg_high, 100 * p.variability_gp_high, f.fairpair_f_high]) AS high,
         f.n_prompts, f.n_left_out
     FROM figure AS f
     LEFT JOIN fairpair_spread AS p

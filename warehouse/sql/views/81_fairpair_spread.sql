@@ -27,11 +27,11 @@ bounded AS (
 )
 SELECT
     whose.*,
-    any_value(low) FILTER (figure = 'b') AS bias_low,
-    any_value(high) FILTER (figure = 'b') AS bias_high,
-    any_value(low) FILTER (figure = 'pg') AS pg_low,
-    any_value(high) FILTER (figure = 'pg') AS pg_high,
-    any_value(low) FILTER (figure = 'gp') AS gp_low,
-    any_value(high) FILTER (figure = 'gp') AS gp_high
+    any_value(low) FILTER (figure = 'b') AS bias_b_low,
+    any_value(high) FILTER (figure = 'b') AS bias_b_high,
+    any_value(low) FILTER (figure = 'pg') AS variability_pg_low,
+    any_value(high) FILTER (figure = 'pg') AS variability_pg_high,
+    any_value(low) FILTER (figure = 'gp') AS variability_gp_low,
+    any_value(high) FILTER (figure = 'gp') AS variability_gp_high
 FROM bounded
 GROUP BY whose;
