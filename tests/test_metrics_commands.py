@@ -96,7 +96,7 @@ def test_aufc_is_shown_for_each_log_base(
     areas = [r["value"] for r in rows if (r["metric"], r["subset"]) == ("aufc", "all")]
     assert len(areas) == len(headings) == len(cells) - 4
     for area in areas:
-        assert f"{area:.6g}" in output and any(f"{area:.2f} (" in cell for cell in cells[4:])
+        assert f"{area:.2f} (" in output and any(f"{area:.2f} (" in cell for cell in cells[4:])
     assert all(heading in output and heading in page.text for heading in headings)
 
 

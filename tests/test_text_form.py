@@ -140,8 +140,8 @@ def test_names_say_the_form(filled: Store, model: Path, tmp_path: Path) -> None:
     names = ["tiny-neox", "tiny-neox (released scores)", "tiny-neox (released text form)"]
     assert sorted(labels.values()) == names
     rows = measure(filled, "run")
-    shown = measured(rows, filled.read("control"), labels)["preference"]
-    assert sorted(line[1].text for line in shown.rows) == names
+    shown = measured(rows, filled.read("control"), labels)
+    assert sorted(row["model"] for row in shown) == names
     page = write_report(filled.root, tmp_path / "report").read_text(encoding="utf-8")
     assert all(f">{name}<" in page for name in names)
 

@@ -225,13 +225,16 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
         writer.writeheader()
         writer.writerows(rows)
         return
+    from plumbline.pipelines.report.model import rows_table
     from plumbline.pipelines.sql.output import show as show_table
 
     console = Console(highlight=False, markup=False)
     for columns, group in groupby(rows, tuple):  # those of other columns are another table
         alike = list(group)
         names = [n for n in columns if any(row[n] not in (None, "") for row in alike)]
-        show_table(console, names, [tuple(row[n] for n in names) for row in alike])
+        one = rows_table(alike, names)
+        cells = [[cell.text for cell in row] for row in one.rows]
+        show_table(console, one.headings, cells, [c.is_number for c in one.rows[0]])
 
 
 def _print_json(value: object) -> None:

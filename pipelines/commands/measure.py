@@ -10,7 +10,6 @@ from plumbline.eval_workers.statistics.metrics import WRITTEN, measure
 from plumbline.eval_workers.statistics.options import MeasureOptions
 from plumbline.pipelines.command.base import Command, Context, Done
 from plumbline.pipelines.report.metrics import measured
-from plumbline.pipelines.report.model import plain_rows
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql
 from plumbline.warehouse.storage.store import Store
@@ -36,10 +35,9 @@ class Measure(MeasureOptions, Command):
             return Done(said=["Nothing to measure yet: run `plumbline score` first"])
         connection = connect(store.root, "model_label " + sql("report/metric"))
         found = query(connection, "report/metric")
-        tables = measured(found, store.read("control"), model_labels(connection))
         few = {r["benchmark"] for r in found.to_pylist() if r["cluster_values"]}
         return Done(
-            rows=[row for one in tables.values() for row in plain_rows(one)],
+            rows=measured(found, store.read("control"), model_labels(connection)),
             said=[*_lines(store, sorted(few)), f"{rows.num_rows:,} metrics"],
             wrote=WRITTEN,
             next="plumbline report",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from plumbline.pipelines.report.model import (
     table,
     text,
 )
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, with_ends
 from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.schema.display import display
 
@@ -54,15 +55,20 @@ def by_metric(rows: Rows, *keys: str) -> Rows:
     for row in rows:
         key = tuple(row[k] for k in keys)
         start = {**dict(zip(keys, key, strict=True)), "n": row["n"], "metrics": {}}
-        found.setdefault(key, start)["metrics"][_heading(row)] = row
+        group = found.setdefault(key, start)
+        if row["metric"] != "n":
+            group["metrics"][_heading(row)] = row
     return Rows(found.values(), rows.sql)
 
 
 def metric_columns(rows: Rows) -> list[tuple[str, Column]]:
     """A column for each metric among rows of ``metric_value``, the usual ones first."""
-    place = {name: k for k, name in enumerate(_FIRST)}
-    found = {(place.get(r["metric"], len(place)), _heading(r)) for r in rows if r["metric"] != "n"}
+    found = {(_place(r), _heading(r)) for r in rows if r["metric"] != "n"}
     return [(heading, partial(_figure, heading)) for _, heading in sorted(found)]
+
+
+def _place(row: Row) -> int:
+    return _FIRST.index(row["metric"]) if row["metric"] in _FIRST else len(_FIRST)
 
 
 def _figure(heading: str, row: Row) -> Cell:
@@ -167,21 +173,16 @@ def models_table(rows: Rows) -> PageTable:
     return table(f"Models on all pairs of each benchmark, {IN_BRACKETS}", lines, columns)
 
 
-def _set(row: Row) -> Cell:
-    return text(set_name(row))
-
-
 def _fitted(rows: Rows) -> set[str]:
     return {r["subset"] for r in rows if r["metric"] == "slope"}
 
 
-def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> dict[str, PageTable]:
-    """What `plumbline measure` prints: three tables.
+def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """What `plumbline measure` prints: figures with their intervals and ranks, in their units.
 
-    The first has a line for each benchmark and model, over all pairs, the second for each fit, the
-    third for each row of ``control`` about delta; a table without lines is left out. ``labels``
-    are names to show by model key (``warehouse.query.connection.model_labels``). A dash stands
-    where a metric has no value.
+    A row for each benchmark and model, over all pairs, then for each fit, then for each row of
+    ``control`` about delta. ``labels`` are names to show by model key
+    (``warehouse.query.connection.model_labels``).
     """
     every, others = (
         Rows({**row, "model": labels.get(row["model_key"], row["model"])} for row in of.to_pylist())
@@ -189,30 +190,40 @@ def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> d
     )
     every.sort(key=lambda r: [r[column] for column in FIT])
     pairs, fits = of_pairs(every).where(subset="all"), of_fits(every)
-    tables = {
-        "preference": table(
-            "",
-            by_metric(pairs, "benchmark", "groups", "model", "model_key"),
-            [
-                ("benchmark", _set),
-                "model",
-                ("pairs", "n"),
-                *metric_columns(pairs),
-                *rank_columns(pairs),
-            ],
-        ),
-        "fit": table(
-            "",
-            by_metric(fits, *FIT),
-            [
-                ("points", "subset"),
-                "model",
-                ("benchmark", _set),
-                ("corpus", _corpus),
-                *metric_columns(fits),
-                "n",
-            ],
-        ),
-        "control": table("", others.where(predictor="delta"), CONTROL_COLUMNS),
-    }
-    return {name: one for name, one in tables.items() if one.rows}
+    found = _flat(by_metric(pairs, "benchmark", "groups", "model", "model_key"), "n_pairs")
+    found += _flat(by_metric(fits, *FIT), "n_points", "subset", "corpus", "contrast")
+    names = ("correlation", "partial_correlation", "coefficient", "gain")
+    for row in others.where(predictor="delta"):
+        figures = {end: row[end] for name in names for end in with_ends(name)}
+        about = {name: row[name] for name in ("model", "corpus", "contrast")}
+        counts = {name: row[name] for name in ("n_pairs", "n_words", "verdict")}
+        found.append({"benchmark": set_name(row), **about, **figures, **counts})
+    return found
+
+
+def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
+    """Rows of ``by_metric`` with a column for each metric, both ends of its interval, its ranks."""
+    found = []
+    for row in rows:
+        flat = {"benchmark": set_name(row), "model": row["model"]}
+        flat |= {name: row[name] for name in about} | {n: row["n"]}
+        for of in sorted(row["metrics"].values(), key=_place):
+            name = _column(of)
+            flat |= zip(with_ends(name), map(of.get, with_ends("value")), strict=True)
+            if of["rank"] is not None and of["metric"] in ("us", "aufc"):
+                ranks = map(of.get, with_ends("rank"))
+                flat |= zip(with_ends(f"{name}_rank"), ranks, strict=True)
+        found.append(flat)
+    columns = dict.fromkeys(name for flat in found for name in flat)
+    return [{name: flat.get(name) for name in columns} for flat in found]
+
+
+def _column(row: Row) -> str:
+    """A metric's name as a column: with its log base or options, where these aren't the usual."""
+    metric, options = row["metric"], kept_object(row, "options")
+    if metric == "aufc":
+        base = str(options.get("log_base")).removesuffix(".0")
+        options = {} if base == "e" else {"base": base}
+    elif metric in _FIRST:
+        options = {}
+    return re.sub(r"\W+", "_", " ".join([metric, *(f"{k} {v}" for k, v in options.items())]))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from plumbline.pipelines.report.groups import set_name
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, with_ends
 from plumbline.warehouse.schema.display import display
 
 
@@ -137,6 +137,30 @@ def table(
     return PageTable(
         caption, [heading for heading, *_ in named], lines, folded, rows.sql, searchable
     )
+
+
+def rows_table(rows: Sequence[Row], names: Sequence[str]) -> PageTable:
+    """Rows of a command as a table, intervals beside their figures.
+
+    >>> row = {"n_words": 1200, "us": 0.5, "us_low": 0.4, "us_high": 0.6, "loss": 1e-4}
+    >>> one = rows_table([row], list(row))
+    >>> one.headings, [cell.text for cell in one.rows[0]]
+    (['words', 'US %', 'loss'], ['1,200', '50.0 (40.0 to 60.0)', '0.0001'])
+    """
+    ends = {end for name in names for end in with_ends(name)[1:]}
+    columns = [(display(name).heading, _plain(name)) for name in names if name not in ends]
+    return table("", Rows(rows), columns)
+
+
+def _plain(name: str) -> Column:
+    def cell(row: Row) -> Cell:
+        value = row[name]
+        has_ends = row.get(f"{name}_low") is not None
+        if isinstance(value, float) and display(name).digits is None and not has_ends:
+            return Cell(f"{value:.6g}".replace("-", "−"), value, True)
+        return _cells(Rows([row]), name)[0]
+
+    return cell
 
 
 def _named(column: AColumn) -> tuple[Any, ...]:

@@ -27,8 +27,13 @@ MAX_ROWS = 1000
 _ROWS = 10_000
 
 
-def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a result with every column readable.
+def show(
+    console: Console,
+    names: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    numbers: Sequence[bool] = (),
+) -> None:
+    """Print a result with every column readable; ``numbers``: which are, where it isn't seen.
 
     As a table where it fits; on a terminal too narrow for it, as one block a row. Output that is
     not a terminal is as wide as it needs to be.
@@ -41,8 +46,8 @@ def show(console: Console, names: Sequence[str], rows: Sequence[Sequence[object]
     if console.is_terminal and sum(widths) > console.width and len(names) > 1:
         _show_blocks(console, names, cells)
     else:
-        numbers = [_is_number(row[i] for row in shown) for i in range(len(names))]
-        _show_table(console, names, cells, numbers, sum(widths) + 1)
+        are_numbers = numbers or [_is_number(r[i] for r in shown) for i in range(len(names))]
+        _show_table(console, names, cells, are_numbers, sum(widths) + 1)
     more = f", the first {MAX_ROWS:,} shown" if len(rows) > MAX_ROWS else ""
     console.print(Text(f"{len(rows):,} row{'' if len(rows) == 1 else 's'}{more}", style="dim"))
 

@@ -41,6 +41,8 @@ _KNOWN = {
     "corrected slope": Display("corrected slope", 1, 2),
     "correlation": Display("correlation", 1, 3),
     "rank correlation": Display("rank correlation", 1, 3),
+    "us rank": Display("rank by US", 1, 0),
+    "aufc rank": Display("rank by AuFC", 1, 0),
     "us_model": Display("US %", 100, 1),
     "us_reference": Display("reference's US %", 100, 1),
     "us_difference": Display("difference in US points", 100, 1, True),
@@ -61,7 +63,6 @@ _KNOWN = {
     "bias_b": Display("B %", 100, 1),
     "variability_pg": Display("V_pg %", 100, 1),
     "variability_gp": Display("V_gp %", 100, 1),
-    "rank_correlation": Display("rank correlation", 1, 3),
     "partial_correlation": Display("others held fixed", 1, 3),
     "coefficient": Display("nats per nat", 1, 2, True),
     "gain": Display("explains more, points", 100, 1, True),
@@ -88,8 +89,10 @@ def display(name: str, unit: str = "") -> Display:
     >>> display("my metric", "share")
     Display(heading='my metric %', scale=100, digits=1, is_signed=False, is_probability=False)
     """
-    if name in _KNOWN:
-        return _KNOWN[name]
+    if known := _KNOWN.get(name.replace("_", " ")) or _KNOWN.get(name):
+        return known
+    if base := re.fullmatch(r"aufc_base_(\w+)", name):
+        return Display(f"AuFC, base {base[1]}", 1, 2)
     if unit:
         return Display(f"{name} %", 100, 1) if unit == "share" else Display(name, 1, 3)
     heading = re.sub(r"^n_|_nats$", "", name).replace("_", " ")

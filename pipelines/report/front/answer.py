@@ -20,7 +20,7 @@ from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.headline import Headline
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import Lead, counted, shown, span
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, with_ends
 from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, of_errors
 
 _NOTHING = (
@@ -97,7 +97,7 @@ def _measured(rows: Rows) -> str:
     row = rows[0]
     over = finding(row).over
     how = f"{counted(row['n'], 'pair')}{f' of {over}' if over else ''}"
-    figures = [r[c] for r in rows for c in "value" if r[c] is not None]
+    figures = [r[c] for r in rows for c in with_ends("value") if r[c] is not None]
     return f"{set_name(row)}, {how}: PD and its 95% intervals are within {span(figures)} points."
 
 
