@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ from PIL import Image
 
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.model import Figure
-from plumbline.pipelines.report.paper.figures import _FIRST, figure_file, figures, inches
+from plumbline.pipelines.report.paper.figures import _FIRST, figure_files, figures, inches
 from plumbline.pipelines.report.plots.paper import FORMATS, painted, pixels
 from plumbline.pipelines.report.plots.svg import (
     FEMALE,
@@ -30,6 +32,7 @@ from plumbline.pipelines.report.plots.svg import (
 from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.pipelines.report.sections.preference import _pd_bars
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.test_report import build_world
 
@@ -110,11 +113,29 @@ def test_a_bar_of_pd_has_a_colour_where_its_interval_excludes_0() -> None:
 
 def test_a_title_is_inside_when_asked(world: Store, on_page: dict[str, Figure]) -> None:
     assert "which sentence is preferred" in on_page["pd-made"].svg
-    with_title = figure_file(world, "pd-made", "png", has_title=True)
+    with_title = figure_files(world, "pd-made", "png", has_title=True)[".png"]
     pictures = [
-        Image.open(io.BytesIO(f)) for f in (with_title, figure_file(world, "pd-made", "png"))
+        Image.open(io.BytesIO(f))
+        for f in (with_title, figure_files(world, "pd-made", "png")[".png"])
     ]
     assert pictures[0].height > pictures[1].height
+
+
+def test_a_plot_comes_with_its_data_and_what_they_are(
+    world: Store, on_page: dict[str, Figure], tmp_path: Path
+) -> None:
+    """The CSV has the rows of the query, which the JSON beside it has with units and versions."""
+    out = tmp_path / "pd.pdf"
+    assert main(["figure", "pd-made", "--warehouse", str(world.root), "--out", str(out)]) == 0
+    about = json.loads(out.with_suffix(".metadata.json").read_text("utf-8"))
+    (again,) = [connect(world.root).sql(about["query"].rstrip(";")).to_arrow_table().to_pylist()]
+    with out.with_suffix(".csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == about["n_rows"] == len(again)
+    values = sorted(float(row["value"]) for row in rows)
+    assert values == sorted(row["value"] for row in again)
+    assert list(about["columns"]) == list(rows[0]) and about["columns"]["epsilon_nats"] == "nats"
+    assert about["shows"] == on_page["pd-made"].alt and "duckdb" in about["versions"]
 
 
 def test_a_plot_asked_for_by_name_is_that_of_the_whole_report(

@@ -534,7 +534,7 @@ def test_pages_written_at_once_leave_one_page_with_its_plots(tmp_path: Path) -> 
     with ThreadPoolExecutor() as pool:
         list(pool.map(write, "abcd"))
     (name,) = {path.name[0] for path in out.glob("*.svg")}
-    plots = {f"{name}-{i}.{kind}" for i in range(10) for kind in ("svg", "csv")}
+    plots = {f"{name}-{i}.{kind}" for i in range(10) for kind in ("svg", "csv", "metadata.json")}
     assert {path.name for path in out.iterdir()} == {*plots, "index.html", "plots.txt"}
     assert set((out / "plots.txt").read_text().split()) == plots
     assert f'id="{name}"' in (out / "index.html").read_text()

@@ -93,9 +93,12 @@ class Figure(Command):
             return _listed({stem: one.alt for stem, one in found.items()}, "plot")
         form = self.format or (self.out.suffix[1:].lower() if self.out else "") or "pdf"
         how = (form, figures.inches(self.width))
-        content = figures.figure_file(context.store, self.name, *how, has_title=self.title)
-        path = figures.written(self.out or Path(f"{self.name}.{form}"), content)
-        return Done(said=[_CITE], files=[str(path)])
+        drawn, *data = figures.figure_files(
+            context.store, self.name, *how, has_title=self.title
+        ).items()
+        path = figures.written(self.out or Path(f"{self.name}.{form}"), drawn[1])
+        paths = [figures.written(path.with_suffix(end), content) for end, content in data]
+        return Done(said=[_CITE], files=[*map(str, (path, *paths))])
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

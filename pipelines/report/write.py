@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -9,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import plumbline
 from plumbline.pipelines.report import sections, site
 from plumbline.pipelines.report.explorer.data import explorer
 from plumbline.pipelines.report.explorer.pages import explorer_page, page_names, word_files
@@ -17,6 +19,8 @@ from plumbline.pipelines.report.front.page import Front, figures_of, front, name
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.provenance.runs import package_versions
+from plumbline.warehouse.schema.catalog import units_of_columns
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
@@ -119,7 +123,7 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
         for name, content in files.items():
             _write(out / name, content)
         for name in set(before) - set(files):
-            if name.endswith((".svg", ".csv", ".html", ".js")) and Path(name).name == name:
+            if name.endswith((".svg", ".csv", ".json", ".html", ".js")) and Path(name).name == name:
                 (out / name).unlink(missing_ok=True)
         _list(listing, ours)
     return out / "index.html"
@@ -173,9 +177,35 @@ def _files(figures: Sequence[Figure]) -> dict[str, bytes]:
     files = {}
     for figure in figures:
         files[f"{figure.stem}.svg"] = figure.svg.encode("utf-8", "replace")
-        if figure.rows:
-            files[f"{figure.stem}.csv"] = as_csv(figure.rows).encode("utf-8", "replace")
+        files |= {f"{figure.stem}{ending}": data for ending, data in data_of(figure).items()}
     return files
+
+
+def data_of(figure: Figure) -> dict[str, bytes]:
+    """What comes with a plot, by the ending of its file: its data, and what these are.
+
+    The latter is JSON: what is shown, the columns with their units, the query, versions, and how
+    to cite it.
+    """
+    if not figure.rows:
+        return {}
+    units = units_of_columns()
+    about = {
+        "name": figure.stem,
+        "shows": figure.alt,
+        "caption": figure.caption,
+        "n_rows": len(figure.rows),
+        "columns": {name: units.get(name, "") for name in figure.rows[0]},
+        "query": figure.rows.sql,
+        "methods": "docs/methods.md",
+        "versions": package_versions(),
+        "cite": f"Plumbline {plumbline.__version__}, and what `plumbline report cite` names",
+    }
+    described = json.dumps(about, indent=2, ensure_ascii=False) + "\n"
+    return {
+        ".csv": as_csv(figure.rows).encode("utf-8", "replace"),
+        ".metadata.json": described.encode("utf-8", "replace"),
+    }
 
 
 def _list(listing: Path, names: Collection[str]) -> None:

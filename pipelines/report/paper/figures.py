@@ -12,7 +12,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.page import figures_of, front
 from plumbline.pipelines.report.model import Figure, Page
 from plumbline.pipelines.report.plots.svg import Sheet, drawn_on
-from plumbline.pipelines.report.write import named_sections
+from plumbline.pipelines.report.write import data_of, named_sections
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
@@ -42,16 +42,17 @@ def figures(
     return {figure.stem: figure for figure in drawn}
 
 
-def figure_file(
+def figure_files(
     warehouse: str | Path | OpenWarehouse,
     name: str,
     form: str = "pdf",
     width_in: float = 3.3,
     *,
     has_title: bool = False,
-) -> bytes:
-    """A plot of the report as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide.
+) -> dict[str, bytes]:
+    """A plot of the report as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
 
+    By the endings of their files, as ``write.data_of`` has them.
     Type is of 8 points at any width, the ground white, and fonts are embedded. The title is left
     out unless ``has_title``: papers say it in the caption. Raises ``UsageProblem`` for a format or
     a name that doesn't exist.
@@ -62,7 +63,8 @@ def figure_file(
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
     sheet = Sheet(pixels(width_in), has_title)
     found = figures(warehouse, sheet, name) or figures(warehouse)
-    return painted(named(found, "figure", name).svg, form, width_in)
+    one = named(found, "figure", name)
+    return {f".{form}": painted(one.svg, form, width_in), **data_of(one)}
 
 
 def named(found: Mapping[str, _Thing], kind: str, name: str) -> _Thing:
