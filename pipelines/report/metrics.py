@@ -210,7 +210,7 @@ def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
         for of in sorted(row["metrics"].values(), key=_place):
             name = _column(of)
             flat |= zip(with_ends(name), map(of.get, with_ends("value")), strict=True)
-            if of["rank"] is not None and of["metric"] in ("us", "aufc"):
+            if of.get("rank") is not None and of["metric"] in ("us", "aufc"):
                 ranks = map(of.get, with_ends("rank"))
                 flat |= zip(with_ends(f"{name}_rank"), ranks, strict=True)
         found.append(flat)
