@@ -7,6 +7,7 @@ import math
 import os
 import re
 import shlex
+import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -126,8 +127,15 @@ def test_metric_and_section_are_on_the_page_and_the_metric_is_printed(
     here, said = ran
     page = (here / "out/report/appendix.html").read_text(encoding="utf-8")
     assert "female share %" in page and "female share %" in said
-    strength = (math.log(3) + math.log(6)) / 2
-    assert f"novel on weather: {strength:.2f} nats." in page
+    by_word = [math.log(3), math.log(6)]
+    half = 1.96 * statistics.stdev(by_word) / math.sqrt(2)
+    mean = statistics.fmean(by_word)
+    figure = f"{mean:.2f} ({mean - half:.2f} to {mean + half:.2f})"
+    assert f"novel prefers strongly on weather: {figure} nats." in page
+    assert f">{figure}<" in page, "the table's cell"
+    plot = (here / "out/report/strength.svg").read_text(encoding="utf-8")
+    assert "novel, weather" in plot and (here / "out/report/strength.metadata.json").is_file()
+    assert len(FILES["my_parts/strength.py"].splitlines()) < 60
     anchors = re.findall(r'<section id="(\w+)"', page)
     assert anchors.index("preference") + 1 == anchors.index("strength")
 
