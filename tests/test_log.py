@@ -513,3 +513,21 @@ def test_every_type_of_every_table_is_one_that_delta_lake_knows(store: Store, na
     row = {column.name: values[column.kind] for column in TABLES[name].columns}
     store.publish(name, [row], unit="one", run_id="r")
     assert deltalake.DeltaTable(store.root / name).to_pyarrow_table().to_pylist() == [row]
+
+
+def test_history_says_who_ran_what_and_what_was_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--warehouse", str(tmp_path / "w")]
+    (tmp_path / "p.csv").write_text("sentence_a,sentence_b\nShe slept.,He slept.\n")
+    monkeypatch.setenv("PLUMBLINE_AUTHOR", "ana")
+    given = ["benchmark", "import", "p", "--source", str(tmp_path / "p.csv")]
+    assert main([*given, *where]) == 0
+    (run,) = Store.open(tmp_path / "w").read("run").to_pylist()
+    assert main(["runs", "note", run["run_id"], "a first try", *where]) == 0
+    capsys.readouterr()
+    assert main(["warehouse", "history", "--format", "json", *where]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    of_run = [row for row in rows if row["run_id"] == run["run_id"]]
+    assert {(row["author"], row["note"]) for row in of_run} == {("ana", "a first try")}
+    assert any(row["what"].startswith("benchmark p") for row in of_run)

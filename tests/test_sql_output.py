@@ -178,6 +178,20 @@ def test_the_init_file_makes_every_view_in_a_plain_duckdb(
     assert plain.execute("SELECT us(0.1)").fetchone() == (1,)
 
 
+def test_a_database_of_views_is_attached_by_the_printed_line(
+    kept: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = kept.root.parent / "views.duckdb"
+    for _ in range(2):  # the second one replaces the first
+        assert main(["sql", "--init", str(file), "--warehouse", str(kept.root)]) == 0
+    plain = duckdb.connect()
+    plain.execute(capsys.readouterr().out.rpartition("in DuckDB: ")[2])
+    rows = plain.execute("SELECT word, delta_nats FROM plumbline.word_delta ORDER BY 2").fetchall()
+    assert rows == [("=1+1", -0.5), ("nurse", 1.0)]
+    ours = connect(kept.root).execute("SELECT count(*) FROM word_lean").fetchall()
+    assert plain.execute("SELECT count(*) FROM plumbline.word_lean").fetchall() == ours
+
+
 def test_the_init_file_names_no_more_than_it_needs(kept: Store) -> None:
     made = re.findall(r"(?m)^CREATE OR REPLACE \w+ \"?([\w.]+)", init_sql(kept.root))
     assert len(made) == len(set(made))

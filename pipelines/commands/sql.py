@@ -18,9 +18,11 @@ from plumbline.pipelines.sql.output import write_result
 from plumbline.pipelines.sql.shell import answer, remember_lines, say_unfilled, shell
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.query.connection import connect, init_sql
 from plumbline.warehouse.query.guard import UnknownName, check, lock, one_line
 from plumbline.warehouse.storage.opening import OpenWarehouse, version_of
+from plumbline.warehouse.text.escape import sql_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -53,7 +55,8 @@ class Sql(Command):
         Field(description="File for the result; its extension is the format."),
     ] = None
     init: Annotated[
-        OutputFile | None, Field(description="Write a file for `duckdb -init` instead.")
+        OutputFile | None,
+        Field(description="Write a file for `duckdb -init` instead, or one to attach, .duckdb."),
     ] = None
     relative: Annotated[bool, Field(description="In that file, paths from its own directory.")] = (
         False
@@ -127,8 +130,19 @@ class Sql(Command):
         text = init_sql(self.warehouse, file.parent if self.relative else None)
         with disk_problems(file):
             file.parent.mkdir(parents=True, exist_ok=True)
+            if file.suffix == ".duckdb":
+                return self._write_database(file, text)
             file.write_text(text, encoding="utf-8")
         start = f"duckdb -init {file}"
         if self.relative:
             start = f"cd {file.parent} && duckdb -init {file.name}"
         return Done(files=[str(file)], next=start)
+
+    def _write_database(self, file: Path, text: str) -> Done:
+        """A database of views over the Parquet files, as they are now."""
+        import duckdb
+
+        with replacing(file) as temporary, duckdb.connect(str(temporary)) as connection:
+            connection.execute(text)
+        attach = f"ATTACH {sql_text(str(file))} AS plumbline (READ_ONLY)"
+        return Done(files=[str(file)], next=f"in DuckDB: {attach}")

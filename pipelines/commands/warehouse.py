@@ -123,6 +123,8 @@ class Migrate(Command):
 class History(Command):
     """The versions that are kept, newest first: when each was made, by which run, doing what.
 
+    With who ran it (PLUMBLINE_AUTHOR) and what was noted of the run (`runs note`), where known.
+
     Example: plumbline warehouse history --limit 5
     """
 
@@ -133,10 +135,12 @@ class History(Command):
     def run(self, context: Context) -> Done:
         """A row for each version."""
         place = context.store.place
+        runs = {row["run_id"]: row for row in context.store.read("run").to_pylist()}
         kept = (log.snapshot(place, v) for v in reversed(log.versions(place)[-self.limit :]))
         rows = [
             {"version": s.version, "time_utc": f"{s.time:%Y-%m-%d %H:%M:%S}"}
             | {"run_id": s.run_id, "what": s.about}
+            | {name: runs.get(s.run_id, {}).get(name) for name in ("author", "note")}
             for s in kept
         ]
         return Done(
