@@ -21,6 +21,7 @@ from plumbline.eval_workers.benchmarks import (
     import_benchmark,
 )
 from plumbline.pipelines.command.app import app
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -148,6 +149,22 @@ def test_commands(tmp_path: Path) -> None:
     assert "[She] drank." in shown and "plumbline score" in shown
     assert isinstance(run(["show", "x", *warehouse]).exception, UsageProblem)
     assert "Example" in run(["import", "--help"]).output
+
+
+def test_of_several_without_files_each_is_named_and_the_advice_is_given_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    names = ["use-5", "bbq", "closed-world", "crows-pairs", "winobias"]
+    assert main(["benchmark", "import", *names]) == 4
+    out, err = capsys.readouterr()
+    assert "--benchmark closed-world" in out.splitlines()[-1]
+    lines = err.splitlines()[-4:]
+    assert all(line.startswith("error: ") for line in lines)
+    assert [name in line for name, line in zip(names[:2], lines, strict=False)] == [True, True]
+    assert ["PLUMBLINE_DATA" in line for line in lines] == [False, False, False, True]
+    assert "crows_pairs_anonymized.csv" in lines[2] and "winobias" in lines[3]
 
 
 @pytest.mark.reference

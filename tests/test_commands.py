@@ -17,6 +17,7 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.sources import made
 from plumbline.pipelines.commands.score import Score
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.test_plugins import install
 
@@ -413,3 +414,36 @@ def test_a_shell_completes_commands_and_options(
     with pytest.raises(SystemExit) as end:
         main([])
     assert end.value.code in (None, 0) and capsys.readouterr().out.split() == completed
+
+
+@pytest.mark.parametrize(
+    ("command", "filler"),
+    [
+        ("why tea", "corpus count"),
+        ("corpus list", "corpus count"),
+        ("corpus words --corpus c", "corpus count"),
+        ("benchmark show b", "benchmark import"),
+        ("score --model m --benchmark b", "benchmark import"),
+        ("disclosure sweep topics --model m --by decoding", "disclosure prompts"),
+        ("benchmark import-ratings a.csv", "benchmark export-ratings"),
+        ("fairpair report", "fairpair run"),
+        ("measure", "score"),
+        ("runs list", "pipeline"),
+    ],
+)
+def test_without_a_warehouse_the_command_that_fills_it_is_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    filler: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(command.split()) == 3
+    assert f"make one with `plumbline {filler}`" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_commands_start_from_are_tables() -> None:
+    found = {class_of(name).reads for name in registry.targets()} - {""}
+    assert {"corpus", "benchmark_pair"} <= found <= {*TABLES}

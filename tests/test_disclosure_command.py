@@ -107,7 +107,7 @@ def test_prompts_tells_rows_prompts_and_why_others_are_none(ran: Ran) -> None:
     counts = {"probe_set": "mine", "n_rows": 8, "n_prompts": 6, "n_rejected": 2}
     assert ran.done["prompts"]["rows"] == [counts]
     assert "\"holds the gendered word 'lady'\" (1)" in ran.said["prompts"]
-    assert '"does not start with a person" (1)' in ran.said["prompts"]
+    assert '"does not start with someone or a person" (1)' in ran.said["prompts"]
     assert ran.done["prompts"]["next"].startswith("plumbline disclosure probe mine --model")
     rows = ran.store.read("probe_prompt", probe_set="mine").to_pylist()
     assert {r["prompt"] for r in rows} == {f"My friend {does}, and" for does in ACTIONS}

@@ -110,8 +110,8 @@ def test_a_sentence_about_a_person_becomes_a_prompt(sentence: str, prompt: str) 
     ("sentence", "reason"),
     [
         ("", "is empty"),
-        ("A personal note.", "does not start with a person"),
-        ("Two people sing.", "does not start with a person"),
+        ("A personal note.", "does not start with someone or a person"),
+        ("Two people sing.", "does not start with someone or a person"),
         ("People sing.", "several"),
         ("Someone's hat fell.", "alone"),
         ("Someone else sang.", "alone"),
@@ -163,7 +163,7 @@ def test_sentences_of_any_file_become_a_set(store: Store, tmp_path: Path, form: 
     (row,) = _prompts(store, "mine")
     assert (row["prompt"], row["source_row"]) == ("My friend ran, and", 1)
     assert _rejects(store, "mine") == [
-        (2, "does not start with a person"),
+        (2, "does not start with someone or a person"),
         (3, "the same prompt as row 1"),
         (4, "holds the gendered word 'her'"),
     ]

@@ -441,6 +441,15 @@ def _entries(content: bytes) -> list[huggingface_hub.EvalResultEntry]:
     return huggingface_hub.parse_eval_result_entries(yaml.safe_load(content))
 
 
+def test_results_that_nobody_measured_are_asked_for(
+    store: Store, uploads: Uploads, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _scored(store)
+    store.replace("metric_value", [], {"benchmark": "tea"}, "r")
+    assert _results(store) == 2
+    assert "no US and PD of it are there: run `plumbline measure`" in _line(capsys)
+
+
 def test_results_are_a_pull_request_with_what_was_measured(
     store: Store, uploads: Uploads, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -527,7 +536,8 @@ def test_results_are_of_the_pairs_that_were_pushed(
     _scored(store)
     uploads.make("models/me/gpt")
     assert _results(store) == 2
-    assert "tea: no data set of it is known: --dataset tea=NAME" in _line(capsys)
+    known = "tea: no data set of it is known: `plumbline benchmark push tea`, or --dataset tea=NAME"
+    assert known in _line(capsys)
     assert _push(store, "--corpus", "c", "--eta", "0.5") == 0
     assert _results(store) == 0
     (entry,) = _entries(uploads.pulls[-1][1][_RESULTS])  # pairs 0 and 1

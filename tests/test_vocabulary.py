@@ -333,8 +333,9 @@ def test_a_server_that_refuses_is_a_missing_component(
     with socket.socket() as taken:  # bound, and not listening
         taken.bind(("127.0.0.1", 0))
         published(monkeypatch, f"http://127.0.0.1:{taken.getsockname()[1]}/m.ftz")
-        with pytest.raises(Interrupted, match=r"can't be downloaded.*refused"):
+        with pytest.raises(Interrupted, match=r"can't be downloaded.*refused") as caught:
             download(tmp_path / "m.ftz")
+    assert str(caught.value).count("m.ftz") == 1 and "without --download" in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 

@@ -82,6 +82,14 @@ class PlumblineError(Exception):
         message = f"{what}: {problem}" if problem else what
         self.message = f"{message} ({fix})" if fix else message
 
+    def without_fix(self) -> PlumblineError:
+        """The same without its advice, for where another line gives that.
+
+        >>> str(BadInput("shard 3", "truncated", "download it again").without_fix())
+        'shard 3: truncated'
+        """
+        return PlumblineError(*self.args[:2])
+
     def __str__(self) -> str:
         return terminal(" ".join(self.message.split()))
 

@@ -132,9 +132,10 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
 def _under_data(name: str, location: str, data: str | Path) -> Path:
     root = data or os.environ.get("PLUMBLINE_DATA")
     if not root:
-        fix = "give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to a "
-        fix += f"directory with {location}: docs/benchmarks.md"
-        raise MissingComponent(f"benchmark {name}", "its released files are not installed", fix)
+        problem = f"its released files, {location}, are not installed"
+        fix = "give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to the "
+        fix += "directory that holds them: docs/benchmarks.md"
+        raise MissingComponent(f"benchmark {name}", problem, fix)
     return Path(root) / location
 
 

@@ -76,7 +76,7 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     >>> derive("Someone waves at her.").reason
     "holds the gendered word 'her'"
     >>> derive("People are slicing onions.").reason, derive("A dog runs.").reason
-    ('speaks of several people', 'does not start with a person')
+    ('speaks of several people', 'does not start with someone or a person')
     """
     text = " ".join(sentence.split())
     if not text:
@@ -84,7 +84,8 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     rest = _after_subject(text)
     if rest is None:
         several = _starts_with(text, _settings()["plural"]) is not None
-        reason = "speaks of several people" if several else "does not start with a person"
+        other = "does not start with someone or a person"
+        reason = "speaks of several people" if several else other
         return Derived(None, reason)
     if _starts_with(rest, _settings()["not_after"]) is not None:
         return Derived(None, "does not speak of a person alone")

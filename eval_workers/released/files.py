@@ -55,7 +55,8 @@ def require_benchmarks(store: Store, names: Iterable[str]) -> None:
     absent = [n for n in sorted(set(names)) if not store.units("benchmark_pair", benchmark=n)]
     if absent:
         fix = f"run `plumbline benchmark import {' '.join(absent)}` first"
-        raise BadInput(f"benchmark {', '.join(absent)}", "is not in the warehouse", fix)
+        what, verb = ("benchmark", "is") if len(absent) == 1 else ("benchmarks", "are")
+        raise BadInput(f"{what} {', '.join(absent)}", f"{verb} not in the warehouse", fix)
 
 
 def _find(

@@ -90,14 +90,16 @@ def download(target: Path) -> Path:
     import pooch
     import requests
 
-    elsewhere = "download it on another machine and give --language-model PATH"
+    elsewhere = "download it on another machine and give --language-model PATH, or go by WordNet "
+    elsewhere += "alone, without --download"
     http = pooch.HTTPDownloader(timeout=60)
     known_hash = f"sha256:{MODEL_SHA256}"
     try:
         pooch.retrieve(MODEL_URL, known_hash, target.name, target.parent, downloader=http)
     except requests.RequestException as e:
         kind = Interrupted if is_outage(e) else MissingComponent
-        raise kind(MODEL_URL, f"can't be downloaded: {e}", elsewhere) from e
+        why = getattr(e.args[0], "reason", e) if e.args else e  # of a connection, without the URL
+        raise kind(MODEL_URL, f"can't be downloaded: {why}", elsewhere) from e
     except ValueError as e:
         expected = f"expected SHA-256 {MODEL_SHA256[:12]}..."
         raise BadInput(MODEL_URL, f"is not the published file, {expected}", elsewhere) from e

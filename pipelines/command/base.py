@@ -137,6 +137,8 @@ class Command:
     makes_warehouse: ClassVar[bool] = False
     #: Its warehouse is opened before it runs, and must be there unless it is made.
     opens_warehouse: ClassVar[bool] = True
+    #: The table that its work starts from, where it makes no warehouse.
+    reads: ClassVar[str] = ""
     #: There is a flow of it on Prefect: never for what deletes, nor for free SQL.
     deployable: ClassVar[bool] = False
     #: It is recorded: what reads only, or works on no table, is not.
@@ -348,7 +350,7 @@ def plan_of(command: Command) -> Iterator[Row]:
 
     there = Store.existing(command.warehouse) if command.opens_warehouse else None
     if there is None and command.opens_warehouse and not command.makes_warehouse:
-        Store.open(command.warehouse, create=False)  # says what is missing
+        Store.open(command.warehouse, create=False, reads=command.reads)  # says what is missing
     yield from command.plan(there)
 
 
@@ -363,7 +365,8 @@ def execute(command: Command, stages: Stages | None = None) -> Done:
     command.ready()
     store = None
     if command.opens_warehouse:
-        store = Store.open(command.warehouse, create=command.makes_warehouse)
+        made = command.makes_warehouse
+        store = Store.open(command.warehouse, create=made, reads=command.reads)
     return execute_on(store, command, stages)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -35,6 +35,8 @@ TO_COUNT = "to count"
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusName:
     """The corpus that a command works on."""
+
+    reads: ClassVar[str] = "corpus"
 
     corpus: Annotated[str, Field(min_length=1, description="Name of the corpus.")]
 

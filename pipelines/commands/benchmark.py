@@ -105,15 +105,17 @@ class Import(DataOption, Command):
     def run(self, context: Context) -> Done:
         """Import each; of several, one that fails stops no other."""
         names, source = self.chosen()
-        done, failed, first = list[room.Imported](), None, shlex.quote(names[0])
+        done, failed = list[room.Imported](), list[PlumblineError]()
         for name in names:
             how = (context.store, name, source, context.run_id, self.how(), self.data or "")
             try:
                 done.append(context.stage(f"import {name}", room.import_benchmark, *how))
             except PlumblineError as e:
-                if failed is not None:
-                    say(str(failed), err=True)
-                failed = e
+                failed.append(e)
+        for one in failed[:-1]:  # the last is raised, with its advice
+            is_repeated = one.args[2] == failed[-1].args[2]
+            say(f"error: {one.without_fix() if is_repeated else one}", err=True)
+        first = shlex.quote(done[0].benchmark) if done else ""
         return Done(
             rows=[
                 {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
@@ -121,11 +123,11 @@ class Import(DataOption, Command):
             ],
             said=[line for one in done for line in one.lines()],
             wrote=("benchmark_pair", "reject") if done else (),
-            next=f"plumbline score --model ID_OR_PATH --benchmark {first}" if done else "",
+            next=f"plumbline score --model ID_OR_PATH --benchmark {first}" if first else "",
             query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
             "ORDER BY benchmark, pair_id",
             params={"names": list(names)},
-            failed=failed,
+            failed=failed[-1] if failed else None,
         )
 
 
@@ -170,6 +172,7 @@ class Show(Command):
     Example: plumbline benchmark show winobias --n 3
     """
 
+    reads = "benchmark_pair"
     records = False
 
     name: BenchmarkName
@@ -203,6 +206,7 @@ class Compare(Command):
     Example: plumbline benchmark compare demo-a demo-b
     """
 
+    reads = "benchmark_pair"
     records = False
 
     names: Annotated[
@@ -381,6 +385,7 @@ class Constrain(Command):
     Example: plumbline benchmark constrain --corpus novels --benchmark winobias
     """
 
+    reads = "benchmark_pair"
     deployable = True
 
     corpus: Annotated[str, Field(min_length=1, description="Corpus whose deltas are used.")]

@@ -32,6 +32,8 @@ class ExportRatings(Command):
     Example: plumbline benchmark export-ratings use-5 --raters ana,ben,cleo --per-pair 2
     """
 
+    reads = "benchmark_pair"
+
     name: BenchmarkName
     pairs: Annotated[
         int, Field(ge=1, le=1_000_000, description="Pairs to judge, drawn at random.")
@@ -86,6 +88,8 @@ class ImportRatings(Command):
 
     Example: plumbline benchmark import-ratings back/rater-1.csv back/rater-2.csv
     """
+
+    reads = "rating_sheet"
 
     files: Annotated[
         tuple[str, ...],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -27,6 +27,8 @@ from plumbline.warehouse.provenance.runs import recorded
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class _WithMaxPMI(ContrastOption):
     """Of a benchmark that goes out: its pairs' MaxPMI in a corpus, and a limit on it."""
+
+    reads: ClassVar[str] = "benchmark_pair"
 
     name: BenchmarkName
     corpus: Annotated[str | None, Field(description="Give each pair its MaxPMI in a corpus.")] = (

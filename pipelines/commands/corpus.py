@@ -191,6 +191,7 @@ class Compare(Command):
     Example: plumbline corpus compare novels films --n 10
     """
 
+    reads = "corpus"
     deployable = True
 
     a: Annotated[Argument, Field(description="A corpus, or a source of one as CORPUS:SOURCE.")]
@@ -237,6 +238,7 @@ class List(Command):
     Example: plumbline corpus list
     """
 
+    reads = "corpus"
     records = False
 
     def run(self, context: Context) -> Done:

@@ -77,7 +77,8 @@ class Prompts(DataOption, Command):
         InputPath | None, Field(description="Released file, or directory; default: under --data.")
     ] = None
     derive: Annotated[
-        InputFile | None, Field(description="Make prompts of the sentences in this file instead.")
+        InputFile | None,
+        Field(description="Make prompts of this file's sentences about someone or a person."),
     ] = None
     column: Annotated[str | None, Field(description="Where that file has the sentences.")] = None
     write: Annotated[
@@ -286,6 +287,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """
 
+    reads = "probe_prompt"
     without = ("smoothing", *OF_SCORES)
 
     probe_set: Annotated[
@@ -338,7 +340,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     def check(self) -> None:
         """Raise for values, lists, sets and words that can't be used."""
         _ = self.grid() if self.by == "decoding" else self.variants()
-        store = Store.open(self.warehouse, create=False)
+        store = Store.open(self.warehouse, create=False, reads=self.reads)
         words = load_words(store, self.word_list)
         WordStep(self.probe_set, words).check(store, part(ModelOptions, self))
 

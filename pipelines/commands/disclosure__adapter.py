@@ -348,7 +348,9 @@ class Compare(ProbeOptions, ModelOptions, Command):
             rows = rows_of(store.root, query) if store else []
             return tuple(str(row["benchmark"]) for row in rows)
         if given:
-            check_imported(store or Store.open(self.warehouse, create=False), given)
+            check_imported(
+                store or Store.open(self.warehouse, create=False, reads="benchmark_pair"), given
+            )
         return given
 
     def plan(self, store: Store | None) -> Iterator[Row]:

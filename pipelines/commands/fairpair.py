@@ -180,6 +180,7 @@ class Score(FairPairSpec, Command):
     Example: plumbline fairpair score common-sents --folds 20 --phi jaccard
     """
 
+    reads = "fairpair_set"
     without = tuple(f.name for f in fields(FairPairSpec) if f.name not in (*_MEASURING, "model"))
 
     probe_set: Annotated[
@@ -218,6 +219,7 @@ class Report(Command):
     Example: plumbline fairpair report --out out/report
     """
 
+    reads = "fairpair_set"
     records = False
 
     out: Annotated[OutputDirectory, Field(description="Directory of the report.")] = Path(

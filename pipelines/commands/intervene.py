@@ -180,10 +180,14 @@ class Run(StudyOptions, ModelOptions, Command):
     and its mean preference. A placebo exchanges two words that should not matter in the same
     documents. Every training is kept: after an interruption run the same command again to resume.
 
+    Each dose is trained `--seeds` times, and so is the placebo: the example trains 20 models, some
+    minutes each on two cores. `--dry-run` lists them; `--seeds 1 --max-tokens 100000` is a trial.
+
     Example: plumbline intervene run 'novels/*.jsonl.zst' --name novels --corpus novels \
 --benchmark winobias --doses 0,0.5,1
     """
 
+    reads = "benchmark_pair"
     deployable = True
     without = NOT_OF_BASES
 
@@ -211,7 +215,7 @@ class Run(StudyOptions, ModelOptions, Command):
 
         segment(self.name)
         _ = self.continued_base, self.training(), expand_shards(self.shards)
-        store = Store.open(self.warehouse, create=False)
+        store = Store.open(self.warehouse, create=False, reads=self.reads)
         check_imported(store, self.benchmark)
         corpus_deltas(store, self.corpus, "she/he")
         for arm in self.arms():

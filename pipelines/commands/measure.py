@@ -25,6 +25,7 @@ class Measure(MeasureOptions, Command):
     Example: plumbline measure --eta 0.5 --eta 0.65
     """
 
+    reads = "pair_score"
     deployable = True
 
     def run(self, context: Context) -> Done:

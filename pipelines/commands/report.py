@@ -138,6 +138,7 @@ class Card(Command):
     Example: plumbline report card EleutherAI/pythia-70m --out card.md
     """
 
+    reads = "pair_score"
     records = False
 
     model: Annotated[
@@ -180,6 +181,7 @@ class Push(Command):
     Example: plumbline report push --repo me/gpt --model me/gpt --dry-run out/hub
     """
 
+    reads = "pair_score"
     records = False  # of what was pushed there is a run, not of files to look at
 
     repo: Annotated[str, Field(description="The model's repository of the hub, OWNER/NAME.")]

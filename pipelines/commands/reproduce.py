@@ -192,6 +192,7 @@ class Lists(Command):
     Example: plumbline reproduce lists --corpus novels --list gendered
     """
 
+    reads = "corpus"
     records = False
 
     corpus: Annotated[str, Field(description="Name of the corpus.")]

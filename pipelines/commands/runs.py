@@ -194,7 +194,9 @@ class Replay(Command):
     joins = False
 
     run_id: RunId
-    into: Annotated[Path | None, Field(description="Another warehouse to run it on.")] = None
+    into: Annotated[
+        Path | None, Field(description="Another warehouse to run it on, with what it reads.")
+    ] = None
 
     def command(self, store: Store) -> Command:
         """The recorded command. Raises ``UsageProblem`` for a run that can't be replayed."""

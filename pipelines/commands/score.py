@@ -43,6 +43,7 @@ class Score(ModelOptions, Command):
     Example: plumbline score --model EleutherAI/pythia-70m --benchmark winobias --benchmark use-5
     """
 
+    reads = "benchmark_pair"
     deployable = True
 
     benchmark: Benchmarks
@@ -81,7 +82,7 @@ class Score(ModelOptions, Command):
         from plumbline.eval_workers.scoring.pair_scores import check_imported
         from plumbline.warehouse.storage.store import Store
 
-        check_imported(Store.open(self.warehouse, create=False), self.benchmark)
+        check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Pairs, tokens, memory and time of each model, and what the pairs could show."""
@@ -187,6 +188,7 @@ class Import(Command):
     Example: plumbline score import unstereo-eval/results
     """
 
+    reads = "benchmark_pair"
     deployable = True
 
     directory: Annotated[

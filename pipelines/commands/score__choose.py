@@ -30,6 +30,7 @@ class Choose(ChoiceOptions, Command):
     Example: plumbline score choose --model gpt-4o-mini --benchmark winogender --n 2 --dry-run
     """
 
+    reads = "benchmark_pair"
     deployable = True
 
     benchmark: Benchmarks
@@ -42,7 +43,7 @@ class Choose(ChoiceOptions, Command):
         from plumbline.eval_workers.scoring.pair_scores import check_imported
         from plumbline.warehouse.storage.store import Store
 
-        check_imported(Store.open(self.warehouse, create=False), self.benchmark)
+        check_imported(Store.open(self.warehouse, create=False, reads=self.reads), self.benchmark)
         _ = self.price(), self.key()
 
     def ready(self) -> None:

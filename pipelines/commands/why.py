@@ -66,6 +66,7 @@ class Why(ContrastOption, Command):
     Example: plumbline why nurse captain wept --corpus novels
     """
 
+    reads = "corpus"
     deployable = True
 
     words: Annotated[

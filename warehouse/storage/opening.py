@@ -16,6 +16,7 @@ from typing import TypeVar
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
 from plumbline.warehouse.files import check_output_directory
 from plumbline.warehouse.paths import address, refuse_links, segment
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.bucket import Bucket
 from plumbline.warehouse.storage.format import LOGGED, MARKER, OLDEST, newest_version
@@ -81,8 +82,10 @@ class OpenWarehouse:
         self._look = look
 
     @classmethod
-    def open(cls: type[_Kind], root: str | Path, *, create: bool = True) -> _Kind:
+    def open(cls: type[_Kind], root: str | Path, *, create: bool = True, reads: str = "") -> _Kind:
         """Open a warehouse, made if missing unless ``create`` is false.
+
+        ``reads`` is the table that one is opened for: what fills it is said where there is none.
 
         Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an
         older one that must be migrated first; ``UsageProblem`` for a path with glob characters,
@@ -95,7 +98,9 @@ class OpenWarehouse:
                     f"warehouse {place}", f"not a Plumbline warehouse, no {MARKER} in it"
                 )
             if not create:
-                fix = "give --warehouse, or make one with `plumbline pipeline`: docs/tutorial.md"
+                filler = f"{TABLES[reads].how_filled} or " if reads else ""
+                made = f"{filler}`plumbline pipeline`"
+                fix = f"give --warehouse, or make one with {made}: docs/tutorial.md"
                 raise BadInput(f"warehouse {place}", "does not exist", fix)
             with disk_problems(place.root):
                 place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())

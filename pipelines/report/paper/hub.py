@@ -106,7 +106,8 @@ def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> Resul
     files, said, skipped = {}, list[str](), list[str]()
     for benchmark in sorted({r["benchmark"] for r in rows}):
         if benchmark not in sets:
-            skipped.append(f"{benchmark}: no data set of it is known: --dataset {benchmark}=NAME")
+            fix = f"`plumbline benchmark push {benchmark}`, or --dataset {benchmark}=NAME"
+            skipped.append(f"{benchmark}: no data set of it is known: {fix}")
             continue
         to, of = sets[benchmark], rows.where(benchmark=benchmark)
         if fingerprint(store.read("benchmark_pair", benchmark=benchmark).to_pylist()) != (
@@ -134,7 +135,7 @@ def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> Resul
         else:
             skipped.append(f"{benchmark}: no US and PD of the pairs of {to.repository}: {_AGAIN}")
     if not files:
-        reasons = "; ".join(skipped)
+        reasons = "; ".join(skipped) or "no US and PD of it are there: run `plumbline measure`"
         raise UsageProblem(f"model {model}", f"has no result for the hub: {reasons}")
     return Results(files, said, skipped)
 

@@ -1,14 +1,15 @@
--- grain: model_key x benchmark x corpus x contrast
+-- grain: model_key x benchmark x groups x corpus x contrast
 -- Which models' preference follows the corpus?
 -- A line is fitted through a model's log ratios, word by word, against the lean in the text; where
--- pairs were made for no word, by the word that decides their MaxPMI. slope is how many nats the preference changes per nat in
--- the text, se its standard error, correlation how closely. Near 0 the model leans for other
--- reasons.
+-- pairs were made for no word, by the word that decides their MaxPMI. slope is how many nats the
+-- preference changes per nat in the text, se its standard error, correlation how closely. Near 0
+-- the model leans for other reasons. A checkpoint's name has its step.
 SELECT
-    model, benchmark, corpus, contrast, subset AS points, n,
+    coalesce(label, model) AS model, benchmark, groups, corpus, contrast, subset AS points, n,
     round(slope, 3) AS slope,
     round(slope_se, 3) AS se,
     round(correlation, 3) AS correlation
 FROM fit
+LEFT JOIN model_label USING (model_key)
 WHERE subset IN ('words, measured delta', 'words, max_pmi')
-ORDER BY correlation DESC NULLS LAST, model, benchmark, corpus, contrast;
+ORDER BY correlation DESC NULLS LAST, 1, benchmark, groups, corpus, contrast;
