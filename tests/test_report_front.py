@@ -82,14 +82,16 @@ def test_every_query_of_the_first_page_gives_what_stands_above_it(
 
 
 def test_the_table_has_the_figures_of_the_warehouse(facts: Facts) -> None:
-    found = matrix(facts, headline(facts))
-    assert found is not None and len(found.rows) == 2
+    found = matrix(facts)
+    assert found is not None and len(found.lines) == 2
     for metric, place in (("us", 0), ("pd", 1)):
         for row in facts.metrics(metric, subset="all"):
-            cells = {whole: of for _, whole, of in found.rows}[row["model"]][0]
+            cells = {line.whole: line.cells for line in found.lines}[row["model"]][0]
             assert cells is not None
-            strip, factor = cells[place], 100 if metric == "us" else 1
+            strip, factor = (cells[0], cells[1])[place], 100 if metric == "us" else 1
             assert f"{abs(factor * row['value']):.1f}" in strip.words
+            assert strip.value == row["value"] and cells[2] is not None
+            assert cells[2].value == row["rank"] or metric == "pd"
             for end in ("value_low", "value_high"):
                 assert f"{abs(factor * row[end]):.1f}" in strip.words
             if metric == "pd":
@@ -399,3 +401,30 @@ def test_a_point_leads_to_its_word_in_the_explorer(driven: Browser, index: Path)
     while not any(event["method"] == "Page.loadEventFired" for event in driven.events):
         driven.ask("1")
     assert driven.ask("location.pathname.split('/').pop() + location.hash") == f"words.html#{word}"
+
+
+@needs_browser
+def test_the_table_sorts_and_breaks_no_name(driven: Browser, index: Path) -> None:
+    rows = "[...document.querySelectorAll('.matrix tbody tr')]"
+    for width in (1280, 390):
+        driven.resize(width, 900)
+        driven.open(index)
+        cut = "e => e.scrollWidth > e.clientWidth || getComputedStyle(e).whiteSpace !== 'nowrap'"
+        cells = "[...document.querySelectorAll('.matrix :is(th, td)')]"
+        assert driven.ask(f"{cells}.filter({cut}).length") == 0
+    driven.resize(1280, 900)
+    driven.open(index)
+    found = f"{rows}.map(r => +r.cells[r.cells.length - 1].dataset.value)"
+    before = driven.ask(found)
+    press = "document.querySelector('.matrix thead th:last-child .sort')"
+    assert driven.ask(f"{press}.getAttribute('aria-label')").startswith("Sort by made")
+    driven.ask(f"{press}.click()")
+    assert driven.ask(found) == sorted(before)
+    driven.ask(f"{press}.click()")
+    assert driven.ask(found) == sorted(before, reverse=True)
+    assert (
+        driven.ask(
+            "document.querySelector('.matrix').parentElement.previousElementSibling.className"
+        )
+        == "key"
+    )

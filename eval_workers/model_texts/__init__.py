@@ -20,6 +20,7 @@ class ModelText:
 
     family: str
     pattern: str
+    year: int
     text: str
     source: str
     part: str = ""

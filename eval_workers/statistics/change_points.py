@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from plumbline.eval_workers.statistics.multiplicity import holm
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.opening import OpenWarehouse
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Row: TypeAlias = Mapping[str, Any]
@@ -41,7 +42,7 @@ _CURVE = (*_WORDS, "corpus", "contrast", "measure")
 _LAST = ("word", "n_pairs", "relative_nats", "relative_nats_low", "relative_nats_high")
 
 
-def changes(root: str | Path) -> list[dict[str, object]]:
+def changes(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
     """Rows of ``change_point``, without their run, for models with three checkpoints or more."""
     text = "FROM checkpoint_curve WHERE measure <> 'explained variance' ORDER BY ALL"
     rows = rows_of(root, text)
@@ -192,7 +193,7 @@ def _autocorrelation(values: Floats, rest: Floats) -> Floats:
     return rho
 
 
-def word_onsets(root: str | Path) -> list[dict[str, object]]:
+def word_onsets(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
     """Rows of ``word_onset``, without their run, for words with two pairs or more."""
     text = "FROM checkpoint_word WHERE n_pairs > 1 AND relative_nats IS NOT NULL ORDER BY ALL"
     rows = rows_of(root, text)

@@ -23,6 +23,7 @@ from scipy.special import stdtrit
 
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.finding import verdict
+from plumbline.warehouse.storage.opening import OpenWarehouse
 
 #: Column of ``control_point`` -> what table ``control`` calls it.
 PREDICTORS = {
@@ -210,7 +211,7 @@ def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
     return squares
 
 
-def effects_of_all(root: Path) -> list[dict[str, object]]:
+def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
     """Rows of table ``control``, less ``run_id``, of all models and n-gram models."""
     connection = connect(root, "model control_point")
     if not connection.sql("FROM model WHERE backend = 'ngram'").fetchall():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from plumbline.eval_workers.statistics.ranks import model_ranks
 from plumbline.eval_workers.statistics.scored import scored
 from plumbline.warehouse.query.connection import connect, query, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.storage.store import Store, cast
 
 #: Tables that ``measure`` writes.
@@ -28,7 +29,10 @@ _OF_PAIRS = "FROM metric_of_pairs('pair')"
 
 
 def compute(
-    root: Path, options: MeasureOptions, run_id: str, metrics: Sequence[str] | None = None
+    root: Path | OpenWarehouse,
+    options: MeasureOptions,
+    run_id: str,
+    metrics: Sequence[str] | None = None,
 ) -> pa.Table:
     """Metrics of a warehouse as rows of ``metric_value``, sorted by key; nothing is written.
 
@@ -62,28 +66,39 @@ def _with_p(rows: pa.Table) -> pa.Table:
     return rows.drop_columns("statistic").append_column("p", p)
 
 
-def measure(store: Store, run_id: str, options: MeasureOptions | None = None) -> pa.Table:
+def measure(
+    store: Store,
+    run_id: str,
+    options: MeasureOptions | None = None,
+    benchmarks: Collection[str] = (),
+) -> pa.Table:
     """Compute every metric and replace ``metric_value`` with the result, benchmark by benchmark.
 
     So are `model_rank`, `benchmark_power`, `change_point` and `word_onset` of models with
     checkpoints, and `control` where there are scores of an n-gram model. Returns the metrics
     written.
     Benchmarks that have no rows any more lose their old ones.
+
+    Args:
+        benchmarks: compute these only, with all of their models, and leave others as they are.
     """
     options = options or MeasureOptions()
-    rows = compute(store.root, options, run_id)
-    every = list(scored(store.root, options.epsilon))
+    of = store.of_benchmarks(benchmarks) if benchmarks else store.pinned()
+    rows = compute(of, options, run_id)
+    if benchmarks:
+        rows = rows.filter(pc.is_in(rows["benchmark"], pa.array(sorted(benchmarks))))
+    every = list(scored(of, options.epsilon))
     made = {
         "metric_value": rows,
         "model_rank": _cast("model_rank", model_ranks(every, options.epsilon), run_id),
         "benchmark_power": _cast("benchmark_power", powers(every), run_id),
-        "change_point": _cast("change_point", changes(store.root), run_id),
-        "word_onset": _cast("word_onset", word_onsets(store.root), run_id),
-        "control": _cast("control", controls.effects_of_all(store.root), run_id),
+        "change_point": _cast("change_point", changes(of), run_id),
+        "word_onset": _cast("word_onset", word_onsets(of), run_id),
+        "control": _cast("control", controls.effects_of_all(of), run_id),
     }
     with store.together(run_id, "measure"):
         for name, table in made.items():
-            _replace(store, name, table, run_id)
+            _replace(store, name, table, benchmarks, run_id)
     return rows
 
 
@@ -91,8 +106,10 @@ def _cast(name: str, rows: Sequence[Mapping[str, object]], run_id: str) -> pa.Ta
     return cast(TABLES[name], [{**row, "run_id": run_id} for row in rows])
 
 
-def _replace(store: Store, name: str, rows: pa.Table, run_id: str) -> None:
+def _replace(
+    store: Store, name: str, rows: pa.Table, benchmarks: Collection[str], run_id: str
+) -> None:
     stale = set(store.read(name)["benchmark"].unique().to_pylist())
-    for benchmark in sorted(stale | set(rows["benchmark"].unique().to_pylist())):
+    for benchmark in sorted(benchmarks or stale | set(rows["benchmark"].unique().to_pylist())):
         of_benchmark = rows.filter(pc.equal(rows["benchmark"], benchmark))
         store.replace(name, of_benchmark, {"benchmark": benchmark}, run_id)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from plumbline.eval_workers.statistics.clusters import NO_CLUSTER
 from plumbline.warehouse.query.connection import connect, query, sql
+from plumbline.warehouse.storage.opening import OpenWarehouse
 
 if TYPE_CHECKING:
     import duckdb
@@ -68,7 +69,7 @@ def cells(root: str | Path, benchmark: str) -> list[Cells]:
         return _every(connection, benchmark)
 
 
-def scored(root: str | Path, epsilon_nats: float) -> Iterator[Scored]:
+def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Scored]:
     """Every benchmark and groups that a model scored, by name, with its scores."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         for benchmark, of in groupby(_every(connection, None), lambda cells: cells.benchmark):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.statistics.metrics import WRITTEN, measure
 from plumbline.eval_workers.statistics.options import MeasureOptions
 from plumbline.pipelines.command.base import Command, Context, Done
+from plumbline.pipelines.command.scope import Benchmarks, named
 from plumbline.pipelines.report.metrics import measured
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql
 from plumbline.warehouse.storage.store import Store
+
+_EPSILONS = "SELECT DISTINCT benchmark, epsilon_nats FROM metric_value WHERE metric = 'us'"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -20,7 +26,8 @@ class Measure(MeasureOptions, Command):
     """Compute US, PD, AuFC, gaps and how far models follow their corpus.
 
     Where an n-gram model of the corpus has scores (`plumbline train --preset 5gram`), also whether
-    the corpus predicts log ratios beyond frequency, n-grams and length.
+    the corpus predicts log ratios beyond frequency, n-grams and length. With --benchmark only
+    benchmarks that it names, with all their models; rows of others stay as they are.
 
     Example: plumbline measure --eta 0.5 --eta 0.65
     """
@@ -28,25 +35,52 @@ class Measure(MeasureOptions, Command):
     reads = "pair_score"
     deployable = True
 
+    benchmark: Benchmarks = ()
+
     def run(self, context: Context) -> Done:
         """Compute all of them anew, also those of scores that are gone."""
         store = context.store
-        rows = measure(store, context.run_id, self)
+        names = self._named(store)
+        rows = measure(store, context.run_id, self, names)
         if not rows.num_rows:
             return Done(said=["Nothing to measure yet: run `plumbline score` first"])
         connection = connect(store.root, "model_label " + sql("report/metric"))
-        found = query(connection, "report/metric")
+        found, controls = query(connection, "report/metric"), store.read("control")
+        if names:
+            found, controls = (
+                of.filter(pc.is_in(of["benchmark"], pa.array(names))) for of in (found, controls)
+            )
         few = {r["benchmark"] for r in found.to_pylist() if r["cluster_values"]}
         return Done(
-            rows=measured(found, store.read("control"), model_labels(connection)),
-            said=[*_lines(store, sorted(few)), f"{rows.num_rows:,} metrics"],
+            rows=measured(found, controls, model_labels(connection)),
+            said=[*_lines(store, sorted(few), names), f"{rows.num_rows:,} metrics"],
             wrote=WRITTEN,
             next="plumbline report",
             query="FROM metric_value ORDER BY ALL",
         )
 
+    def _named(self, store: Store) -> tuple[str, ...]:
+        """The benchmarks to measure; none for all.
 
-def _lines(store: Store, few: list[str]) -> Iterator[str]:
+        Raises ``UsageProblem`` where others would stay measured with another epsilon: figures of
+        one report would not mean the same.
+        """
+        if not self.benchmark:
+            return ()
+        names = named("benchmark", self.benchmark, rows_of(store, sql("report/named")))
+        others = {
+            row["epsilon_nats"]
+            for row in rows_of(store, _EPSILONS)
+            if row["benchmark"] not in names and row["epsilon_nats"] != self.epsilon
+        }
+        if others:
+            left = f"leaves others at epsilon {', '.join(map(str, sorted(others)))}"
+            fix = "give that as --epsilon, or measure all"
+            raise UsageProblem(f"--benchmark with epsilon {self.epsilon}", left, fix)
+        return names
+
+
+def _lines(store: Store, few: list[str], names: Sequence[str]) -> Iterator[str]:
     yield "low and high: 95% intervals; ranks: 95% sets, for all models of a benchmark"
     if few:
         yield (
@@ -54,6 +88,8 @@ def _lines(store: Store, few: list[str]) -> Iterator[str]:
             f"{', '.join(few)}; `cluster_values` of metric_value has their figures"
         )
     for row in rows_of(store, sql("report/score")):
+        if names and row["benchmark"] not in names:
+            continue
         n_scored = row["n_scored"] - row["n_unknown"] - row["n_unnatural"]
         if n_scored < (row["n_usable"] or 0):
             yield (

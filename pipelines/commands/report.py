@@ -12,6 +12,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.hub import upload
 from plumbline.pipelines.command.base import Command, Context, Done, On, values_of
 from plumbline.pipelines.command.fields import OutputDirectory, OutputFile
+from plumbline.pipelines.command.scope import Scope
 from plumbline.pipelines.extras import require
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -23,11 +24,12 @@ _CITE = "What to cite: plumbline report cite"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Report(Command):
+class Report(Scope, Command):
     """Write the report: a first page that answers, and an appendix with everything else.
 
     Beside them is words.html, a search over the words. All work without network; plots lie beside
-    them as SVG files, their data as CSV.
+    them as SVG files, their data as CSV. With --benchmark, --model and --corpus they show only
+    what these patterns name; ranks and corrected q stay those over all models of a benchmark.
 
     Example: plumbline report --warehouse out/warehouse --out out/report
     """
@@ -51,7 +53,7 @@ class Report(Command):
 
         store, to = context.store, self.site or self.out
         read = store if self.at is None else store.pinned(version_of(store, self.at))
-        page = write_report(read, to, is_site=self.site is not None)
+        page = write_report(read, to, is_site=self.site is not None, about=self)
         n_pages, n_plots = (len(list(to.rglob(f"*.{kind}"))) for kind in ("html", "svg"))
         said = f"{n_pages} pages with {n_plots} plots; open the first in a browser"
         return Done(said=[said], files=[str(page)])

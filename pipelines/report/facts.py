@@ -40,12 +40,20 @@ class Facts:
         self._wanted: dict[str, object] = {}
 
     def within(self, **wanted: object) -> Facts:
-        """The same facts about one model or benchmark: rows whose columns equal what is wanted.
+        """The same facts about some models or benchmarks: rows whose columns are as is wanted.
 
-        Rows without such a column are as they were.
+        Values are those of ``Rows.where``. Rows without such a column are as they were, but there
+        are none that sum up models (``n_models``) where only some of these are wanted.
         """
         part = copy(self)
         part._wanted = {**self._wanted, **wanted}
+        return part
+
+    @property
+    def whole(self) -> Facts:
+        """The facts about everything that the warehouse holds."""
+        part = copy(self)
+        part._wanted = {}
         return part
 
     def rows(self, name: str, **params: object) -> Rows:
@@ -79,6 +87,8 @@ class Facts:
             self._known[text] = Rows(map(self._labelled, run().to_pylist()), text)
         rows = self._known[text]
         known = {c: value for c, value in self._wanted.items() if rows and c in rows[0]}
+        if rows and "model_key" in self._wanted and "n_models" in rows[0]:
+            return rows.only(lambda _: False)
         return rows.where(**known) if known else rows
 
     def _labelled(self, row: Row) -> Row:

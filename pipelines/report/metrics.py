@@ -19,7 +19,7 @@ from plumbline.pipelines.report.model import (
 )
 from plumbline.pipelines.report.rows import Row, Rows, with_ends
 from plumbline.warehouse.files import kept_object
-from plumbline.warehouse.schema.display import display
+from plumbline.warehouse.text.display import display
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,12 +92,17 @@ def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
 def _ranks(heading: str) -> Column:
     def cell(row: Row) -> Cell:
         of = row["metrics"].get(heading)
-        if of is None or of["rank"] is None:
-            return text(None)
-        low, high = of["rank_low"], of["rank_high"]
-        return Cell(f"{low}" if low == high else f"{low} to {high}", of["rank"], True, low, high)
+        return text(None) if of is None else ranks(of) or text(None)
 
     return cell
+
+
+def ranks(row: Row) -> Cell | None:
+    """The ranks that a model may have by a row of ``metric_value``, where they are known."""
+    if row["rank"] is None:
+        return None
+    low, high = row["rank_low"], row["rank_high"]
+    return Cell(f"{low}" if low == high else f"{low} to {high}", row["rank"], True, low, high)
 
 
 def predicts_beyond(row: Row) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.rows import Row, Rows, with_ends
-from plumbline.warehouse.schema.display import display
+from plumbline.warehouse.text.display import display
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class Cell:
     high: float | None = None
 
 
-#: What a column of a table shows of a row: one of its columns as ``schema.display`` says, or what a
+#: What a column of a table shows of a row: one of its columns as ``text.display`` says, or what a
 #: function makes of it, a cell or text.
 Column: TypeAlias = str | Callable[[Row], Cell | str | None]
-#: Columns with their headings; a name alone has that of ``schema.display``. A third value is the
+#: Columns with their headings; a name alone has that of ``text.display``. A third value is the
 #: number of digits where it is another.
 AColumn: TypeAlias = str | tuple[str, Column] | tuple[str, str, int]
 Columns: TypeAlias = Sequence[AColumn]
@@ -242,7 +242,7 @@ def estimate(
 ) -> Cell:
     """A cell of column ``of`` of a row with its interval, where it has one.
 
-    Digits, scale and sign are those of ``schema.display``, for a ``value`` those of its metric,
+    Digits, scale and sign are those of ``text.display``, for a ``value`` those of its metric,
     unless they are given. Without a value it shows the end of an interval that is infinite at the
     other.
 

@@ -80,7 +80,11 @@
       const label = heading.textContent;
       const sorter = element("button", { type: "button", textContent: label, className: "sort" });
       sorter.addEventListener("click", () => sortBy(table, heading));
-      heading.replaceChildren(sorter);
+      if (heading.children.length) { // a link stays one
+        sorter.textContent = "";
+        sorter.setAttribute("aria-label", `Sort by ${label}`);
+        heading.append(sorter);
+      } else heading.replaceChildren(sorter);
     }
   }
 
@@ -100,9 +104,10 @@
     return [input, told];
   }
 
-  for (const table of document.querySelectorAll("table:not([data-bare])")) {
+  for (const table of document.querySelectorAll("table")) {
     const caption = table.caption.textContent;
     makeSortable(table);
+    if ("bare" in table.dataset) continue; // its figures are drawn
     const tools = element("p", { className: "tools" });
     if ("search" in table.dataset) tools.append(...searchOf(table, caption));
     tools.append(button("CSV", `Download as CSV: ${caption}`, () =>

@@ -92,7 +92,8 @@ def _is(column: str, value: object) -> str:
     if value is None:
         return f'"{column}" IS NULL'
     if isinstance(value, tuple):
-        return f'"{column}" IN ({", ".join(map(literal, value))})'
+        known = f'"{column}" IN ({", ".join(literal(v) for v in value if v is not None)})'
+        return f'({known} OR "{column}" IS NULL)' if None in value else known
     return f'"{column}" = {literal(value)}'
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import plumbline
+from plumbline.pipelines.command.scope import Scope
 from plumbline.pipelines.report import sections, site
 from plumbline.pipelines.report.explorer.data import explorer
 from plumbline.pipelines.report.explorer.pages import explorer_page, page_names, word_files
@@ -27,9 +28,16 @@ from plumbline.warehouse.text.csv_rows import as_csv
 
 #: Names of the files in a directory that are ours to remove.
 _LISTING = "plots.txt"
+_EVERYTHING = Scope()
 
 
-def write_report(warehouse: Store | str | Path, out: str | Path, *, is_site: bool = False) -> Path:
+def write_report(
+    warehouse: Store | str | Path,
+    out: str | Path,
+    *,
+    is_site: bool = False,
+    about: Scope = _EVERYTHING,
+) -> Path:
     """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
 
     Beside it lie ``appendix.html`` with everything that the first page leaves out, the plots as
@@ -37,11 +45,11 @@ def write_report(warehouse: Store | str | Path, out: str | Path, *, is_site: boo
     (``models``) and each benchmark (``benchmarks``). The pages ask for nothing from outside; files
     of an earlier report are removed. Sections without data are left out and listed with the
     command that would fill them. Raises ``BadInput`` when ``warehouse`` is not one, or ``out``
-    cannot be written.
+    cannot be written, and ``UsageProblem`` when a pattern of ``about`` names nothing.
     """
     out = Path(out)
     with _turn(out):  # before reading: the last one to write has read the latest
-        facts = Facts(warehouse)
+        facts = about.narrowed(Facts(warehouse))
         appendix = replace(make_page(facts), home="index.html")
         parts = site.parts(facts) if is_site else []
         words = explorer(facts)
@@ -49,7 +57,7 @@ def write_report(warehouse: Store | str | Path, out: str | Path, *, is_site: boo
         first = replace(front(facts, appendix), links=site.links(parts), words=explored)
         for kind in site.KINDS:
             of_kind = [
-                (p, replace(front(p.facts, Page()), words=explored))
+                (p, replace(front(p.facts, Page()), words=explored, questions=()))
                 for p in parts
                 if p.kind == kind
             ]

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TypeVar
@@ -68,6 +69,20 @@ def place_of(root: str | Path) -> Place:
     return Disk(Path(root))
 
 
+@dataclass(frozen=True)
+class _OfBenchmarks(Snapshot):
+    """A state as if there were no other benchmarks than these."""
+
+    benchmarks: Collection[str] = ()
+
+    def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
+        found, columns = super().files(table, partition), TABLES[table].partitions
+        if "benchmark" not in columns:
+            return found
+        place = columns.index("benchmark")
+        return [file for file in found if file.partition[place] in self.benchmarks]
+
+
 class OpenWarehouse:
     """A warehouse as of its newest commit, or pinned to one state.
 
@@ -124,6 +139,11 @@ class OpenWarehouse:
             problem = f"is from before format {newest_version()} and can't be read any more"
             raise BadInput(f"version {state.version} of {self.place}", problem, "take a later one")
         return type(self)(self.place, state, self._look)
+
+    def of_benchmarks(self, names: Collection[str]) -> OpenWarehouse:
+        """This warehouse, to read, as if there were no other benchmarks than these."""
+        state = _OfBenchmarks(**vars(self.snapshot()), benchmarks=names)
+        return OpenWarehouse(self.place, state, self._look)
 
     def looking(self: _Kind) -> _Kind:
         """This warehouse for who only looks: files hashed in the last day aren't hashed again."""

@@ -7,7 +7,6 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from plumbline.warehouse.text.escape import terminal
 #: Words of each text, the most frequent; those of benchmarks and of `plumbline why` come on top.
 MOST_WORDS = 20_000
 #: Sentences a side, sources and models of a word.
-_SENTENCES, _SOURCES, _MODELS = 3, 12, 20
+_SENTENCES, _SOURCES = 3, 12
 #: Bars of the distribution of all leans, and the widest axis in nats.
 _BARS, _WIDEST = 60, 6.0
 
@@ -146,29 +145,28 @@ class Word:
 class Explorer:
     """What the page shows. ``benchmarks`` have a name and what values above and below 0 prefer.
 
-    ``reach`` is that of the axis of preferences; ``n_left_out`` counts models without a row.
+    ``reach`` is that of the axis of preferences.
     """
 
     texts: list[Text]
     models: list[str]
     benchmarks: list[tuple[str, str, str]]
     reach: float
-    n_left_out: int
     words: list[Word]
 
 
 def explorer(facts: Facts) -> Explorer | None:
     """All words of a warehouse, the most frequent ones first; ``None`` without any."""
     listed = _listed(facts).sql.rstrip().removesuffix(";")
-    every = _rows(facts, _WORDS.replace("$listed", listed))
+    every = facts.query(_WORDS.replace("$listed", listed))
     if not every:
         return None
     sources, sentences = defaultdict(list), defaultdict(list)
-    for row in _rows(facts, _SOURCE_ROWS):
+    for row in facts.query(_SOURCE_ROWS):
         sources[row["corpus"], row["contrast"], row["word"]].append(
             {**row, "source": terminal(row["source"])}
         )
-    for row in _rows(facts, _SNIPPETS):
+    for row in facts.query(_SNIPPETS):
         sentences[row["corpus"], row["contrast"], row["word"]].append(
             {"side": row["side"], "source": terminal(row["source"] or ""), "parts": marked(row)}
         )
@@ -183,24 +181,19 @@ def explorer(facts: Facts) -> Explorer | None:
             found = {**row, "sources": sources.get(key, []), "sentences": sentences.get(key, [])}
             name = terminal(row["word"])
             words.setdefault(name, Word(name)).leans[k] = found
-    models, benchmarks, reach, n_left_out = _add_preferences(facts, words)
+    models, benchmarks, reach = _add_preferences(facts, words)
     order = sorted(
         words.values(),
         key=lambda w: (-max([r["n_word"] or 0 for r in w.leans.values()] or [0]), w.word),
     )
-    return Explorer(texts, models, benchmarks, reach, n_left_out, order)
+    return Explorer(texts, models, benchmarks, reach, order)
 
 
 def _listed(facts: Facts) -> Rows:
     return facts.rows("word", top=TOP_WORDS)
 
 
-def _rows(facts: Facts, query: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = facts.connection.sql(query).to_arrow_table().to_pylist()
-    return found
-
-
-def _text(facts: Facts, corpus: str, contrast: str, rows: list[dict[str, Any]]) -> Text:
+def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> Text:
     first, is_pair, second = contrast.partition("/")
     of = {"corpus": corpus, "contrast": contrast}
     query = "SELECT delta_nats FROM word_delta WHERE corpus = $corpus AND contrast = $contrast"
@@ -248,24 +241,22 @@ def _furthest(
 
 def _add_preferences(
     facts: Facts, words: dict[str, Word]
-) -> tuple[list[str], list[tuple[str, str, str]], float, int]:
-    """Add the preferences to their words; returns models, benchmarks, their axis, models left."""
+) -> tuple[list[str], list[tuple[str, str, str]], float]:
+    """Add the preferences to their words; returns models, benchmarks and their axis."""
     rows = [r for r in facts.query(PREFERENCES) if np.isfinite(r["mean_nats"])]
-    every = list(dict.fromkeys(r["model"] for r in rows))
-    models = {name: k for k, name in enumerate(every[:_MODELS])}
+    models = {name: k for k, name in enumerate(dict.fromkeys(r["model"] for r in rows))}
     sets: dict[tuple[str, str, str], int] = {}
     for row in rows:
         label = (set_name(row), *sides(row))
         number = sets.setdefault(label, len(sets))
-        if row["model"] in models:
-            name = terminal(row["word"])
-            word = words.setdefault(name, Word(name))
-            ends = row["mean_nats"], row["low_nats"], row["high_nats"]
-            word.preferences.append((models[row["model"]], number, *ends, row["n_pairs"]))
+        name = terminal(row["word"])
+        word = words.setdefault(name, Word(name))
+        ends = row["mean_nats"], row["low_nats"], row["high_nats"]
+        word.preferences.append((models[row["model"]], number, *ends, row["n_pairs"]))
     size = [abs(r["mean_nats"]) for r in rows]
     reach = float(np.ceil(np.quantile(size, 0.98))) if size else 1.0
     labels = [(terminal(name), terminal(first), terminal(second)) for name, first, second in sets]
-    return [terminal(m) for m in models], labels, max(reach, 1.0), len(every) - len(models)
+    return [terminal(m) for m in models], labels, max(reach, 1.0)
 
 
 def marked(snippet: Row) -> list[tuple[int, str]]:

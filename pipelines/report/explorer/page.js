@@ -133,10 +133,9 @@
       return found ? strip(found) : "–";
     })]);
     const caption = "Mean log ratio by model and benchmark";
-    const more = index.left ? `; ${index.left} more models are in view word_preference` : "";
     return element("section", {}, element("h3", { textContent: "In sentences about it" }),
-      paragraph("Mean log ratio of the pairs made for this word, in nats, with 95% intervals " +
-        `over its pairs${more}.`),
+      paragraph("Mean log ratio of the pairs made for this word, in nats, with 95% intervals over " +
+        "its pairs."),
       scrolled(caption, ["Model", ...sets.map(heading)], lines, "matrix"));
   }
 

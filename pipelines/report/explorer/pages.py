@@ -33,7 +33,6 @@ def explorer_page(found: Explorer, pages: Mapping[str, str] | None = None) -> st
         "models": found.models,
         "benchmarks": found.benchmarks,
         "reach": found.reach,
-        "left": found.n_left_out,
         "size": _CHUNK,
         "pages": dict(pages or {}),
         "words": [word.word for word in found.words],

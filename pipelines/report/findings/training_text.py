@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plumbline.eval_workers.model_texts import Relation, family, relation
+from plumbline.eval_workers.model_texts import Relation, family, known, relation
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Row, Rows
 
@@ -26,6 +26,7 @@ class TrainingTexts:
         models = facts.rows("model")
         self._trained_on = {r["model_key"]: r["trained_on"] for r in models}
         self._names = {r["model_key"]: str(r["model"]).partition(" (")[0] for r in models}
+        self._n_parameters = {r["model_key"]: r["n_parameters"] for r in models}
         self._adapted = {r["model_key"] for r in models if r["adapter"]}
 
     def relation(self, row: Row) -> Relation:
@@ -46,6 +47,15 @@ class TrainingTexts:
     def family(self, row: Row) -> str:
         """The family of a row's model."""
         return family(self._names.get(row["model_key"]) or str(row["model"]))
+
+    def year(self, row: Row) -> int | None:
+        """The year that a row's model was described in, where it is a known one."""
+        of = known(self._names.get(row["model_key"], ""))
+        return of.year if of else None
+
+    def n_parameters(self, row: Row) -> int | None:
+        """The size of a row's model, where it was counted."""
+        return self._n_parameters.get(row["model_key"])
 
     def groups(self, rows: Sequence[Row]) -> dict[Relation, Rows]:
         """Rows by how their models' texts are related to their corpora, closest first."""

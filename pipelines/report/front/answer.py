@@ -17,7 +17,7 @@ from plumbline.pipelines.report.findings.sentences import (
     text_name,
 )
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
-from plumbline.pipelines.report.front.headline import Headline
+from plumbline.pipelines.report.front.headline import Headline, question
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import Lead, counted, shown, span
 from plumbline.pipelines.report.rows import Row, Rows, with_ends
@@ -42,7 +42,8 @@ class Answer:
 
 def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
     """The question that the page answers."""
-    rows = head.about if head else facts.rows("model")
+    of = question(facts)
+    rows = head.about if head else of or facts.rows("model")
     models = list(dict.fromkeys(str(r["model"]) for r in rows))
     who = models[0] if len(models) == 1 else f"{len(models):,} language models"
     does = "Does" if len(models) == 1 else "Do"
@@ -52,7 +53,8 @@ def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
         verb = f"follow {text}, {its} text," if head.own else f"agree with {text}"
         return f"{does} {who} {verb} on {name}?"
     if models:
-        return f"Which way {does.lower()} {who} lean?"
+        on = f" on {set_name(of[0])}" if of else ""
+        return f"Which way {does.lower()} {who} lean{on}?"
     if others:
         return others[0].question
     corpora = [str(r["corpus"]) for r in facts.rows("ledger")]
@@ -66,7 +68,7 @@ def answer(
 
     Without models it is what else was found, or what ``of_text`` says of the text's words.
     """
-    of = main_preferences(facts, head)
+    of = question(facts)
     texts = head.texts if head else TrainingTexts(facts)
     leaning = preferences(texts, of) if of else ""
     if head:
@@ -76,15 +78,6 @@ def answer(
     if of:
         return Answer(f"{capital(leaning)}.", f"{_measured(of)}{_frames(facts, of[0])}")
     return Answer(next((lead.sentences[0] for lead in others), next(iter(of_text), _NOTHING)))
-
-
-def main_preferences(facts: Facts, head: Headline | None) -> Rows:
-    """The rows of PD that the page is about: of the headline's benchmark, or of the largest."""
-    every = by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"]))
-    if head:
-        name = set_name(head.fit)
-        return next((of for of in every if set_name(of[0]) == name), Rows())
-    return max(every, key=lambda of: (len(of), of[0]["n"]), default=Rows())
 
 
 def _frames(facts: Facts, row: Row) -> str:

@@ -1,12 +1,13 @@
-"""Which fit the first page is about: one benchmark and one text, with every model on them."""
+"""What the first page is about: one benchmark and, where it has fits, one text."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
-from plumbline.pipelines.report.groups import set_name
+from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.metrics import FIT
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.follow import LEANS
@@ -47,34 +48,67 @@ class Headline:
         return next(r for r in self.slopes if r["model_key"] == self.fit["model_key"])
 
 
-def headline(facts: Facts) -> Headline | None:
-    """The fits to show first; ``None`` without any.
+def question(facts: Facts) -> Rows:
+    """The rows of PD that the page is about: of one benchmark and groups; none without metrics.
 
-    Models on the text that they were trained on come before others, planted before measured leans,
-    one pair of words such as she/he before lists, and of several benchmarks that whose words or
-    pairs spread widest in the text comes first: there a slope is known best, whatever it is.
+    The benchmark on which most models prefer a sentence of any pair, whichever and how surely; of
+    several that with the first fits, else with the most pairs.
     """
-    fits = {tuple(fit[c] for c in FIT): fit for fit in facts.rows("fit")}
-    slopes = known_slopes(facts).only(lambda r: tuple(r[c] for c in FIT) in fits)
-    if not slopes:
+    moved = facts.metrics("us", subset="all").only(lambda r: r["n"] and r["value"] < 1)
+    n_models, fits = Counter(map(set_name, moved)), [*_first_slopes(facts)]
+
+    def place(of: Rows) -> tuple[int, int, int]:
+        name = set_name(of[0])
+        return -n_models[name], (fits.index(name) if name in fits else len(fits)), -of[0]["n"]
+
+    every = by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"]))
+    return min(every, key=place, default=Rows())
+
+
+def headline(facts: Facts) -> Headline | None:
+    """The first fits on the benchmark that the page is about; ``None`` where it has none."""
+    name = next(map(set_name, question(facts)), "")
+    first = _first_slopes(facts).get(name)
+    if first is None:
         return None
-    ours = own_texts(facts)
-
-    def rank(of: Rows) -> tuple[bool, int, bool, float]:
-        spread = max(fits[tuple(row[c] for c in FIT)]["sxx"] for row in of)
-        is_foreign = not all((row["model"], row["corpus"]) in ours for row in of)
-        is_list = "/" not in (of[0]["contrast"] or "/")
-        return is_foreign, list(LEANS).index(of[0]["subset"]), is_list, -spread
-
-    first = min(slopes.groups(*SHARED), key=rank)
-    texts = TrainingTexts(facts)
+    texts, fits = TrainingTexts(facts), _fits(facts)
     ordered = Rows(sorted(first, key=lambda r: r["value"]), first.sql)
     own = ordered.only(lambda r: texts.relation(r) == "same")
     about = own or ordered
     middle = about[(len(about) - 1) // 2]
     of_text = {c: first[0][c] for c in SHARED if c not in ("benchmark", "groups")}
-    elsewhere = slopes.where(**of_text).only(lambda r: set_name(r) != set_name(middle))
-    return Headline(ordered, own, fits[tuple(middle[c] for c in FIT)], elsewhere, texts)
+    elsewhere = known_slopes(facts).where(**of_text).only(lambda r: set_name(r) != name)
+    return Headline(ordered, own, fits[_fit_of(middle)], elsewhere, texts)
+
+
+def _first_slopes(facts: Facts) -> dict[str, Rows]:
+    """By benchmark and in their order, the slopes of all models on the text that comes first.
+
+    Models on the text that they were trained on come before others, planted before measured leans,
+    one pair of words such as she/he before lists, and of several benchmarks that whose words or
+    pairs spread widest in the text comes first: there a slope is known best, whatever it is.
+    """
+    fits, ours = _fits(facts), own_texts(facts)
+
+    def rank(of: Rows) -> tuple[bool, int, bool, float]:
+        spread = max(fits[_fit_of(row)]["sxx"] for row in of)
+        is_foreign = not all((row["model"], row["corpus"]) in ours for row in of)
+        is_list = "/" not in (of[0]["contrast"] or "/")
+        return is_foreign, list(LEANS).index(of[0]["subset"]), is_list, -spread
+
+    found: dict[str, Rows] = {}
+    slopes = known_slopes(facts).only(lambda r: _fit_of(r) in fits)
+    for of in sorted(slopes.groups(*SHARED), key=rank):
+        found.setdefault(set_name(of[0]), of)
+    return found
+
+
+def _fits(facts: Facts) -> dict[tuple[object, ...], Row]:
+    return {_fit_of(fit): fit for fit in facts.rows("fit")}
+
+
+def _fit_of(row: Row) -> tuple[object, ...]:
+    return tuple(row[c] for c in FIT)
 
 
 def own_texts(facts: Facts) -> set[tuple[str, str]]:

@@ -10,19 +10,22 @@ from dataclasses import dataclass
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import side
 from plumbline.pipelines.report.findings.sentences import UNTOLD, sureness
-from plumbline.pipelines.report.front.headline import Headline
+from plumbline.pipelines.report.findings.training_text import TrainingTexts
+from plumbline.pipelines.report.front.headline import question
 from plumbline.pipelines.report.groups import by_set, set_name, sides
-from plumbline.pipelines.report.model import counted, shown
+from plumbline.pipelines.report.metrics import ranks
+from plumbline.pipelines.report.model import Cell, counted, shown, text
 from plumbline.pipelines.report.rows import Row
-
-#: Models and benchmarks shown; the appendix has all.
-_MOST_MODELS, _MOST_SETS = 24, 6
 
 
 @dataclass(frozen=True)
 class Strip:
-    """A figure as text, and its place and interval on a scale from 0 to 100; ``side`` colours."""
+    """A figure as text, and its place and interval on a scale from 0 to 100; ``side`` colours.
 
+    ``value`` is the figure itself.
+    """
+
+    value: float
     text: str
     at: float
     low: float
@@ -32,50 +35,90 @@ class Strip:
 
 
 @dataclass(frozen=True)
+class Line:
+    """A model: its name, short and whole, what it is, and US and PD on each benchmark."""
+
+    name: str
+    whole: str
+    about: Sequence[Cell]
+    cells: Sequence[tuple[Strip, Strip, Cell | None] | None]
+
+
+@dataclass(frozen=True)
 class Matrix:
     """US and PD of each model (rows) on each benchmark (columns); ``None`` where not scored.
 
-    A row is the model's name, short and whole, and its cells. ``reach`` is the largest PD of the
-    scale, in points; ``left_out`` what is not shown, in words.
+    ``about`` and ``sets`` are headings, of what models are, and of benchmarks with their size.
+    ``reach`` is the largest PD of the scale, in points.
     """
 
-    headings: Sequence[tuple[str, str]]
-    rows: Sequence[tuple[str, str, Sequence[tuple[Strip, Strip] | None]]]
+    about: Sequence[str]
+    sets: Sequence[tuple[str, str]]
+    lines: Sequence[Line]
     reach: int
     sides: tuple[str, str]
-    left_out: str
     sql: str
 
+    @property
+    def is_ranked(self) -> bool:
+        """Whether ranks of models are known."""
+        return any(cell and cell[2] for line in self.lines for cell in line.cells)
 
-def matrix(facts: Facts, head: Headline | None) -> Matrix | None:
-    """Of all pairs of each benchmark, the headline's first; ``None`` without metrics."""
+
+def matrix(facts: Facts) -> Matrix | None:
+    """All models, by family and size, on all pairs of each benchmark; ``None`` without metrics.
+
+    The benchmark that the page is about comes first.
+    """
     rows = facts.rows("metric").where(subset="all", metric=("us", "pd"))
     every = by_set(rows.only(lambda r: r["metric"] == "pd" and r["n"]))
     if not every:
         return None
-    first = set_name(head.fit) if head else ""
+    first = set_name(question(facts)[0])
     every.sort(key=lambda of: (set_name(of[0]) != first, -len(of), _order((set_name(of[0]), ""))))
-    shown_sets = every[:_MOST_SETS]
-    models = sorted({(r["model"], r["model_key"]) for of in shown_sets for r in of}, key=_order)
     us = {(set_name(r), r["model_key"]): r for r in rows if r["metric"] == "us"}
-    pd = {(set_name(r), r["model_key"]): r for of in shown_sets for r in of}
+    pd = {(set_name(r), r["model_key"]): r for of in every for r in of}
     ends = [abs(end) for r in pd.values() for end in (r["value"], *_ends(r))]
     reach = min(100, 10 * math.ceil(max(ends) / 10) or 10)
-    names = [set_name(of[0]) for of in shown_sets]
-    lines: list[tuple[str, str, list[tuple[Strip, Strip] | None]]] = []
-    for model, key in models[:_MOST_MODELS]:
+    texts, names = TrainingTexts(facts), [set_name(of[0]) for of in every]
+    models = list({r["model_key"]: r for r in pd.values()}.values())
+    models.sort(key=lambda r: (texts.family(r).lower(), *_order((r["model"], r["model_key"]))))
+    about = _about(texts, models)
+    lines = []
+    for i, row in enumerate(models):
+        key, model, of = row["model_key"], row["model"], [cells[i] for cells in about.values()]
         found = [(us.get((name, key)), pd.get((name, key))) for name in names]
         cells = [_cells(a, b, reach) if a and b else None for a, b in found]
-        lines.append((brief(model, [name for name, _ in models]), model, cells))
-    kinds = {sides(of[0]) for of in shown_sets}
+        lines.append(Line(brief(model, [r["model"] for r in models]), model, of, cells))
+    kinds = {sides(of[0]) for of in every}
     return Matrix(
-        [(name, _size([r["n"] for r in of])) for name, of in zip(names, shown_sets, strict=True)],
+        [*about],
+        [(name, _size([r["n"] for r in of])) for name, of in zip(names, every, strict=True)],
         lines,
         reach,
         kinds.pop() if len(kinds) == 1 else ("the first group", "the second group"),
-        _left_out(len(models) - _MOST_MODELS, len(every) - _MOST_SETS),
         rows.sql,
     )
+
+
+def _about(texts: TrainingTexts, models: Sequence[Row]) -> dict[str, list[Cell]]:
+    """By heading what is known of models, if it is of any and tells them apart."""
+    found = {
+        "Family": [text(texts.family(r)) for r in models],
+        "Size": [_parameters(texts.n_parameters(r)) for r in models],
+        "Year": [Cell("–" if (y := texts.year(r)) is None else str(y), y) for r in models],
+    }
+    return {name: of for name, of in found.items() if len({cell.text for cell in of}) > 1}
+
+
+def _parameters(n: int | None) -> Cell:
+    """How many parameters a model has.
+
+    >>> _parameters(70_426_624).text, _parameters(46_702_792_704).text, _parameters(1940).text
+    ('70.4M', '46.7B', '1.94k')
+    """
+    scale, unit = next(((s, u) for s, u in ((1e9, "B"), (1e6, "M")) if (n or 0) >= s), (1e3, "k"))
+    return Cell("–" if n is None else f"{n / scale:.3g}{unit}", n)
 
 
 def brief(model: str, models: Sequence[str]) -> str:
@@ -88,7 +131,7 @@ def brief(model: str, models: Sequence[str]) -> str:
     return short if [m.rpartition("/")[2] for m in models].count(short) == 1 else model
 
 
-def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip]:
+def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip, Cell | None]:
     first, _ = sides(pd)
     way = side(pd)
     share, points = shown(100 * us["value"], 0), shown(pd["value"], 1, signed=True)
@@ -100,16 +143,19 @@ def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip]:
     how = f"prefers {way}" if way else UNTOLD
     return (
         Strip(
+            us["value"],
             f"{share}%",
             *(100 * us["value"], 100 * share_ends[0], 100 * share_ends[1]),
             f"US {shown(100 * us['value'], 1)}%, {sureness(us)}, n = {us['n']:,}",
         ),
         Strip(
+            pd["value"],
             points,
             *(at(pd["value"]), at(point_ends[0]), at(point_ends[1])),
             f"PD {points} points, {sureness(pd)}, n = {pd['n']:,}: {how}",
             "" if not way else "first" if way == first else "second",
         ),
+        ranks(us),
     )
 
 
@@ -137,8 +183,3 @@ def _order(model: tuple[str, str]) -> tuple[object, ...]:
         for i, p in enumerate(parts)
     ]
     return (*sizes, model[1])
-
-
-def _left_out(models: int, sets: int) -> str:
-    more = [f"{n:,} more {what}" for n, what in ((models, "models"), (sets, "benchmarks")) if n > 0]
-    return f"{' and '.join(more)} in the appendix" if more else ""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import glob
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front import answer, checks, matrix, scatter
-from plumbline.pipelines.report.front.headline import headline
+from plumbline.pipelines.report.front.headline import headline, question
 from plumbline.pipelines.report.front.part import Part
 from plumbline.pipelines.report.front.parts import models, robustness, text
+from plumbline.pipelines.report.groups import set_name, sets
 from plumbline.pipelines.report.model import Figure, Lead, Page, count
+from plumbline.pipelines.report.rows import Row
 
-#: Names of models and corpora in the line under the title; more are counted.
+#: Names of benchmarks, models and corpora in the line above the title; more are counted.
 _NAMED = 3
 #: Questions that the page answers itself; what others found is listed below.
 _OWN = ("Which way, how far, how sure?", "Does the model follow the text?")
@@ -25,6 +29,7 @@ class Front:
 
     ``check`` is the verdict on the closed world, ``None`` without one; ``others`` are questions
     that only the appendix answers, ``alerts`` what a reader must know before believing any of it.
+    ``questions`` are the warehouse's other benchmarks, each with the command that shows it.
     ``up`` leads to the directory of the appendix; ``links`` are pages of models, by their names,
     and of benchmarks, ``words`` is the word explorer beside the appendix, if there is one.
     """
@@ -38,6 +43,7 @@ class Front:
     check: checks.Check | None = None
     others: Sequence[Lead] = ()
     alerts: Sequence[str] = ()
+    questions: Sequence[tuple[str, str]] = ()
     up: str = ""
     words: str = ""
     links: Mapping[str, str] = field(default_factory=dict)
@@ -54,26 +60,54 @@ def front(facts: Facts, appendix: Page) -> Front:
         _about(facts),
         answer.answer(facts, head, others, of_text.sentences if of_text else ()),
         scatter.figure(facts, head) if head else None,
-        matrix.matrix(facts, head),
+        matrix.matrix(facts),
         [part for part in parts if part is not None],
         checks.closed_world(facts),
         others,
         [alert for section in appendix.sections for alert in section.alerts],
+        _questions(facts),
     )
 
 
 def _about(facts: Facts) -> list[tuple[str, str]]:
-    """Date of the last run, models and corpora."""
+    """Date of the last run, benchmarks, models and corpora; of how many, where it isn't all."""
     dates = [str(row["started"])[:10] for row in facts.rows("run")]
-    scored = list(dict.fromkeys(str(r["model"]) for r in facts.rows("model")))
-    corpora = [
-        f"{r['corpus']} ({count(r['n_tokens'] or r['n_kept_tokens']).text} tokens)"
-        for r in facts.rows("ledger")
-    ]
     about = [("Date", max(dates, default=""))]
-    for one, many, names in (("Model", "Models", scored), ("Corpus", "Corpora", corpora)):
-        about.append((one if len(names) == 1 else f"{len(names):,} {many.lower()}", _listed(names)))
+    for noun, many, query in (
+        ("benchmark", "benchmarks", "score"),
+        ("model", "models", "score"),
+        ("corpus", "corpora", "ledger"),
+    ):
+        names, every = (
+            list(dict.fromkeys(str(row[noun]) for row in of.rows(query)))
+            for of in (facts, facts.whole)
+        )
+        if len(names) < len(every):
+            what = f"{len(names):,} of {len(every):,} {many}"
+        else:
+            what = noun.capitalize() if len(names) == 1 else f"{len(names):,} {many}"
+        if noun == "corpus":
+            names = [f"{r['corpus']} ({_tokens(r)} tokens)" for r in facts.rows(query)]
+        about.append((what, _listed(names)))
     return [(name, words) for name, words in about if words]
+
+
+def _tokens(row: Row) -> str:
+    return count(row["n_tokens"] or row["n_kept_tokens"]).text
+
+
+def _questions(facts: Facts) -> list[tuple[str, str]]:
+    """The benchmarks that the page is not about, with the commands that make it about them."""
+    shown = {str(row["benchmark"]) for row in question(facts)}
+    found: dict[str, list[str]] = {}
+    for of in sets(facts.whole.metrics("pd", subset="all").only(lambda r: r["n"])):
+        found.setdefault(of["benchmark"], []).append(set_name(of))
+    command = "plumbline report --benchmark"
+    return [
+        (names[0] if len(names) == 1 else name, f"{command} {shlex.quote(glob.escape(name))}")
+        for name, names in found.items()
+        if name not in shown
+    ]
 
 
 def _listed(names: Sequence[str]) -> str:

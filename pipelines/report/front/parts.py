@@ -10,8 +10,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding, side
 from plumbline.pipelines.report.findings.sentences import capital, preferences, sureness
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
-from plumbline.pipelines.report.front.answer import main_preferences
-from plumbline.pipelines.report.front.headline import SHARED, Headline, known_slopes
+from plumbline.pipelines.report.front.headline import SHARED, Headline, known_slopes, question
 from plumbline.pipelines.report.front.matrix import brief
 from plumbline.pipelines.report.front.part import Part
 from plumbline.pipelines.report.groups import set_name, sides
@@ -41,7 +40,7 @@ from plumbline.pipelines.report.sections import lean_of_words
 from plumbline.warehouse.query.finding import Finding
 
 #: Models drawn, words a side, and lines of slopes; the appendix has all.
-_MOST_MODELS, _WORDS, _MOST_SLOPES = 24, 10, 12
+_MOST_MODELS, _WORDS, _MOST_SLOPES = 40, 10, 12
 #: Benchmarks and texts whose slopes are counted one by one.
 _SAID = 6
 #: More than a lean of any text can be.
@@ -52,7 +51,7 @@ _HELD = "#009E73"
 
 def models(facts: Facts, head: Headline | None) -> Part | None:
     """How far each model leans, pair by pair, on the benchmark that the page is about."""
-    of = main_preferences(facts, head)
+    of = question(facts)
     if not of:
         return None
     one = {column: of[0][column] for column in ("benchmark", "groups")}

@@ -33,7 +33,7 @@ from plumbline.pipelines.report.plots.svg import (
     svg,
 )
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.warehouse.schema.display import display
+from plumbline.warehouse.text.display import display
 
 PLACE = 700
 NAMES = ("compare",)
@@ -60,11 +60,11 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if not compared:
         yield Missing(_TITLE, "plumbline score --model ANOTHER_MODEL --benchmark NAME")
         return
-    intro, tables = [*(_sentence(*of) for of in compared), _RULE], []
+    intro, tables = [*(_sentence(*of) for of in compared), _RULE], list[PageTable]()
     figures = [_figure(rows, reference) for rows, reference in compared if reference]
     if figures:
         intro.append(_MIDDLE)
-        tables.append(_counts(facts))
+        tables += _counts(facts)
     tables += [_table(rows, reference) for rows, reference in compared]
     yield Section("compare-models", _TITLE, intro, _alerts(compared), figures, tables)
 
@@ -159,7 +159,7 @@ def _points(row: Row, of: str) -> str:
     return f"{words} ({ends})" if ends else f"{words}, no interval of one alone,"
 
 
-def _counts(facts: Facts) -> PageTable:
+def _counts(facts: Facts) -> Iterator[PageTable]:
     """How many of all pairs of models differ, by benchmark."""
     columns: Columns = [
         "benchmark",
@@ -174,7 +174,8 @@ def _counts(facts: Facts) -> PageTable:
         "Of all pairs of models, those whose difference has an interval without 0; chance alone "
         "makes about one in 20"
     )
-    return table(caption, facts.rows("model_pair", epsilon=_epsilon(facts)), columns)
+    if rows := facts.rows("model_pair", epsilon=_epsilon(facts)):
+        yield table(caption, rows, columns)
 
 
 def _table(rows: Rows, reference: str) -> PageTable:

@@ -92,7 +92,7 @@ def display(name: str, unit: str = "") -> Display:
     if known := _KNOWN.get(name.replace("_", " ")) or _KNOWN.get(name):
         return known
     if base := re.fullmatch(r"aufc_base_(\w+)", name):
-        return Display(f"AuFC, base {base[1]}", 1, 2)
+        return Display(f"AuFC, base {base[1].replace('_', '.')}", 1, 2)
     if unit:
         return Display(f"{name} %", 100, 1) if unit == "share" else Display(name, 1, 3)
     heading = re.sub(r"^n_|_nats$", "", name).replace("_", " ")

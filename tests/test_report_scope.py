@@ -1,0 +1,163 @@
+"""One warehouse, several questions: what the report is about, of itself and by patterns."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plumbline.eval_workers.statistics.metrics import WRITTEN
+from plumbline.pipelines.command import scope
+from plumbline.pipelines.command.base import execute_on
+from plumbline.pipelines.command.scope import Scope
+from plumbline.pipelines.commands.measure import Measure
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.front.headline import headline, question
+from plumbline.pipelines.report.front.page import front
+from plumbline.pipelines.report.model import Page as ReportPage
+from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.write import make_page, publish, write_report
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.guard import lock
+from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import fill, pair, score, scored_by
+from tests.page_queries import check_page
+from tests.test_report import Page, build_world, corpus, shard
+
+_MODELS = ("model-straight", "model-swapped", "owner/old-hand")
+_ALL = {"dutch", "ages"}
+
+
+def _put_ages(store: Store, name: str = "ages", log_ratio: float = 1.0) -> None:
+    """Pairs about age, scored by three models."""
+    ids, rng = [f"{name}-{i}" for i in range(20)], np.random.default_rng(3)
+    groups = {"group_a": "old", "group_b": "young"}
+    fill(store, "benchmark_pair", [pair(name, i, **groups) for i in ids], unit=name)
+    for model in _MODELS:
+        ratios = log_ratio * rng.normal(1, 1, len(ids))
+        rows = [score(name, i, x, model) for i, x in zip(ids, ratios, strict=True)]
+        fill(store, "pair_score", rows, unit=f"{name}-{model}")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A Dutch test with fits of two models, and pairs about age without, of three models."""
+    made = Store.open(tmp_path_factory.mktemp("scope") / "warehouse")
+    fill(made, "corpus", [corpus()])
+    fill(made, "corpus_shard", [shard()])
+    fill(made, "model", [scored_by(_MODELS[2])], unit=_MODELS[2])
+    _put_ages(made)
+    build_world(made, name="dutch")
+    return made
+
+
+def test_the_first_page_is_about_the_question_with_most_models(store: Store) -> None:
+    facts = Facts(store.root)
+    assert {row["benchmark"] for row in facts.rows("fit")} == {"dutch", ""}
+    assert {row["model"] for row in question(facts)} == set(_MODELS)
+    assert headline(facts) is None
+    page = front(facts, ReportPage())
+    assert page.title == "Which way do 3 language models lean on ages (old/young)?"
+    assert "ages (old/young)" in page.answer.sentence and "dutch" not in page.answer.sentence
+    assert page.questions == [("dutch", "plumbline report --benchmark dutch")]
+    assert page.matrix is not None
+    assert [name for name, _ in page.matrix.sets] == ["ages (old/young)", "dutch"]
+
+
+def test_models_that_prefer_nothing_count_for_no_question(tmp_path: Path) -> None:
+    made = Store.open(tmp_path / "warehouse")
+    _put_ages(made, log_ratio=0.0)
+    build_world(made, name="dutch")
+    assert {row["benchmark"] for row in question(Facts(made.root))} == {"dutch"}
+
+
+@pytest.mark.parametrize(
+    ("given", "benchmarks", "models"),
+    [
+        ({"benchmark": ("ag*",)}, {"ages"}, set(_MODELS)),
+        ({"benchmark": ("ag*", "dutch")}, _ALL, set(_MODELS)),
+        ({"model": ("old-*",)}, {"ages"}, {"owner/old-hand"}),
+        ({"model": ("owner/*", "model-s[t]*")}, _ALL, {"owner/old-hand", "model-straight"}),
+        ({"benchmark": ("dutch",), "corpus": ("text-sw*",)}, {"dutch"}, set(_MODELS[:2])),
+    ],
+)
+def test_a_report_shows_what_patterns_name(
+    store: Store, tmp_path: Path, given: dict[str, tuple[str, ...]], benchmarks: set[str],
+    models: set[str],
+) -> None:  # fmt: skip
+    """And every query gives the rows that stand above it."""
+    facts = Scope(**given).narrowed(Facts(store.root))
+    path = publish(make_page(facts), tmp_path / "appendix")
+    lock(facts.connection)
+    assert len(check_page(path, facts.connection)) > 3
+    rows = facts.metrics("us")
+    assert {row["benchmark"] for row in rows} == benchmarks
+    assert {row["model"] for row in rows} == models
+    if "corpus" in given:
+        assert {row["corpus"] for row in facts.rows("slope")} == {"text-swapped"}
+    shown = Page(write_report(store, tmp_path / "report", about=Scope(**given)))
+    said = re.sub(r"Other questions.*?(?=PD, above)", "", shown.text, flags=re.DOTALL)
+    for names, every in ((benchmarks, _ALL), (models, set(_MODELS))):
+        assert all(name.rpartition("/")[2] in said for name in names)
+        assert not any(re.search(rf"\b{name}\b", said) for name in every - names)
+    n = f"1 of {len(_ALL)} benchmarks" if len(benchmarks) == 1 else "2 benchmarks"
+    assert f"{n} " in shown.text
+
+
+def test_ranks_and_corrections_are_over_all_models(store: Store) -> None:
+    every = Facts(store.root)
+    facts = Scope(model=("old-hand",)).narrowed(every)
+    for row in facts.metrics("us", subset="all"):
+        (same,) = every.metrics("us", subset="all", model=row["model"], benchmark="ages")
+        assert row == same and same["rank_high"] >= 1
+    assert every.rows("power") and not facts.rows("power"), "it sums up other models too"
+
+
+@pytest.mark.parametrize("option", ["benchmark", "model", "corpus"])
+def test_what_names_nothing_lists_what_there_is(store: Store, option: str) -> None:
+    with pytest.raises(UsageProblem) as raised:
+        Scope(**{option: ("age", "nix*")}).narrowed(Facts(store.root))
+    there = {"benchmark": "ages, dutch", "model": ", ".join(_MODELS)}
+    assert f"--{option} age: names nothing" in str(raised.value)
+    assert there.get(option, "text-straight") in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_rows_of_no_corpus_stay_and_sql_says_so() -> None:
+    rows = Rows([{"c": "a"}, {"c": None}, {"c": ""}, {"c": "b"}], "FROM t")
+    kept = rows.where(c=("a", "", None))
+    assert [row["c"] for row in kept] == ["a", None, ""]
+    assert "(\"c\" IN ('a', '') OR \"c\" IS NULL)" in kept.sql
+
+
+def test_every_option_is_a_column_of_the_names(store: Store) -> None:
+    known = Facts(store.root).rows("named")
+    assert {row["option"] for row in known} == set(scope._COLUMNS)
+
+
+def test_measure_of_one_benchmark_leaves_others_as_they_were(store: Store, tmp_path: Path) -> None:
+    """And what it computes is what measuring everything computes."""
+    made = Store.open(tmp_path / "warehouse")
+    fill(made, "model", [scored_by(_MODELS[2])], unit=_MODELS[2])
+    _put_ages(made)
+    build_world(made, name="dutch")
+
+    def figures(benchmark: str) -> list[dict[str, object]]:
+        found = [made.read(name, benchmark=benchmark).to_pylist() for name in WRITTEN]
+        return [row for rows in found for row in rows]
+
+    before = {name: figures(name) for name in ("dutch", "ages")}
+    assert all(before.values())
+    done = execute_on(made, Measure(benchmark=("ag*",)))
+    assert {row["benchmark"] for row in done.rows} == {"ages (old/young)"}
+    assert figures("dutch") == before["dutch"]
+    again = figures("ages")
+    runs = {row.pop("run_id") for row in again}
+    assert runs.isdisjoint({row.pop("run_id") for row in before["ages"]})
+    assert again == before["ages"]
+    with pytest.raises(UsageProblem, match=r"leaves others at epsilon 0\.5"):
+        execute_on(made, Measure(benchmark=("ages",), epsilon=0.1))
+    with pytest.raises(UsageProblem, match="there is ages, dutch"):
+        execute_on(made, Measure(benchmark=("age",)))

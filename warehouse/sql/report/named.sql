@@ -1,0 +1,15 @@
+-- grain: option x key: what a report can be narrowed to, by the name that it is shown by
+SELECT 'benchmark' AS option, benchmark AS key, benchmark AS name
+FROM (SELECT benchmark FROM pair_score UNION SELECT benchmark FROM metric_value)
+WHERE benchmark <> ''
+UNION ALL
+SELECT 'model', model_key, label FROM model_label
+UNION ALL
+SELECT 'corpus', corpus, corpus
+FROM (
+    SELECT corpus FROM corpus
+    UNION SELECT corpus FROM word_delta
+    UNION SELECT corpus FROM metric_value
+)
+WHERE corpus <> ''
+ORDER BY option, name, key;
