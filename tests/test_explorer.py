@@ -130,16 +130,22 @@ def test_the_words_that_lean_furthest_do_so_clearly(store: Store, found: Explore
     assert f"interval over documents, {len(clear):,} lean" in next(clear_words(counted))
 
 
-def records(page: Path) -> dict[str, Any]:
-    """What the files beside the page hold of each word."""
+def index_of(page: Path) -> dict[str, Any]:
+    """What a page of an explorer searches."""
     (text,) = re.findall(r'id="index-">(.*?)</script>', page.read_text(), re.DOTALL)
-    index, held = json.loads(text), list[Any]()
-    for k in range(-(-len(index["words"]) // index["size"])):
-        script = (page.parent / "words" / f"{k}.js").read_text()
-        called = re.fullmatch(rf"plumblineWords\({k}, (.*)\);\n", script, re.DOTALL)
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def records(page: Path, keys: str = "words") -> dict[str, Any]:
+    """What the files beside the page hold of each word or pair."""
+    index, held = index_of(page), list[Any]()
+    for k in range(-(-len(index[keys]) // index["size"])):
+        script = (page.parent / page.stem / f"{k}.js").read_text()
+        called = re.fullmatch(rf"plumblineRecords\({k}, (.*)\);\n", script, re.DOTALL)
         assert called and "<" not in script
         held += json.loads(called[1])
-    return dict(zip(index["words"], held, strict=True))
+    return dict(zip(index[keys], held, strict=True))
 
 
 def test_files_hold_every_word(found: Explorer, page: Path) -> None:
@@ -171,9 +177,10 @@ def test_an_empty_warehouse_has_no_explorer(tmp_path: Path) -> None:
     build(full, 3)
     for warehouse, is_there in ((full, True), (Store.open(tmp_path / "empty"), False)):
         index = write_report(warehouse, out)
-        for name in ("words.html", "words/0.js"):
+        for name in ("words.html", "words/0.js", "pairs.html", "pairs/0.js"):
             assert (out / name).is_file() == is_there
-        assert ("words.html" in index.read_text()) == is_there
+        for name in ("words.html", "pairs.html"):
+            assert (name in index.read_text()) == is_there
 
 
 _SAID = "document.getElementById('shown-').textContent"

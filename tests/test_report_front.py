@@ -360,8 +360,8 @@ def test_a_site_has_a_page_for_each_model_and_benchmark(facts: Facts, tmp_path: 
     site = tmp_path / "site"
     index = write_report(facts.warehouse, site, is_site=True)
     names = {path.relative_to(site).as_posix() for path in site.rglob("*.html")}
-    assert "words.html" in names and "words/w-word0.html" in names
-    names = {name for name in names if not name.startswith("words")}
+    assert {"words.html", "words/w-word0.html", "pairs.html"} <= names
+    names = {name for name in names if not name.startswith(("words", "pairs"))}
     assert names == {
         "index.html",
         "appendix.html",
@@ -385,6 +385,7 @@ def test_a_site_has_a_page_for_each_model_and_benchmark(facts: Facts, tmp_path: 
     assert {path.name for path in site.rglob("*.html")} == {
         "index.html",
         "appendix.html",
+        "pairs.html",
         "words.html",
     }
 

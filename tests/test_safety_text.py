@@ -163,13 +163,16 @@ def test_the_page_holds_hostile_text_as_text_and_opens_no_connection(
         # The page's own script is the only one, and its hash the only one that may run.
         assert "onerror=alert(1)>{{ 7*7 }}" in page.text and raw.lower().count("<script") == 1
         assert raw.count("script-src 'sha256-") == 1
-        own = ("#", "data:", "index.html", "appendix.html", "words.html")
+        own = ("#", "data:", "index.html", "appendix.html", "words.html", "pairs.html")
         assert page.links and all(link.startswith(own) for link in page.links)
         assert "default-src 'none'" in raw and "@import" not in raw
         style = raw.split("<style>")[1].split("</style>")[0]
         assert "url(" not in style and "//" not in style
     assert {p.parent for p in tmp_path.rglob("*.svg")} == {first.parent}
-    for path in (first.with_name("words.html"), *first.parent.glob("words/*.js")):
+    searches = [first.with_name("words.html"), first.with_name("pairs.html")]
+    scripts = [path for page in searches for path in first.parent.glob(f"{page.stem}/*.js")]
+    assert len(scripts) >= 2
+    for path in searches + scripts:
         text = path.read_text(encoding="utf-8")
         assert "<img" not in text
         assert is_harmless(text)

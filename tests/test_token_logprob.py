@@ -18,6 +18,7 @@ from plumbline.eval_workers.options import ModelOptions
 from plumbline.eval_workers.scoring.pair_scores import Scored, score_benchmarks
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import fill, pair, scored_by
 from tests.tiny_models import KINDS, save
 
 TEMPLATES = (
@@ -46,6 +47,17 @@ def _tokens(store: Store) -> dict[tuple[str, str], list[dict[str, Any]]]:
     found = defaultdict(list)
     for row in store.read("token_logprob").to_pylist():
         found[row["pair_id"], row["side"]].append(row)
+    return found
+
+
+def _words(store: Store) -> dict[tuple[str, str], list[tuple[str, int, float]]]:
+    """Rows of view ``word_logprob`` by pair and side: word, tokens, log-probability."""
+    found = defaultdict[tuple[str, str], list[tuple[str, int, float]]](list)
+    query = "FROM word_logprob ORDER BY pair_id, side, position"
+    for row in connect(store.root).sql(query).to_arrow_table().to_pylist():
+        words = found[row["pair_id"], row["side"]]
+        assert row["position"] == len(words)
+        words.append((row["word"], row["n_tokens"], row["logprob_nats"]))
     return found
 
 
@@ -140,3 +152,69 @@ def test_the_question_of_the_deciding_tokens(store: Store, model: Path) -> None:
     scores = _pair_scores(store)
     expected = {i: scores[i, "a"] - scores[i, "b"] for i in found}
     assert set(found) == {"0", "1", "2"} and found == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "gpt2-wordpiece"])
+def test_words_are_those_of_an_independent_pass(store: Store, tmp_path: Path, kind: str) -> None:
+    """Tokens are placed by the tokenizer's own offsets, and summed: no text of tokens is read."""
+    path = save(kind, tmp_path / kind)
+    _pairs(store, TEMPLATES)
+    assert _score(store, path).n_new >= 1  # WordPiece refuses what it has no tokens for
+    tokenizer = tokenizers.Tokenizer.from_file(str(path / "tokenizer.json"))
+    network = AutoModelForCausalLM.from_pretrained(path).double().eval()
+    bos = tokenizer.token_to_id(KINDS[kind].bos)
+    found, scores = _words(store), _pair_scores(store)
+    assert set(found) == set(scores)
+    pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
+    for (pair_id, side), words in found.items():
+        text = pairs[pair_id][f"sentence_{side}"]
+        encoded = tokenizer.encode(text, add_special_tokens=False)
+        with torch.no_grad():
+            logits = network(torch.tensor([[bos, *encoded.ids]])).logits[0]
+        every = torch.log_softmax(logits, -1)[range(len(encoded.ids)), encoded.ids].tolist()
+        expected = [[word, 0, 0.0] for word in text.split()]
+        for (start, end), value in zip(encoded.offsets, every, strict=True):
+            first = start + len(text[start:end]) - len(text[start:end].lstrip())
+            place = len(text[: first + 1].split()) - 1
+            expected[place][1] += 1
+            expected[place][2] += value
+        assert [w[:2] for w in words] == [tuple(w[:2]) for w in expected]
+        assert [w[2] for w in words] == pytest.approx([w[2] for w in expected], abs=1e-4)
+        total = sum(w[2] for w in words)
+        assert total == pytest.approx(scores[pair_id, side], abs=1e-9)
+    assert any(n > 1 for words in found.values() for _, n, _ in words)
+
+
+def _placed(store: Store, sentence: str, tokens: Sequence[str]) -> list[tuple[str, int, float]]:
+    """The words of a sentence whose tokens have these texts, and log-probabilities -1, -2, -4."""
+    fill(store, "model", [scored_by("m")])
+    fill(store, "benchmark_pair", [pair("demo", "0", sentence_a=sentence, sentence_b="x")])
+    of = {"model_key": "key-m", "benchmark": "demo", "pair_id": "0", "text_id": "t", "run_id": "r"}
+    rows = [
+        {**of, "side": "a", "position": k, "token_id": k, "token": t, "logprob_nats": -(2.0**k)}
+        for k, t in enumerate(tokens)
+    ]
+    fill(store, "token_logprob", rows)
+    return _words(store)["0", "a"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "tokens", "expected"),
+    [
+        # a token over two words counts in the first; the second has what begins in it, or no row
+        ("As the end", ["As", " the en", "d"], [("As", 1, -1), ("the", 1, -2), ("end", 1, -4)]),
+        ("As the end", ["As", " the end"], [("As", 1, -1), ("the", 1, -2)]),
+        # white space alone counts with the word behind it, at the end with the last
+        ("As  the ", ["As", " ", " the", " "], [("As", 1, -1), ("the", 3, -14)]),
+        # halves of a character, and a space before the first word
+        ("naïf tea", [" na", "\ufffd", "\ufffd", "f", " tea"], [("naïf", 4, -15), ("tea", 1, -16)]),
+        # punctuation apart, in lower case, without accents
+        ("Naïf: tea.", [" naif", " :", " te", "##a", " ."], [("Naïf:", 2, -3), ("tea.", 3, -28)]),
+        # a word that it doesn't know is no text to place the others by
+        ("The zyzzy, tea.", [" the", " <unk>", " ,", " tea", " ."], []),
+    ],
+)
+def test_where_words_begin(
+    store: Store, sentence: str, tokens: list[str], expected: list[tuple[str, int, float]]
+) -> None:
+    assert _placed(store, sentence, tokens) == expected

@@ -27,9 +27,10 @@ _CITE = "What to cite: plumbline report cite"
 class Report(Scope, Command):
     """Write the report: a first page that answers, and an appendix with everything else.
 
-    Beside them is words.html, a search over the words. All work without network; plots lie beside
-    them as SVG files, their data as CSV. With --benchmark, --model and --corpus they show only
-    what these patterns name; ranks and corrected q stay those over all models of a benchmark.
+    Beside them are words.html and pairs.html, which search words and sentence pairs. All work
+    without network; plots lie beside them as SVG files, their data as CSV. With --benchmark,
+    --model and --corpus they show only what these patterns name; ranks and corrected q stay those
+    over all models of a benchmark.
 
     Example: plumbline report --warehouse out/warehouse --out out/report
     """

@@ -14,7 +14,14 @@ import plumbline
 from plumbline.pipelines.command.scope import Scope
 from plumbline.pipelines.report import sections, site
 from plumbline.pipelines.report.explorer.data import explorer
-from plumbline.pipelines.report.explorer.pages import explorer_page, page_names, word_files
+from plumbline.pipelines.report.explorer.pages import (
+    explorer_page,
+    page_names,
+    pair_files,
+    pair_page,
+    word_files,
+)
+from plumbline.pipelines.report.explorer.pairs import pairs
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.page import Front, figures_of, front, named_after
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section
@@ -42,22 +49,24 @@ def write_report(
 
     Beside it lie ``appendix.html`` with everything that the first page leaves out, the plots as
     SVG files and their data as CSV; with ``is_site`` also a page like the first one for each model
-    (``models``) and each benchmark (``benchmarks``). The pages ask for nothing from outside; files
-    of an earlier report are removed. Sections without data are left out and listed with the
-    command that would fill them. Raises ``BadInput`` when ``warehouse`` is not one, or ``out``
-    cannot be written, and ``UsageProblem`` when a pattern of ``about`` names nothing.
+    (``models``) and each benchmark (``benchmarks``). ``words.html`` and ``pairs.html`` search words
+    and sentence pairs. The pages ask for nothing from outside; files of an earlier report are
+    removed. Sections without data are left out and listed with the command that would fill them.
+    Raises ``BadInput`` when ``warehouse`` is not one, or ``out`` cannot be written, and
+    ``UsageProblem`` when a pattern of ``about`` names nothing.
     """
     out = Path(out)
     with _turn(out):  # before reading: the last one to write has read the latest
         facts = about.narrowed(Facts(warehouse))
         appendix = replace(make_page(facts), home="index.html")
         parts = site.parts(facts) if is_site else []
-        words = explorer(facts)
-        explored = "words.html" if words else ""
-        first = replace(front(facts, appendix), links=site.links(parts), words=explored)
+        found = pairs(facts)
+        words = explorer(facts, found.n_with if found else None)
+        searches = {"words": "words.html" if words else "", "pairs": "pairs.html" if found else ""}
+        first = replace(front(facts, appendix), links=site.links(parts), searches=searches)
         for kind in site.KINDS:
             of_kind = [
-                (p, replace(front(p.facts, Page()), words=explored, questions=()))
+                (p, replace(front(p.facts, Page()), searches=searches, questions=()))
                 for p in parts
                 if p.kind == kind
             ]
@@ -66,8 +75,15 @@ def write_report(
         pages = {"index.html": render_front(first), "appendix.html": render(appendix)}
         if words:
             pages["words.html"] = explorer_page(words, page_names(words) if is_site else {})
-        if words or (out / "words" / _LISTING).is_file():
-            _publish_in(dict(word_files(words, is_site)) if words else {}, [], out / "words")
+        if found:
+            pages["pairs.html"] = pair_page(found)
+        files = {
+            "words": dict(word_files(words, is_site)) if words else {},
+            "pairs": dict(pair_files(found, words)) if found else {},
+        }
+        for kind, scripts in files.items():
+            if scripts or (out / kind / _LISTING).is_file():
+                _publish_in(scripts, [], out / kind)
         return _publish(pages, [*figures_of(first), *_figures(appendix)], out)
 
 

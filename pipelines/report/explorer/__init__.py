@@ -1,1 +1,1 @@
-"""The word explorer: every word of the texts, what it leans to, and what models make of it."""
+"""Searches beside the report: every word of the texts, and every sentence pair."""

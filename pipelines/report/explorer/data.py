@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -132,6 +132,7 @@ class Word:
         leans: by index of the text a row with ``n_word``, ``n_pair_f``, ``delta_nats``, ... and
             ``sources`` and ``sentences``, whose parts are (mark, text): 1 the word, 2 a pronoun.
         preferences: index of the model, index of the benchmark, mean, low, high (nats), pairs.
+        n_pairs: sentence pairs that hold it, of those which can be searched.
     """
 
     word: str
@@ -139,6 +140,7 @@ class Word:
     preferences: list[tuple[int, int, float, float | None, float | None, int]] = field(
         default_factory=list
     )
+    n_pairs: int = 0
 
 
 @dataclass(frozen=True)
@@ -155,8 +157,12 @@ class Explorer:
     words: list[Word]
 
 
-def explorer(facts: Facts) -> Explorer | None:
-    """All words of a warehouse, the most frequent ones first; ``None`` without any."""
+def explorer(facts: Facts, n_pairs: Mapping[str, int] | None = None) -> Explorer | None:
+    """All words of a warehouse, the most frequent ones first; ``None`` without any.
+
+    Args:
+        n_pairs: number of sentence pairs that hold a word.
+    """
     listed = _listed(facts).sql.rstrip().removesuffix(";")
     every = facts.query(_WORDS.replace("$listed", listed))
     if not every:
@@ -186,6 +192,7 @@ def explorer(facts: Facts) -> Explorer | None:
         words.values(),
         key=lambda w: (-max([r["n_word"] or 0 for r in w.leans.values()] or [0]), w.word),
     )
+    order = [replace(word, n_pairs=(n_pairs or {}).get(word.word, 0)) for word in order]
     return Explorer(texts, models, benchmarks, reach, order)
 
 

@@ -1,14 +1,15 @@
-"""The explorer as files: its page, the words in chunks that it loads, and a page for one word."""
+"""The explorers as files: their pages, words and pairs in chunks, and a page for one word."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from plumbline.pipelines.report.explorer.data import Explorer, Text, Word
+from plumbline.pipelines.report.explorer.pairs import Pair, Pairs
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import word_leans
 from plumbline.pipelines.report.model import one_end, shown, stem
@@ -16,8 +17,10 @@ from plumbline.pipelines.report.rows import Row, with_ends
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.query.finding import Finding
 
-#: Words of a chunk; width of a drawing of leans, and height of its bars.
-_CHUNK, _WIDTH, _HEIGHT = 100, 400, 34
+#: Words, and pairs, of a chunk.
+_CHUNK, _PAIRS = 100, 250
+#: Width of a drawing of leans, and height of its bars.
+_WIDTH, _HEIGHT = 400, 34
 _FILES = ("style.css", "explorer/page.css")
 _SOURCE = ("source", "n_pair_f", "n_pair_m", *with_ends("delta_nats"))
 
@@ -38,8 +41,33 @@ def explorer_page(found: Explorer, pages: Mapping[str, str] | None = None) -> st
         "words": [word.word for word in found.words],
         "deltas": [_brief(word) for word in found.words],
     }
-    how = {"found": found, "index": _json(index), "shown": shown}
-    return rendered("explorer/page.html", styles=_FILES, scripts=("explorer/page.js",), **how)
+    return _page("words", index, found=found, shown=shown)
+
+
+def pair_page(found: Pairs) -> str:
+    """The page ``pairs.html``, which loads files of ``pair_files`` from the directory ``pairs``."""
+    index = {
+        "sets": found.sets,
+        "models": found.models,
+        "set_models": found.set_models,
+        "texts": found.texts,
+        "epsilon": found.epsilon_nats,
+        "more_by_word": found.n_models_by_word - found.n_shown_by_word,
+        "size": _PAIRS,
+        "furthest": found.furthest,
+        "keys": [pair.key for pair in found.pairs],
+        "set": [pair.of_set for pair in found.pairs],
+        "parts": [pair.parts for pair in found.pairs],
+        "prefer": [[pair.n_first, pair.n_second] for pair in found.pairs],
+    }
+    return _page("pairs", index, found=found, shown=shown)
+
+
+def _page(kind: str, index: Mapping[str, Any], **how: object) -> str:
+    """A page with a search, by its template and script; ``index`` is what is searched."""
+    scripts = ("explorer/page.js", f"explorer/{kind}.js")
+    how |= {"kind": kind, "index": _json(index)}
+    return rendered(f"explorer/{kind}.html", styles=_FILES, scripts=scripts, **how)
 
 
 def word_files(found: Explorer, is_site: bool = False) -> Iterator[tuple[str, str]]:
@@ -48,13 +76,27 @@ def word_files(found: Explorer, is_site: bool = False) -> Iterator[tuple[str, st
     They hold all words in chunks, as scripts, since a page that is opened from a disk may load
     nothing else. Of a site, also the pages of ``page_names``.
     """
-    for k, start in enumerate(range(0, len(found.words), _CHUNK)):
-        records = [_record(found, word) for word in found.words[start : start + _CHUNK]]
-        yield f"{k}.js", f"plumblineWords({k}, {_json(records)});\n"
+    yield from _chunks([_record(found, word) for word in found.words], _CHUNK)
     names = page_names(found) if is_site else {}
     for word in found.words:
         if word.word in names:
             yield names[word.word], word_page(found, word)
+
+
+def pair_files(found: Pairs, words: Explorer | None) -> Iterator[tuple[str, str]]:
+    """Names and contents of the files in the directory ``pairs``, which hold all of them.
+
+    Args:
+        words: words that have an address in the explorer of words.
+    """
+    known = {word.word for word in words.words} if words else set[str]()
+    yield from _chunks([_pair(pair, known) for pair in found.pairs], _PAIRS)
+
+
+def _chunks(records: Sequence[object], size: int) -> Iterator[tuple[str, str]]:
+    """Scripts that hand their records to the page: it loads nothing else from a disk."""
+    for k, start in enumerate(range(0, len(records), size)):
+        yield f"{k}.js", f"plumblineRecords({k}, {_json(records[start : start + size])});\n"
 
 
 def word_page(found: Explorer, word: Word, *, up: str = "../") -> str:
@@ -184,7 +226,23 @@ def _record(found: Explorer, word: Word) -> dict[str, Any]:
         ]
         for p in word.preferences
     ]
-    return {"leans": leans, "preferences": preferences}
+    return {"leans": leans, "preferences": preferences, "pairs": word.n_pairs}
+
+
+def _pair(pair: Pair, known: Collection[str]) -> list[Any]:
+    """A pair's figures; of its words, how they are called in the explorer of words, if they are."""
+
+    def linked(word: str) -> list[str]:
+        return [word, word.lower()] if word.lower() in known else [word]
+
+    by_word = [[k, [round(value, 3) for value in values]] for k, values in pair.by_word]
+    return [
+        pair.ratios,
+        pair.is_natural,
+        linked(pair.word) if pair.word else None,
+        [[text, round(value, 3), linked(word)] for text, value, word in pair.max_pmi],
+        [pair.rows, by_word] if by_word else None,
+    ]
 
 
 def _rounded(row: Row, names: Sequence[str]) -> list[Any]:

@@ -31,7 +31,7 @@ class Front:
     that only the appendix answers, ``alerts`` what a reader must know before believing any of it.
     ``questions`` are the warehouse's other benchmarks, each with the command that shows it.
     ``up`` leads to the directory of the appendix; ``links`` are pages of models, by their names,
-    and of benchmarks, ``words`` is the word explorer beside the appendix, if there is one.
+    and of benchmarks, ``searches`` of words and of pairs lie beside the appendix, if there are any.
     """
 
     title: str
@@ -45,7 +45,7 @@ class Front:
     alerts: Sequence[str] = ()
     questions: Sequence[tuple[str, str]] = ()
     up: str = ""
-    words: str = ""
+    searches: Mapping[str, str] = field(default_factory=lambda: {"words": "", "pairs": ""})
     links: Mapping[str, str] = field(default_factory=dict)
 
 

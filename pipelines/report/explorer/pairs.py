@@ -1,0 +1,316 @@
+"""What is known of each sentence pair: every model's log ratio, also by word, and its MaxPMI."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import Any, TypeAlias
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.groups import set_name, sides
+from plumbline.pipelines.report.rows import Row
+from plumbline.warehouse.text.escape import terminal
+
+#: Pairs, log ratios, and log ratios by word (of a pair and model): more would not load at once.
+_PAIRS, _RATIOS, _BY_WORD = 50_000, 3_000_000, 100_000
+#: Pairs a side that each benchmark's list begins with.
+_FURTHEST = 5
+#: Words of a sentence as view `word_logprob` has them, and words as one searches them.
+_WORDS, _SEARCHED = re.compile(r"[^\t\n\f\r ]+").findall, re.compile(r"[^\W_]+").findall
+
+#: Ratios are rounded unless that moves them over epsilon.
+_SCORED = """
+WITH scored AS (SELECT unnest($benchmarks) AS benchmark, unnest($keys) AS model_key),
+ratio AS (
+    SELECT
+        benchmark,
+        pair_id,
+        model_key,
+        finite(logprob_a_nats) - finite(logprob_b_nats) AS exact,
+        lean(exact, $epsilon) AS side,
+        CASE WHEN lean(round(exact, 3), $epsilon) = side THEN round(exact, 3) ELSE exact END AS nats
+    FROM pair_score
+),
+pair AS (
+    SELECT
+        benchmark,
+        group_a || '/' || group_b AS groups,
+        pair_id,
+        sentence_a,
+        sentence_b,
+        word,
+        is_natural,
+        list(nats ORDER BY model_key) AS ratios,
+        count_if(side IS NOT DISTINCT FROM 1)::INTEGER AS n_first,
+        count_if(side IS NOT DISTINCT FROM -1)::INTEGER AS n_second,
+        avg(exact ORDER BY model_key) AS mean_nats
+    FROM benchmark_pair
+    JOIN scored USING (benchmark)
+    LEFT JOIN ratio USING (benchmark, pair_id, model_key)
+    GROUP BY ALL
+)
+FROM pair
+ORDER BY row_number() OVER (PARTITION BY benchmark ORDER BY pair_id), benchmark
+LIMIT $most
+"""
+_MODELS = """
+SELECT benchmark, model_key, any_value(model) AS model FROM pair_score GROUP BY ALL ORDER BY ALL
+"""
+_MAX_PMI = """
+SELECT benchmark, pair_id, corpus, contrast, max_pmi_nats, max_pmi_word FROM pair_association
+WHERE max_pmi_nats IS NOT NULL ORDER BY corpus, contrast
+"""
+_LOGPROBS = """
+SELECT
+    benchmark,
+    pair_id,
+    model_key,
+    map_from_entries(list((position, logprob_nats)) FILTER (side = 'a')) AS a,
+    map_from_entries(list((position, logprob_nats)) FILTER (side = 'b')) AS b
+FROM word_logprob
+WHERE list_contains($keys, model_key)
+GROUP BY ALL
+HAVING a IS NOT NULL AND b IS NOT NULL
+ORDER BY model_key
+"""
+_N_SCORED = "SELECT count(*) AS n FROM benchmark_pair WHERE list_contains($benchmarks, benchmark)"
+
+#: A sentence in words, each with its counterpart in the other: (from, to) in a and (from, to) in b.
+Aligned: TypeAlias = list[tuple[int, int, int, int]]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A sentence pair.
+
+    Attributes:
+        key: its benchmark and identifier, which its address ends with.
+        of_set: index of its set.
+        a, b: the words of both sentences.
+        ratios: log ratio (a minus b, nats) by model of its set; ``None`` without finite scores.
+        n_first, n_second: models that prefer sentence a and b by more than epsilon.
+        max_pmi: index of the text, MaxPMI in nats, the word that decides it.
+        by_word: index of the model, and what each of ``rows`` adds to its log ratio.
+    """
+
+    key: str
+    of_set: int
+    a: list[str]
+    b: list[str]
+    word: str
+    is_natural: bool | None
+    ratios: list[float | None]
+    n_first: int
+    n_second: int
+    mean_nats: float | None
+    max_pmi: list[tuple[int, float, str]] = field(default_factory=list)
+    by_word: list[tuple[int, list[float]]] = field(default_factory=list)
+
+    @cached_property
+    def aligned(self) -> Aligned:
+        """The words of a beside those of b."""
+        return align(self.a, self.b)
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """What both sentences share, what only a and what only b has, what both share, ..."""
+        return parts(self.a, self.b, self.aligned)
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The words of both sentences, one text where they are equal."""
+        both = ((self.a[i:j], self.b[k:m]) for i, j, k, m in self.aligned)
+        return [[_joined(words) for words in ((a,) if a == b else (a, b))] for a, b in both]
+
+    @property
+    def words(self) -> set[str]:
+        """The words by which it is found."""
+        return set(_SEARCHED(" ".join(self.parts).lower()))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What the page shows.
+
+    Attributes:
+        sets: benchmark, with groups unless they are usual, and what both sides are called.
+        models: labels; ``set_models`` are those of a set, by index, in the order of its ratios.
+        epsilon_nats: within it a pair has no preference.
+        n_left_out: pairs that are not here; ``n_models_by_word`` is how many models have figures
+            by word, of which ``n_shown_by_word`` are here.
+        furthest: for each set its pairs with the largest mean log ratio to each side.
+    """
+
+    sets: list[tuple[str, str, str]]
+    models: list[str]
+    set_models: list[list[int]]
+    texts: list[str]
+    epsilon_nats: float
+    n_left_out: int
+    n_models_by_word: int
+    n_shown_by_word: int
+    pairs: list[Pair]
+
+    @property
+    def furthest(self) -> list[list[list[int]]]:
+        """By set, indices of the natural pairs that lean furthest to the first and second side."""
+        return [[_furthest(self.pairs, k, sign) for sign in (1, -1)] for k in range(len(self.sets))]
+
+    @property
+    def n_with(self) -> Counter[str]:
+        """The number of pairs that each word is found in."""
+        return Counter(word for pair in self.pairs for word in pair.words)
+
+
+def pairs(facts: Facts) -> Pairs | None:
+    """The pairs that the facts' models scored; ``None`` without any."""
+    keys, labels = defaultdict[str, list[str]](list), dict[str, str]()
+    scored = facts.query(_MODELS)
+    for row in scored:
+        keys[row["benchmark"]].append(row["model_key"])
+        labels[row["model_key"]] = terminal(row["model"])
+    epsilon = next((r["epsilon_nats"] for r in facts.metrics("us")), None) or math.log(1.65)
+    most = min(_PAIRS, _RATIOS // max(1, len(labels)))
+    of = {"benchmarks": [r["benchmark"] for r in scored], "keys": [r["model_key"] for r in scored]}
+    rows = sorted(
+        _rows(facts, _SCORED, epsilon=epsilon, most=most, **of) if scored else [],
+        key=lambda r: (r["benchmark"], r["groups"], r["pair_id"]),
+    )
+    if not rows:
+        return None
+    models = {key: k for k, key in enumerate(sorted(labels, key=lambda key: (labels[key], key)))}
+    sets = {(row["benchmark"], row["groups"]): row for row in rows}
+    numbers = {one: k for k, one in enumerate(sets)}
+    found = {
+        (row["benchmark"], row["pair_id"]): _pair(row, numbers[row["benchmark"], row["groups"]])
+        for row in rows
+    }
+    texts = _add_max_pmi(facts, found)
+    n_by_word, n_shown = _add_words(facts, found, models)
+    (every,) = _rows(facts, _N_SCORED, benchmarks=of["benchmarks"])
+    return Pairs(
+        [_named(row) for row in sets.values()],
+        [labels[key] for key in models],
+        [[models[key] for key in keys[benchmark]] for benchmark, _ in sets],
+        texts,
+        epsilon,
+        every["n"] - len(rows),
+        n_by_word,
+        n_shown,
+        list(found.values()),
+    )
+
+
+def _named(row: Row) -> tuple[str, str, str]:
+    first, second = sides(row)
+    return terminal(set_name(row)), terminal(first), terminal(second)
+
+
+def _rows(facts: Facts, text: str, **params: object) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]]
+    found = facts.connection.sql(text, params=params or None).to_arrow_table().to_pylist()
+    return found
+
+
+def _pair(row: Row, of_set: int) -> Pair:
+    return Pair(
+        terminal(f"{row['benchmark']}/{row['pair_id']}"),
+        of_set,
+        _WORDS(row["sentence_a"]),
+        _WORDS(row["sentence_b"]),
+        terminal(row["word"] or ""),
+        row["is_natural"],
+        row["ratios"],
+        row["n_first"],
+        row["n_second"],
+        row["mean_nats"],
+    )
+
+
+def align(a: Sequence[str], b: Sequence[str]) -> Aligned:
+    """The words of two sentences beside each other: one by one where there are as many.
+
+    >>> align(["she", "left"], ["he", "left"])
+    [(0, 1, 0, 1), (1, 2, 1, 2)]
+    >>> align(["the", "old", "cook", "left"], ["the", "cook", "left"])
+    [(0, 1, 0, 1), (1, 2, 1, 1), (2, 3, 1, 2), (3, 4, 2, 3)]
+    """
+    if len(a) == len(b):
+        return [(i, i + 1, i, i + 1) for i in range(len(a))]
+    found: Aligned = []
+    for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if kind == "equal":
+            found += [(i + n, i + n + 1, k + n, k + n + 1) for n in range(j - i)]
+        else:
+            found.append((i, j, k, m))
+    return found
+
+
+def parts(a: Sequence[str], b: Sequence[str], aligned: Aligned) -> list[str]:
+    """What two sentences share, then what differs in a and in b, then what they share, and so on.
+
+    >>> a, b = "She lost her own key".split(), "He lost his key".split()
+    >>> parts(a, b, align(a, b))
+    ['', 'She', 'He', 'lost', 'her own', 'his', 'key']
+    """
+    found = [list[str]()]
+    for i, j, k, m in aligned:
+        if a[i:j] != b[k:m]:
+            if len(found) == 1 or found[-1]:
+                found += [[], [], []]
+            found[-3] += a[i:j]
+            found[-2] += b[k:m]
+        else:
+            found[-1] += a[i:j]
+    return [_joined(words) for words in found]
+
+
+def _joined(words: Sequence[str]) -> str:
+    return terminal(" ".join(words))
+
+
+def _add_max_pmi(facts: Facts, found: dict[tuple[str, str], Pair]) -> list[str]:
+    """Add each pair's MaxPMI; returns the names of the texts."""
+    texts: dict[str, int] = {}
+    for row in facts.query(_MAX_PMI):
+        contrast = "" if row["contrast"] == "she/he" else f", {row['contrast']}"
+        text = texts.setdefault(terminal(row["corpus"] + contrast), len(texts))
+        if pair := found.get((row["benchmark"], row["pair_id"])):
+            pair.max_pmi.append((text, row["max_pmi_nats"], terminal(row["max_pmi_word"] or "")))
+    return list(texts)
+
+
+def _add_words(
+    facts: Facts, found: dict[tuple[str, str], Pair], models: dict[str, int]
+) -> tuple[int, int]:
+    """Add the log ratio by word; returns how many models have one, and how many are here."""
+    known = {r["model_key"] for r in _rows(facts, "SELECT DISTINCT model_key FROM token_logprob")}
+    shown = [key for key in models if key in known][: max(1, _BY_WORD // len(found))]
+    if not shown:
+        return 0, 0
+    for row in _rows(facts, _LOGPROBS, keys=shown):
+        if pair := found.get((row["benchmark"], row["pair_id"])):
+            of_a, of_b = dict(row["a"]), dict(row["b"])
+            values = [
+                sum(of_a.get(n, 0.0) for n in range(i, j))
+                - sum(of_b.get(n, 0.0) for n in range(k, m))
+                for i, j, k, m in pair.aligned
+            ]
+            pair.by_word.append((models[row["model_key"]], values))
+    return len(known & set(models)), len(shown)
+
+
+def _furthest(every: Sequence[Pair], of_set: int, sign: int) -> list[int]:
+    """Indices of the natural pairs of a set that lean furthest to a side, over its models."""
+    leaning = [
+        (sign * pair.mean_nats, k)
+        for k, pair in enumerate(every)
+        if pair.of_set == of_set and pair.is_natural is not False and pair.mean_nats is not None
+    ]
+    far = sorted((lean, -k) for lean, k in leaning if lean > 0)
+    return [-k for _, k in far[: -_FURTHEST - 1 : -1]]
