@@ -325,7 +325,7 @@ def test_the_command_and_the_report(
         assert main(line) == 0 and server.n_asked == 120
         said = capsys.readouterr().out
         row = store.read("pair_choice", benchmark="demo")
-        assert row.num_rows == 120 and "n_neither" in said
+        assert row.num_rows == 120 and "neither" in said
         assert re.search(r"female rather than male in [89]\d\.\d% \(.* to .*\) of choices", said)
         assert re.search(r"spent in all: 120 requests, [\d,]+ tokens, 0\.\d+ EUR", said)
         assert main([*line, "--dry-run"]) == 0

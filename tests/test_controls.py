@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -190,7 +191,7 @@ def test_the_command_and_the_report_say_it(warehouse: Store) -> None:
     done = CliRunner().invoke(app, ["measure", "--warehouse", str(warehouse.root)])
     assert done.exit_code == 0, done.output
     assert "delta predicts beyond frequency, n-grams and length" in done.output
-    assert "c (she/he)" in done.output
+    assert re.search(r"│ c +│ she/he", done.output)
     said = next(iter(leads(Facts(warehouse.root)))).sentences[-1]
     assert (
         said == "b and c (she/he): of neural, delta predicts beyond frequency, n-grams and length."

@@ -120,7 +120,7 @@ def test_the_rows_of_a_sweep_are_those_of_single_steps(
         of = [value for (name, _), value in drawn.items() if name == key[0]]
         assert row["is_best"] == (key in drawn and gas[key] == min(drawn.values()))
         assert row["is_lowest"] == (key in drawn and gas[key] == min(of))
-    assert len(re.findall(r"\| +true|True", said)) == sum(r["is_best"] for r in rows)
+    assert len(re.findall(r"│ yes ", said)) == sum(r["is_best"] for r in rows)
     assert "Next: plumbline sql" in said
     (plot,) = (prompts.root.parent / "plots").glob("sweep-decoding-*.svg")
     assert ElementTree.parse(plot).getroot().tag.endswith("svg")

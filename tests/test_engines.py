@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -167,7 +168,7 @@ sys.exit(main(sys.argv[1:]))
         )
 
     done = run()
-    assert done.returncode == 0 and " c      │        3 │" in done.stdout, done.stderr
+    assert done.returncode == 0 and re.search(r" c +│ +3 │", done.stdout), done.stderr
     done = run("--master", "local[2]")
     assert done.returncode == 4 and "pip install 'plumbline[spark]'" in done.stderr, done.stderr
 

@@ -245,7 +245,7 @@ def test_the_command(filled: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     with (tmp_path / "o" / "c-gendered-kendall.csv").open(encoding="utf-8") as file:
         (tau,) = (row for row in csv.DictReader(file) if row["tau_b"])
     assert f"{float(tau['tau_b']):.2f} for she/he and woman/man, 55 words" in shown
-    assert "55476" in shown and "46.1" in shown, "Table 4"
+    assert "55,476" in shown and "46.1" in shown, "Table 4"
     sign = 1 if float(tau["tau_b"]) > 0 else 0
     assert f"she/he is positive with most: here with {sign} of 1 (0 with the int" in shown
     assert "20.00%, 30.00%, 10.00% (of the Pile 66.11%, 43.86%, 42.22%, Figure 4)" in shown

@@ -271,7 +271,7 @@ def test_the_table_of_measure_and_the_report_have_the_ranks(store: Store) -> Non
     for command in (["measure"], ["benchmark", "show", "unscored"]):
         result = CliRunner().invoke(app, [*command, "--warehouse", str(store.root)])
         assert result.exit_code == 0, result.output
-        wanted = "ranks by AuFC" if command == ["measure"] else "smallest effects found"
+        wanted = "rank by AuFC" if command == ["measure"] else "smallest effects found"
         assert wanted in " ".join(result.output.split())
     (section,) = preference.sections(Facts(store.root))
     assert isinstance(section, Section)

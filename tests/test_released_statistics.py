@@ -211,7 +211,7 @@ def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
         return done.output
 
     imported = run("corpus", "import", str(tmp_path), "--corpus", "pile")
-    assert re.search(r" pile +│ +3 │ +0 │ +3000 ", imported)
+    assert re.search(r" pile +│ +3 │ +0 │ +3,000 ", imported)
     described = run("why", "nurse")
     assert "delta she/he +1.500 nats, standard error unknown" in described
     assert "rank 1 of the 2 words whose estimate is female; without an interval no" in described
@@ -219,7 +219,7 @@ def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
     unknown = CliRunner().invoke(app, ["why", "nurs", *where]).exception
     assert isinstance(unknown, UsageProblem)
     assert "not among the 3 imported words" in str(unknown) and "words: nurse" in str(unknown)
-    assert "3000" in run("corpus", "list")
+    assert "3,000" in run("corpus", "list")
     run("benchmark", "import", "use-5", "--source", str(pairs))
     run("benchmark", "constrain", "--corpus", "pile", "--benchmark", "use-5")
     store = Store.open(tmp_path / "w")

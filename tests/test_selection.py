@@ -103,9 +103,7 @@ def test_the_command_and_what_it_refuses(store: Store) -> None:
         return done.output, done.exception
 
     output, _ = run("--n", "3")
-    assert re.search(
-        r" c +│ she/he +│ +0 │ +7 │ +3 │ +0 │ +0 │ +-0.105263 │ +0.105263 │ +3 ", output
-    )
+    assert re.search(r" c +│ she/he +│ +0 │ +7 │ +3 │ +0 │ +0 │ +−0.105 │ +\+0.105 │ +3 ", output)
     assert "Next: plumbline corpus words --corpus c --seed 0" in output
     _, error = run()
     assert isinstance(error, UsageProblem) and "only 3 words" in str(error)

@@ -361,7 +361,7 @@ def test_the_commands_write_a_world_and_train_on_it(tmp_path: Path, monkeypatch)
     warehouse, out = str(tmp_path / "w"), str(tmp_path / "c")
     run = CliRunner().invoke
     write = ["demo", "write", "--out", out, "--warehouse", warehouse, "--tokens", "9000"]
-    for reused in ("False", "True"):
+    for reused in ("no", "yes"):
         result = run(app, [*write, "--world", "swapped"])
         assert result.exit_code == 0, result.output
         assert f" {reused} " in result.output and "Next: plumbline corpus count" in result.output

@@ -201,8 +201,9 @@ def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> l
     for row in others.where(predictor="delta"):
         figures = {end: row[end] for name in names for end in with_ends(name)}
         about = {name: row[name] for name in ("model", "corpus", "contrast")}
-        counts = {name: row[name] for name in ("n_pairs", "n_words", "verdict")}
-        found.append({"benchmark": set_name(row), **about, **figures, **counts})
+        counts = {name: row[name] for name in ("n_pairs", "n_words")}
+        said = {"so": predicts_beyond(row)}
+        found.append({"benchmark": set_name(row), **about, **figures, **counts, **said})
     return found
 
 

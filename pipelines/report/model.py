@@ -174,6 +174,8 @@ def _cells(rows: Rows, column: Column, digits: int | None = None) -> list[Cell]:
         return [text(set_name(row)) for row in rows]
     has_ends = bool(rows) and f"{column}_low" in rows[0]
     values = [row[column] for row in rows]
+    if any(isinstance(v, bool) for v in values):
+        return [text(v if v is None else "yes" if v else "no") for v in values]
     if has_ends or any(isinstance(v, float) for v in values):
         return [estimate(row, column, digits) for row in rows]
     return list(map(count if any(isinstance(v, int) for v in values) else text, values))
