@@ -394,17 +394,25 @@ class Warehouse(Generic[Frame]):
             raise UsageProblem(both, "scored no pair in common", "score one benchmark with both")
         return self._frame(table)
 
-    def report(self, out: str | Path = "out/report", **about: str | Sequence[str]) -> Path:
+    def report(
+        self,
+        out: str | Path = "out/report",
+        *,
+        benchmark: str | Sequence[str] = (),
+        model: str | Sequence[str] = (),
+        corpus: str | Sequence[str] = (),
+    ) -> Path:
         """Write the page that `plumbline report` writes; returns its path.
 
         Args:
-            about: patterns of ``benchmark``, ``model`` and ``corpus``, by default of all.
+            benchmark, model, corpus: patterns of what it is about, such as ``ages*``; by default
+                of all.
         """
-        from plumbline.pipelines.command.scope import Scope
         from plumbline.pipelines.report.write import write_report
 
-        named = {option: tuple(_listed(given)) for option, given in about.items()}
-        return write_report(self.store, out, about=Scope(**named))
+        given = {"benchmark": benchmark, "model": model, "corpus": corpus}
+        about = {option: _listed(patterns) for option, patterns in given.items()}
+        return write_report(self.store, out, about=about)
 
     def _key(self, model: str) -> str:
         query = "SELECT model_key, model, label FROM model_label JOIN model USING (model_key)"

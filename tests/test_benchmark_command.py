@@ -251,11 +251,11 @@ for name, command in json.loads(sys.argv[1]):
 
 
 def account(said: str) -> dict[str, int]:
-    """The row that a build prints, by its columns."""
+    """The row that a build prints, by its headings."""
     lines = said.splitlines()
     (at,) = (k for k, line in enumerate(lines) if line.split()[:1] == ["benchmark"])
-    names, cells = lines[at].replace("┃", " ").split(), lines[at + 2].replace("│", " ").split()
-    return {n: int(cell) for n, cell in zip(names[1:], cells[1:], strict=True)}
+    names, cells = lines[at].split("┃"), lines[at + 2].split("│")
+    return {n.strip(): int(cell) for n, cell in zip(names[1:], cells[1:], strict=True)}
 
 
 def _check_opinion(store: Store, judged: list[dict[str, Any]], said: str, card: str) -> None:
@@ -277,8 +277,8 @@ def _check_opinion(store: Store, judged: list[dict[str, Any]], said: str, card: 
         f"tiny-neox: {len(beyond)} pairs differ by more than 0.25 nats a token, {n_alone}" in said
     )
     counts = account(said)
-    assert counts["n_natural"] == len(judged) - len(unlikely)
-    assert counts["n_left"] == len(natural)
+    assert counts["natural"] == len(judged) - len(unlikely)
+    assert counts["left"] == len(natural)
     assert "Warning: do not audit tiny-neox" in said
     within = {p["pair_id"] for p in judged if p["word"] not in WORDS[:10]} & natural
     assert f"- Sentence pairs: {len(within)}\n" in card and "- Second opinion: by tiny-neox" in card
@@ -332,15 +332,15 @@ def test_the_command(here: Path) -> None:
     assert len(pairs) == len(natural) + n_unnatural and n_unnatural and n_unpaired
     within = sum(p["word"] not in WORDS[:10] for p in natural)
     assert account(said) == {
-        "n_words": 40,
-        "n_in": len(pairs) + n_unpaired + n_rejected + 18,
-        "n_kept": len(pairs) + n_unpaired,
-        "n_rejected": n_rejected,
-        "n_revised": 18,
-        "n_unpaired": n_unpaired,
-        "n_pairs": len(pairs),
-        "n_natural": len(natural),
-        "n_within_eta": within,
+        "words": 40,
+        "in": len(pairs) + n_unpaired + n_rejected + 18,
+        "kept": len(pairs) + n_unpaired,
+        "rejected": n_rejected,
+        "revised": 18,
+        "unpaired": n_unpaired,
+        "pairs": len(pairs),
+        "natural": len(natural),
+        "within eta": within,
     }
     assert f"spent in all: {server.n_asked} requests" in said
     assert "Next: plumbline score --model ID_OR_PATH --benchmark demo" in said

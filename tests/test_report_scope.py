@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.statistics.metrics import WRITTEN
-from plumbline.pipelines.command import scope
 from plumbline.pipelines.command.base import execute_on
-from plumbline.pipelines.command.scope import Scope
 from plumbline.pipelines.commands.measure import Measure
+from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.headline import headline, question
 from plumbline.pipelines.report.front.page import front
@@ -88,7 +87,7 @@ def test_a_report_shows_what_patterns_name(
     models: set[str],
 ) -> None:  # fmt: skip
     """And every query gives the rows that stand above it."""
-    facts = Scope(**given).narrowed(Facts(store.root))
+    facts = room.narrowed(Facts(store.root), given)
     path = publish(make_page(facts), tmp_path / "appendix")
     lock(facts.connection)
     assert len(check_page(path, facts.connection)) > 3
@@ -97,7 +96,7 @@ def test_a_report_shows_what_patterns_name(
     assert {row["model"] for row in rows} == models
     if "corpus" in given:
         assert {row["corpus"] for row in facts.rows("slope")} == {"text-swapped"}
-    shown = Page(write_report(store, tmp_path / "report", about=Scope(**given)))
+    shown = Page(write_report(store, tmp_path / "report", about=given))
     said = re.sub(r"Other questions.*?(?=PD, above)", "", shown.text, flags=re.DOTALL)
     for names, every in ((benchmarks, _ALL), (models, set(_MODELS))):
         assert all(name.rpartition("/")[2] in said for name in names)
@@ -108,7 +107,7 @@ def test_a_report_shows_what_patterns_name(
 
 def test_ranks_and_corrections_are_over_all_models(store: Store) -> None:
     every = Facts(store.root)
-    facts = Scope(model=("old-hand",)).narrowed(every)
+    facts = room.narrowed(every, {"model": ("old-hand",)})
     for row in facts.metrics("us", subset="all"):
         (same,) = every.metrics("us", subset="all", model=row["model"], benchmark="ages")
         assert row == same and same["rank_high"] >= 1
@@ -118,7 +117,7 @@ def test_ranks_and_corrections_are_over_all_models(store: Store) -> None:
 @pytest.mark.parametrize("option", ["benchmark", "model", "corpus"])
 def test_what_names_nothing_lists_what_there_is(store: Store, option: str) -> None:
     with pytest.raises(UsageProblem) as raised:
-        Scope(**{option: ("age", "nix*")}).narrowed(Facts(store.root))
+        room.narrowed(Facts(store.root), {option: ("age", "nix*")})
     there = {"benchmark": "ages, dutch", "model": ", ".join(_MODELS)}
     assert f"--{option} age: names nothing" in str(raised.value)
     assert there.get(option, "text-straight") in str(raised.value)
@@ -134,7 +133,7 @@ def test_rows_of_no_corpus_stay_and_sql_says_so() -> None:
 
 def test_every_option_is_a_column_of_the_names(store: Store) -> None:
     known = Facts(store.root).rows("named")
-    assert {row["option"] for row in known} == set(scope._COLUMNS)
+    assert {row["option"] for row in known} == set(room._COLUMNS)
 
 
 def test_measure_of_one_benchmark_leaves_others_as_they_were(store: Store, tmp_path: Path) -> None:

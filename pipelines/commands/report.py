@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.hub import upload
 from plumbline.pipelines.command.base import Command, Context, Done, On, values_of
 from plumbline.pipelines.command.fields import OutputDirectory, OutputFile
-from plumbline.pipelines.command.scope import Scope
+from plumbline.pipelines.commands._scope import Scope
 from plumbline.pipelines.extras import require
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -54,7 +54,8 @@ class Report(Scope, Command):
 
         store, to = context.store, self.site or self.out
         read = store if self.at is None else store.pinned(version_of(store, self.at))
-        page = write_report(read, to, is_site=self.site is not None, about=self)
+        about = {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
+        page = write_report(read, to, is_site=self.site is not None, about=about)
         n_pages, n_plots = (len(list(to.rglob(f"*.{kind}"))) for kind in ("html", "svg"))
         said = f"{n_pages} pages with {n_plots} plots; open the first in a browser"
         return Done(said=[said], files=[str(page)])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.rows import Row, Rows, filled
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import (
     connect,
     model_labels,
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
 
 #: What tells one fit from another.
 _FIT = ("subset", "model_key", "benchmark", "groups", "corpus", "contrast", "options")
+
+#: The columns of reports' rows that hold what an option names.
+_COLUMNS = {
+    "benchmark": ("benchmark",),
+    "model": ("model_key", "reference_key"),
+    "corpus": ("corpus", "corpus_a", "corpus_b"),
+}
 
 
 class Facts:
@@ -94,3 +103,42 @@ class Facts:
     def _labelled(self, row: Row) -> Row:
         label = self._labels.get(row.get("model_key", ""))
         return {**row, "model": label} if label else row
+
+
+def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
+    """Facts about what patterns of ``benchmark``, ``model`` and ``corpus`` name; without any all.
+
+    Raises ``UsageProblem`` for one that names nothing. What is of no benchmark, model or corpus
+    stays, such as figures that need no text.
+    """
+    wanted: dict[str, object] = {}
+    for option, of in patterns.items():
+        if of:
+            keys = named(option, of, facts.rows("named"))
+            wanted |= dict.fromkeys(_COLUMNS[option], (*keys, "", None))
+    return facts.within(**wanted)
+
+
+def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
+    """The keys of what an option's patterns name, of rows of ``sql/report/named.sql``.
+
+    Raises ``UsageProblem``, with what there is, for a pattern that names nothing.
+    """
+    names = {str(r["key"]): str(r["name"]) for r in rows if r["option"] == option}
+    found = list[str]()
+    for pattern in patterns:
+        of = [key for key, name in names.items() if _is_named(name, pattern)]
+        if not of:
+            there = ", ".join(names.values()) or "none yet"
+            raise UsageProblem(f"--{option} {pattern}", "names nothing here", f"there is {there}")
+        found += of
+    return tuple(dict.fromkeys(found))
+
+
+def _is_named(name: str, pattern: str) -> bool:
+    """Whether a pattern names something; an owner before the name may be left out.
+
+    >>> _is_named("EleutherAI/pythia-70m", "pythia-*"), _is_named("a/gpt2", "a/*")
+    (True, True)
+    """
+    return fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import plumbline
-from plumbline.pipelines.command.scope import Scope
 from plumbline.pipelines.report import sections, site
 from plumbline.pipelines.report.explorer.data import explorer
 from plumbline.pipelines.report.explorer.pages import (
@@ -22,7 +21,7 @@ from plumbline.pipelines.report.explorer.pages import (
     word_files,
 )
 from plumbline.pipelines.report.explorer.pairs import pairs
-from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front.page import Front, figures_of, front, named_after
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section
 from plumbline.pipelines.report.templates import rendered
@@ -35,7 +34,6 @@ from plumbline.warehouse.text.csv_rows import as_csv
 
 #: Names of the files in a directory that are ours to remove.
 _LISTING = "plots.txt"
-_EVERYTHING = Scope()
 
 
 def write_report(
@@ -43,7 +41,7 @@ def write_report(
     out: str | Path,
     *,
     is_site: bool = False,
-    about: Scope = _EVERYTHING,
+    about: Mapping[str, Sequence[str]] | None = None,
 ) -> Path:
     """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
 
@@ -53,11 +51,11 @@ def write_report(
     and sentence pairs. The pages ask for nothing from outside; files of an earlier report are
     removed. Sections without data are left out and listed with the command that would fill them.
     Raises ``BadInput`` when ``warehouse`` is not one, or ``out`` cannot be written, and
-    ``UsageProblem`` when a pattern of ``about`` names nothing.
+    ``UsageProblem`` when a pattern of ``about`` (``facts.narrowed``) names nothing.
     """
     out = Path(out)
     with _turn(out):  # before reading: the last one to write has read the latest
-        facts = about.narrowed(Facts(warehouse))
+        facts = narrowed(Facts(warehouse), about or {})
         appendix = replace(make_page(facts), home="index.html")
         parts = site.parts(facts) if is_site else []
         found = pairs(facts)
