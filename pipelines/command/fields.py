@@ -40,6 +40,12 @@ OutputDirectory: TypeAlias = Annotated[Path, _checked(files.check_output_directo
 Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 
 
+#: Patterns of benchmarks.
+Benchmarks: TypeAlias = Annotated[
+    tuple[str, ...],
+    Field(description="Only these benchmarks, a pattern such as 'ages*'; repeatable."),
+    On(repeated=True, metavar="PATTERN"),
+]
 #: An argument, a benchmark that is there.
 BenchmarkName: TypeAlias = Annotated[
     str, Field(min_length=1, description="A benchmark in the warehouse."), On(positional=True)

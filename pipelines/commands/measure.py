@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.statistics.metrics import WRITTEN, measure
 from plumbline.eval_workers.statistics.options import MeasureOptions
 from plumbline.pipelines.command.base import Command, Context, Done
-from plumbline.pipelines.commands._scope import Benchmarks
+from plumbline.pipelines.command.fields import Benchmarks
 from plumbline.pipelines.report.facts import named
 from plumbline.pipelines.report.metrics import measured
 from plumbline.warehouse.errors import UsageProblem

@@ -11,8 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.hub import upload
 from plumbline.pipelines.command.base import Command, Context, Done, On, values_of
-from plumbline.pipelines.command.fields import OutputDirectory, OutputFile
-from plumbline.pipelines.commands._scope import Scope
+from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, OutputFile
 from plumbline.pipelines.extras import require
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -24,7 +23,7 @@ _CITE = "What to cite: plumbline report cite"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Report(Scope, Command):
+class Report(Command):
     """Write the report: a first page that answers, and an appendix with everything else.
 
     Beside them are words.html and pairs.html, which search words and sentence pairs. All work
@@ -47,6 +46,18 @@ class Report(Scope, Command):
         OutputDirectory | None,
         Field(description="Write a site to this directory: pages of models, benchmarks and words."),
     ] = None
+
+    benchmark: Benchmarks = ()
+    model: Annotated[
+        tuple[str, ...],
+        Field(description="Only these models, with or without owner, as 'pythia-*'; repeatable."),
+        On(repeated=True, metavar="PATTERN"),
+    ] = ()
+    corpus: Annotated[
+        tuple[str, ...],
+        Field(description="Only these corpora, a pattern; repeatable."),
+        On(repeated=True, metavar="PATTERN"),
+    ] = ()
 
     def run(self, context: Context) -> Done:
         """Draw the pages of one state of the warehouse."""
