@@ -107,7 +107,7 @@ def test_scores_metrics_and_the_report_are_on_the_pages(
     assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
     found = place.artifacts(run)
     (line,) = json.loads(found["measure"]["data"])
-    assert (line["benchmark"], line["model"], line["pairs"]) == ("few", "tiny", 2)
+    assert (line["benchmark"], line["model"], line["n_pairs"]) == ("few", "tiny", 2)
     page = place.work / "few/report/index.html"
     assert page.is_file() and page.as_uri() in found["report"]["data"]
 
