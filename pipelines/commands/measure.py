@@ -82,7 +82,7 @@ class Measure(MeasureOptions, Command):
 
 
 def _lines(store: Store, few: list[str], names: Sequence[str]) -> Iterator[str]:
-    yield "low and high: 95% intervals; ranks: 95% sets, for all models of a benchmark"
+    yield "in brackets: 95% intervals; of ranks 95% sets, for all models of a benchmark"
     if few:
         yield (
             "no interval below five words, frames or other clusters, nor a claim: "

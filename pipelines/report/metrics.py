@@ -217,8 +217,8 @@ def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
             name = _column(of)
             flat |= zip(with_ends(name), map(of.get, with_ends("value")), strict=True)
             if of.get("rank") is not None and of["metric"] in ("us", "aufc"):
-                ranks = map(of.get, with_ends("rank"))
-                flat |= zip(with_ends(f"{name}_rank"), ranks, strict=True)
+                places = map(of.get, with_ends("rank"))
+                flat |= zip(with_ends(f"{name}_rank"), places, strict=True)
         found.append(flat)
     columns = dict.fromkeys(name for flat in found for name in flat)
     return [{name: flat.get(name) for name in columns} for flat in found]
