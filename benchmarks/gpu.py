@@ -19,7 +19,7 @@ import torch
 from benchmarks import gpu_harness
 from benchmarks.scoring import BENCHMARKS
 from benchmarks.scoring_model import SHAPES, sentences, write_model
-from plumbline.eval_workers.backends import open_backend
+from plumbline.eval_workers.backends import devices, open_backend
 from plumbline.eval_workers.backends.prospect import model_size
 from plumbline.eval_workers.backends.vllm_engine import interpreter
 from plumbline.eval_workers.options import ModelOptions
@@ -79,15 +79,22 @@ def run(shards: Sequence[Path], directory: Path, shape: str, device: str) -> Out
     listed.write_text(json.dumps(texts), encoding="utf-8")
     how = (str(model), str(listed), dtype, device)
     options = ModelOptions(dtype=dtype, device=device)
+    by_vllm = ModelOptions(backend="vllm", dtype=dtype)
     ways = (
-        _ours("plumbline, vLLM", directory, how[0], ModelOptions(backend="vllm", dtype=dtype)),
-        _harness("lm-evaluation-harness, vLLM", "vllm", how),
-        _harness("lm-evaluation-harness, HF", "hf", how),
-        _ours("plumbline, transformers", directory, how[0], options),
+        _told(_ours("plumbline, vLLM", directory, how[0], by_vllm)),
+        _told(_ours("plumbline, transformers", directory, how[0], options)),
+        _told(_harness("lm-evaluation-harness, vLLM", "vllm", how)),
+        _told(_harness("lm-evaluation-harness, HF", "hf", how)),
     )
     name = torch.cuda.get_device_name() if device == "cuda" else "CPU"
     peak = next((value for part, value in _PEAK.items() if part in name), None)
     return Outcome(ways, sum(n for _, n in found), n_tokens, operations, name, peak)
+
+
+def _told(way: Way) -> Way:
+    """The way, said at once: the whole takes minutes, and a later one may fail."""
+    print(f"{way.name}: {way.missing or f'{way.seconds:.1f} s'}", file=sys.stderr, flush=True)
+    return way
 
 
 def _ours(name: str, directory: Path, model: str, options: ModelOptions) -> Way:
@@ -96,6 +103,8 @@ def _ours(name: str, directory: Path, model: str, options: ModelOptions) -> Way:
         done = score_benchmarks(store, model, BENCHMARKS, options, "bench")
     except PlumblineError as e:
         return Way(name, None, str(e))
+    finally:
+        devices.release()  # the next way wants nine tenths of the memory
     return Way(name, sum(one.n_new / one.pairs_per_s for one in done if one.pairs_per_s))
 
 
@@ -110,5 +119,6 @@ def _harness(name: str, kind: str, how: Sequence[str]) -> Way:
     lines: list[Any] = done.stdout.splitlines() or [""]
     if done.returncode:
         said = [line for line in done.stderr.splitlines() if line.strip()] or [""]
-        return Way(name, None, f"{said[-1]} ({python})")
+        errors = [line for line in said if "Error" in line]  # what ends the process may say more
+        return Way(name, None, f"{(errors or said)[-1]} ({python})")
     return Way(name, json.loads(lines[-1])["seconds"])

@@ -69,6 +69,8 @@ def write_model(
     with torch.device(device):
         model = GPTNeoXForCausalLM._from_config(config, dtype=getattr(torch, dtype))
     model.save_pretrained(directory)
+    del model  # gigabytes that whoever scores next on this device needs
+    torch.cuda.empty_cache()
     PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, bos_token=_BOS, eos_token=_BOS
     ).save_pretrained(directory)

@@ -19,6 +19,7 @@ from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
+from plumbline.eval_workers.backends.local import weights
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -228,9 +229,10 @@ def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
     together = [score.logprob_nats for score in backend.score(SENTENCES)]
     alone = [backend.score([text])[0].logprob_nats for text in SENTENCES]
     differences = [abs(a - b) for a, b in zip(together, exact, strict=True)]
-    print(f"{method}: {max(differences):.3f} of {max(map(abs, exact)):.1f} nats")
+    print(f"{method}: {sum(differences):.1f} of {sum(map(abs, exact)):.1f} nats")
     assert max(differences) > 1e-3  # it is quantised
-    assert max(abs(a - b) / abs(b) for a, b in zip(together, exact, strict=True)) < 0.25
+    # Of all texts together: a short one of a random model can err by half of what it has.
+    assert sum(differences) < 0.1 * sum(map(abs, exact))
     assert together == pytest.approx(alone, abs=1e-4)
     assert backend.n_parameters == TransformersBackend(str(wide), ModelOptions()).n_parameters
     adapter = lora(wide, tmp_path / "tuned", "q_proj")
@@ -242,6 +244,27 @@ def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
     assert own.identity.quantisation == "bitsandbytes"
     found = [score.logprob_nats for score in own.score(SENTENCES)]
     assert found == pytest.approx(together, abs=1e-3)
+
+
+def test_heads_that_share_one_key_attend_without_the_fused_kernel(
+    saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chosen for float32 on a GPU alone; with it a tree's scores are those of single texts."""
+    for kind, path in saved.items():
+        config = transformers.AutoConfig.from_pretrained(path)
+        shares = kind in ("llama-adds-bos", "mistral")
+        chosen = weights._attention(config, "cuda", torch.float32)
+        assert chosen == ("eager" if shares else None)
+        assert weights._attention(config, "cuda", torch.bfloat16) is None
+        assert weights._attention(config, "cpu", torch.float32) is None
+    falcon = transformers.FalconConfig(multi_query=True)
+    assert weights._attention(falcon, "cuda", torch.float32) == "eager"
+    monkeypatch.setattr(weights, "_attention", lambda *_: "eager")
+    backend = TransformersBackend(str(saved["llama-adds-bos"]), ModelOptions())
+    found = [score.logprob_nats for score in backend.score(SENTENCES)]
+    assert backend.loaded.config._attn_implementation == "eager"
+    exact = [total for total, _ in one_by_one(saved["llama-adds-bos"], "<s>", SENTENCES)]
+    assert found == pytest.approx(exact, abs=1e-4)
 
 
 def test_quantising_what_is_quantised(saved: dict[str, Path], tmp_path: Path) -> None:

@@ -156,7 +156,8 @@ def test_a_helper_that_fails_says_why(
 
 
 _COMMAND = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # not as a background job inherits it
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.work import helpers
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
