@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Figure
 from plumbline.pipelines.report.paper.figures import _FIRST, figure_files, figures, inches
 from plumbline.pipelines.report.plots.paper import FORMATS, painted, pixels
@@ -48,7 +49,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def on_page(world: Store) -> dict[str, Figure]:
-    return figures(world)
+    return figures(Facts(world))
 
 
 @pytest.mark.parametrize("width", ["3.3in", "84mm"])
@@ -67,7 +68,7 @@ def test_a_pdf_is_as_wide_as_asked_with_its_fonts_inside(world: Store, width: st
 def test_every_figure_of_the_report_can_be_had_and_its_type_is_of_eight_points(
     world: Store, on_page: dict[str, Figure], tmp_path: Path
 ) -> None:
-    narrow = figures(world, Sheet(pixels(3.3), False))
+    narrow = figures(Facts(world), Sheet(pixels(3.3), False))
     assert list(on_page) == list(narrow) and len(narrow) >= 10
     for name, one in narrow.items():
         root = ElementTree.fromstring(one.svg)
@@ -113,10 +114,10 @@ def test_a_bar_of_pd_has_a_colour_where_its_interval_excludes_0() -> None:
 
 def test_a_title_is_inside_when_asked(world: Store, on_page: dict[str, Figure]) -> None:
     assert "which sentence is preferred" in on_page["pd-made"].svg
-    with_title = figure_files(world, "pd-made", "png", has_title=True)[".png"]
+    with_title = figure_files(Facts(world), "pd-made", "png", has_title=True)[".png"]
     pictures = [
         Image.open(io.BytesIO(f))
-        for f in (with_title, figure_files(world, "pd-made", "png")[".png"])
+        for f in (with_title, figure_files(Facts(world), "pd-made", "png")[".png"])
     ]
     assert pictures[0].height > pictures[1].height
 
@@ -143,7 +144,7 @@ def test_a_plot_asked_for_by_name_is_that_of_the_whole_report(
 ) -> None:
     for prefix in ("slopes", "pd", "delta"):
         name = next(stem for stem in on_page if stem.startswith(prefix))
-        found = figures(world, name=name)
+        found = figures(Facts(world), name=name)
         assert found[name].svg == on_page[name].svg and len(found) < len(on_page), name
 
 

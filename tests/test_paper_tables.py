@@ -13,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Cell, PageTable, count, estimate, shown
 from plumbline.pipelines.report.paper.card import model_card
 from plumbline.pipelines.report.paper.tables import citations, latex, table_text, tables
@@ -39,7 +40,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def found(world: Store) -> dict[str, PageTable]:
-    return tables(world)
+    return tables(Facts(world))
 
 
 def typeset(source: str) -> str:
@@ -123,7 +124,7 @@ def test_a_table_asked_for_by_name_is_that_of_the_whole_report(
     world: Store, found: dict[str, PageTable]
 ) -> None:
     for name in ("models", next(name for name in found if name.startswith("follow"))):
-        alone = tables(world, name)
+        alone = tables(Facts(world), name)
         assert alone[name] == found[name] and len(alone) < len(found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -19,11 +19,43 @@ from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.opening import version_of
 from plumbline.warehouse.text.output import say
 
+if TYPE_CHECKING:
+    from plumbline.pipelines.report.facts import Facts
+    from plumbline.warehouse.storage.store import Store
+
 _CITE = "What to cite: plumbline report cite"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Report(Command):
+class Narrowed:
+    """What of a warehouse is shown: patterns of names, without any all."""
+
+    benchmark: Benchmarks = ()
+    model: Annotated[
+        tuple[str, ...],
+        Field(description="Only these models, with or without owner, as 'pythia-*'; repeatable."),
+        On(repeated=True, metavar="PATTERN"),
+    ] = ()
+    corpus: Annotated[
+        tuple[str, ...],
+        Field(description="Only these corpora, a pattern; repeatable."),
+        On(repeated=True, metavar="PATTERN"),
+    ] = ()
+
+    @property
+    def about(self) -> dict[str, tuple[str, ...]]:
+        """The patterns by what they name, as ``facts.narrowed`` takes them."""
+        return {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
+
+    def facts(self, store: Store) -> Facts:
+        """The facts about what is shown."""
+        from plumbline.pipelines.report import facts
+
+        return facts.narrowed(facts.Facts(store), self.about)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Report(Narrowed, Command):
     """Write the report: a first page that answers, and an appendix with everything else.
 
     Beside them are words.html and pairs.html, which search words and sentence pairs. All work
@@ -47,33 +79,20 @@ class Report(Command):
         Field(description="Write a site to this directory: pages of models, benchmarks and words."),
     ] = None
 
-    benchmark: Benchmarks = ()
-    model: Annotated[
-        tuple[str, ...],
-        Field(description="Only these models, with or without owner, as 'pythia-*'; repeatable."),
-        On(repeated=True, metavar="PATTERN"),
-    ] = ()
-    corpus: Annotated[
-        tuple[str, ...],
-        Field(description="Only these corpora, a pattern; repeatable."),
-        On(repeated=True, metavar="PATTERN"),
-    ] = ()
-
     def run(self, context: Context) -> Done:
         """Draw the pages of one state of the warehouse."""
         from plumbline.pipelines.report.write import write_report
 
         store, to = context.store, self.site or self.out
         read = store if self.at is None else store.pinned(version_of(store, self.at))
-        about = {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
-        page = write_report(read, to, is_site=self.site is not None, about=about)
+        page = write_report(read, to, is_site=self.site is not None, about=self.about)
         n_pages, n_plots = (len(list(to.rglob(f"*.{kind}"))) for kind in ("html", "svg"))
         said = f"{n_pages} pages with {n_plots} plots; open the first in a browser"
         return Done(said=[said], files=[str(page)])
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Figure(Command):
+class Figure(Narrowed, Command):
     """Write a plot of the report for a paper: any width, type of 8 points, fonts embedded.
 
     Example: plumbline report figure pd-use-5 --format pdf --width 3.3in --out pd.pdf
@@ -104,20 +123,19 @@ class Figure(Command):
         from plumbline.pipelines.report.paper import figures
 
         if not self.name:
-            found = figures.figures(context.store)
+            found = figures.figures(self.facts(context.store))
             return _listed({stem: one.alt for stem, one in found.items()}, "plot")
         form = self.format or (self.out.suffix[1:].lower() if self.out else "") or "pdf"
         how = (form, figures.inches(self.width))
-        drawn, *data = figures.figure_files(
-            context.store, self.name, *how, has_title=self.title
-        ).items()
+        facts = self.facts(context.store)
+        drawn, *data = figures.figure_files(facts, self.name, *how, has_title=self.title).items()
         path = figures.written(self.out or Path(f"{self.name}.{form}"), drawn[1])
         paths = [figures.written(path.with_suffix(end), content) for end, content in data]
         return Done(said=[_CITE], files=[*map(str, (path, *paths))])
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Table(Command):
+class Table(Narrowed, Command):
     """Print a table of the report for a paper: LaTeX (booktabs), Markdown or CSV.
 
     Example: plumbline report table models --format latex --out models.tex
@@ -139,7 +157,8 @@ class Table(Command):
         """Write one table, or list them all."""
         from plumbline.pipelines.report.paper import figures, tables
 
-        found = tables.tables(context.store, self.name) or tables.tables(context.store)
+        facts = self.facts(context.store)
+        found = tables.tables(facts, self.name) or tables.tables(facts)
         if not self.name:
             return _listed({name: one.caption for name, one in found.items()}, "table")
         one = figures.named(found, "table", self.name)

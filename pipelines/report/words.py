@@ -13,7 +13,6 @@ from plumbline.pipelines.report.model import (
     Section,
     counted,
     estimate,
-    one_end,
     shown,
     stem,
     table,
@@ -22,7 +21,6 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import ALPHA
 
-#: Columns of a lean and of a difference, with the ends of their intervals.
 #: Collocates listed for each side, and sources; the tables of the warehouse hold more.
 _COLLOCATES, _SOURCES = 10, 12
 #: What a section is made of: by table, the query of all words' rows, in the order shown.
@@ -70,47 +68,8 @@ def headline(lean: Row) -> str:
     ...           "n_clusters": 40})
     '“tea” leans to she in c: +0.70 nats (95% interval +0.20 to +1.20 over 40 documents).'
     """
-    word, low, high = f"“{lean['word']}”", lean["delta_nats_low"], lean["delta_nats_high"]
-    sides = _sides(lean["contrast"])
-    if lean["delta_nats"] is None:
-        return _one_sided(lean, sides)
-    figure = f"{shown(lean['delta_nats'], 2, signed=True)} nats"
-    said = f"{word} {word_leans(finding(lean, 'delta_nats'), *sides.values())} in {lean['corpus']}"
-    if low is None:
-        return f"{said}: {figure}, all from one {lean['clusters']}."
-    ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
-    interval = f"(95% interval {ends} over {lean['n_clusters']:,} {lean['clusters']}s)"
-    return f"{said}: {figure} {interval}."
-
-
-def _one_sided(lean: Row, sides: Mapping[str, str]) -> str:
-    """What is known of a word without a delta.
-
-    >>> _one_sided({"word": "tea", "corpus": "c", "delta_nats_low": -math.inf,
-    ...             "delta_nats_high": -1.9, "clusters": "document", "n_clusters": 40},
-    ...            _sides("she/he"))
-    '“tea” leans to he in c, by at least 1.90 nats (95% over 40 documents): it is never near she.'
-    """
-    word, corpus = f"“{lean['word']}”", lean["corpus"]
-    low, high = lean["delta_nats_low"], lean["delta_nats_high"]
-    end = one_end(low, high)
-    if end is None:
-        near = " or with ".join(sides.values())
-        return f"The lean of {word} in {corpus} is undefined: a count is 0, with {near}."
-    over = f"95% over {counted(lean['n_clusters'], lean['clusters'])}"
-    near, never = (sides[x] for x in (("female", "male") if end == low else ("male", "female")))
-    if finding({**lean, "delta_nats": end}, "delta_nats").verdict == "cannot be told":
-        why = f"it is near {near} alone, but too rarely to tell"
-        return f"{word} has no clear lean in {corpus}: {why} ({_end(end, low)}, {over})."
-    least = shown(abs(end), 2)
-    return (
-        f"{word} leans to {near} in {corpus}, by at least {least} nats ({over}): it is never near "
-        f"{never}."
-    )
-
-
-def _end(end: float, low: float) -> str:
-    return f"{'at least' if end == low else 'at most'} {shown(end, 2, signed=True)} nats"
+    first, second = _sides(lean["contrast"]).values()
+    return f"“{lean['word']}” {word_leans(lean, first, second, ' in ' + lean['corpus'])}."
 
 
 def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
@@ -133,27 +92,23 @@ def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
 
 def _counts(lean: Row, sides: Mapping[str, str]) -> str:
     near = " and ".join(
-        f"{_number(lean[n], 'co-occurrence')} with {name}{_pmi(lean[pmi])}"
+        f"{counted(lean[n], 'co-occurrence')} with {name}{_pmi(lean[pmi])}"
         for name, n, pmi in zip(
             sides.values(), ("n_pair_f", "n_pair_m"), ("pmi_f_nats", "pmi_m_nats"), strict=True
         )
     )
     said = (
-        f"It occurs {_number(lean['n_word'], 'time')}, {lean['per_million']:,.1f} per million kept "
+        f"It occurs {counted(lean['n_word'], 'time')}, {lean['per_million']:,.1f} per million kept "
         f"words (rank {lean['frequency_rank']:,} by frequency), and has {near}."
     )
     if "/" not in lean["contrast"]:
-        said += f" It has both counts for {_number(lean['n_defined'], 'pair')} of the list."
+        said += f" It has both counts for {counted(lean['n_defined'], 'pair')} of the list."
     if lean["delta_nats_se"] is not None and lean["delta_nats_count_se"] is not None:
         said += (
             f" The standard error of the lean is {lean['delta_nats_se']:.3f} nats over "
             f"{lean['clusters']}s; the counts alone give {lean['delta_nats_count_se']:.3f}."
         )
     return said
-
-
-def _number(n: int, thing: str) -> str:
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
 def _pmi(pmi: float | None) -> str:

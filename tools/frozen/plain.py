@@ -24,6 +24,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"(?:\+00:00|Z| UTC)?",
             "TIME",
         ),
+        (r"\b(Date:? )(?!2020)20\d\d-\d\d-\d\d\b", r"\1DAY"),
         (r"TIME ([│|]) *[\d.]+ *", r"TIME \1 N "),
         (r"(│ counted +│ +[\d,]+ +│ +)[\d.]+ *", r"\1N "),
         (r'("(?:seconds|n_bytes)": )[\d.]+', r"\1N"),

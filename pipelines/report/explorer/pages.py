@@ -12,7 +12,7 @@ from plumbline.pipelines.report.explorer.data import Explorer, Text, Word
 from plumbline.pipelines.report.explorer.pairs import Pair, Pairs
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import word_leans
-from plumbline.pipelines.report.model import one_end, shown, stem
+from plumbline.pipelines.report.model import shown, stem
 from plumbline.pipelines.report.rows import Row, with_ends
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.query.finding import Finding
@@ -106,7 +106,7 @@ def word_page(found: Explorer, word: Word, *, up: str = "../") -> str:
         up: path from the page to the report's first page and the explorer.
     """
     how = {"found": found, "word": word, "up": up, "shown": shown, "area": area}
-    how |= {"says": says, "counts": counts, "x": x_of, "side": side_of}
+    how |= {"says": word_leans, "counts": counts, "x": x_of, "side": side_of}
     how |= {"lean": _lean, "preference": _preference}
     return rendered("explorer/word.html", styles=_FILES, scripts=(), **how)
 
@@ -122,33 +122,6 @@ def page_names(found: Explorer) -> dict[str, str]:
             seen[name] += 1
             names[word.word] = f"{name}{'' if seen[name] == 1 else f'-{seen[name]}'}.html"
     return names
-
-
-def says(text: Text, row: Row) -> str:
-    """How a word leans in a text, in a sentence.
-
-    >>> text = Text("c", "she/he", "she", "he", 1.0, [], "", ([], []), True)
-    >>> says(text, {"delta_nats": -0.5, "delta_nats_low": -0.7, "delta_nats_high": -0.3,
-    ...             "clusters": "document", "n_clusters": 40})
-    'leans to he: −0.50 nats, 95% interval −0.70 to −0.30 over 40 documents'
-    """
-    delta, low, high = (row[name] for name in with_ends("delta_nats"))
-    end = one_end(low, high)
-    if end is not None and delta is None:
-        near = text.first if end == low else text.second
-        least = f"{'at least' if end == low else 'at most'} {shown(end, 2, signed=True)} nats"
-        is_told = Finding("", "lean", end, low, high).verdict in ("above", "below")
-        way = f"leans to {near}" if is_told else "no lean is shown"
-        return f"{way}: near {near} alone, 95% interval {least}"
-    if delta is None:
-        return f"No lean is defined: it is not near both {text.first} and {text.second}."
-    figure = f"{shown(delta, 2, signed=True)} nats"
-    if low is None:
-        return f"lean: {figure}; no interval is known"
-    over = f"over {row['n_clusters']:,} {row['clusters']}s" if row["n_clusters"] else ""
-    ends = f"95% interval {shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
-    said = f"{word_leans(_lean(row), text.first, text.second)}: {figure}, {ends}"
-    return f"{said} {over}" if over else f"{said}, from the counts alone"
 
 
 def counts(text: Text, row: Row) -> str:
@@ -211,7 +184,7 @@ def _brief(word: Word) -> float | None:
 def _record(found: Explorer, word: Word) -> dict[str, Any]:
     leans = {
         k: {
-            "says": says(found.texts[k], row),
+            "says": word_leans(row, found.texts[k].first, found.texts[k].second),
             "counts": counts(found.texts[k], row),
             "lean": [*_rounded(row, with_ends("delta_nats")), side_of(_lean(row))],
             "sources": [_rounded(source, _SOURCE) for source in row["sources"]],

@@ -13,8 +13,8 @@ from plumbline.pipelines.report.findings.estimates import finding, over_families
 from plumbline.pipelines.report.findings.training_text import RELATIONS, TrainingTexts
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metrics import corpus_name
-from plumbline.pipelines.report.model import interval, shown
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.model import counted, interval, one_end, shown
+from plumbline.pipelines.report.rows import Row, Rows, with_ends
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding, Verdict
 
 #: What is said of a preference whose side can't be told.
@@ -32,15 +32,54 @@ def moved(of: Finding, untold: str = "is not shown to change") -> str:
     return of.pick(above="rose", below="fell", untold=untold)
 
 
-def word_leans(of: Finding, first: str, second: str) -> str:
-    """Which way a word leans between two sides.
+def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
+    """Which way a word leans between two sides, with its interval: of a row with ``delta_nats``.
 
-    >>> word_leans(Finding("nurse", "delta", 0.7, 0.2, 1.2), "she", "he")
-    'leans to she'
+    Args:
+        where: what follows the verb, such as the text.
+
+    >>> row = {"delta_nats": 0.7, "delta_nats_low": 0.2, "delta_nats_high": 1.2,
+    ...        "clusters": "document", "n_clusters": 40}
+    >>> word_leans(row, "she", "he", " in c")
+    'leans to she in c: +0.70 nats (95% interval +0.20 to +1.20 over 40 documents)'
+    >>> word_leans({**row, "delta_nats_low": -0.2, "n_clusters": None}, "she", "he")
+    'has no clear lean: +0.70 nats (95% interval −0.20 to +1.20 from the counts alone)'
+    >>> word_leans({**row, "delta_nats_low": None, "n_clusters": 1}, "she", "he")
+    'has no clear lean: +0.70 nats, all from one document'
     """
-    return of.pick(
+    delta, low, high = (row[name] for name in with_ends("delta_nats"))
+    n, clusters = row["n_clusters"], row["clusters"]
+    over = f"over {counted(n, clusters)}" if n else "from the counts alone"
+    if delta is None:
+        return _one_sided(row, (first, second), where, over)
+    way = finding(row, "delta_nats").pick(
         above=f"leans to {first}", below=f"leans to {second}", untold="has no clear lean"
     )
+    figure = f"{way}{where}: {shown(delta, 2, signed=True)} nats"
+    if low is None:
+        return f"{figure}, {f'all from one {clusters}' if n == 1 else 'no interval is known'}"
+    ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
+    return f"{figure} (95% interval {ends} {over})"
+
+
+def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
+    """What is known of a word without a delta.
+
+    >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
+    >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
+    'leans to he in c, by at least 1.90 nats (95% over 40 documents): it is never near she'
+    """
+    low, high = row["delta_nats_low"], row["delta_nats_high"]
+    end = one_end(low, high)
+    if end is None:
+        return f"has no defined lean{where}: it is not near both {' and '.join(sides)}"
+    near, never = sides if end == low else sides[::-1]
+    if finding({**row, "delta_nats": end}, "delta_nats").verdict == "cannot be told":
+        least = f"{'at least' if end == low else 'at most'} {shown(end, 2, signed=True)} nats"
+        why = f"it is near {near} alone, but too rarely to tell"
+        return f"has no clear lean{where}: {why} ({least}, 95% {over})"
+    least = f"by at least {shown(abs(end), 2)} nats (95% {over})"
+    return f"leans to {near}{where}, {least}: it is never near {never}"
 
 
 def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None) -> str:

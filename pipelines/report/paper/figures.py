@@ -14,7 +14,6 @@ from plumbline.pipelines.report.model import Figure, Page
 from plumbline.pipelines.report.plots.svg import Sheet, drawn_on
 from plumbline.pipelines.report.write import data_of, named_sections
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.opening import OpenWarehouse
 
 #: Inches of a unit.
 _UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
@@ -25,15 +24,12 @@ _FIRST = ("lean", "slopes", "spread", "words")
 _Thing = TypeVar("_Thing")
 
 
-def figures(
-    warehouse: str | Path | OpenWarehouse, sheet: Sheet | None = None, name: str = ""
-) -> dict[str, Figure]:
-    """Every plot of the report of a warehouse by the stem of its file, the first page's first.
+def figures(facts: Facts, sheet: Sheet | None = None, name: str = "") -> dict[str, Figure]:
+    """Every plot of the report by the stem of its file, the first page's first.
 
     They are drawn on ``sheet``, without one as on the page; with ``name``, only what may have that
-    name. Raises ``BadInput`` when ``warehouse`` is not one.
+    name.
     """
-    facts = Facts(warehouse)
     with drawn_on(sheet or Sheet()):
         is_first = not name or name.startswith(_FIRST)
         first = figures_of(front(facts, Page())) if is_first else []
@@ -43,7 +39,7 @@ def figures(
 
 
 def figure_files(
-    warehouse: str | Path | OpenWarehouse,
+    facts: Facts,
     name: str,
     form: str = "pdf",
     width_in: float = 3.3,
@@ -62,7 +58,7 @@ def figure_files(
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
     sheet = Sheet(pixels(width_in), has_title)
-    found = figures(warehouse, sheet, name) or figures(warehouse)
+    found = figures(facts, sheet, name) or figures(facts, sheet)
     one = named(found, "figure", name)
     return {f".{form}": painted(one.svg, form, width_in), **data_of(one)}
 

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from importlib import resources
-from pathlib import Path
 
 import plumbline
 from plumbline.pipelines.report.facts import Facts
@@ -15,7 +14,6 @@ from plumbline.pipelines.report.model import Cell, PageTable, plain_rows, stem
 from plumbline.pipelines.report.plain import markdown_table
 from plumbline.pipelines.report.write import named_sections
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import terminal
 
@@ -33,14 +31,14 @@ _LATEX = {
 }
 
 
-def tables(warehouse: str | Path | OpenWarehouse, wanted: str = "") -> dict[str, PageTable]:
-    """Every table of the report of a warehouse by name, after ``models``, in the page's order.
+def tables(facts: Facts, wanted: str = "") -> dict[str, PageTable]:
+    """Every table of the report by name, after ``models``, in the page's order.
 
     ``models`` has US and PD of each model on each benchmark, over all pairs, where there are any.
     A name is that of the section with what the table is of. With ``wanted``, only what may have
-    that name. Raises ``BadInput`` when ``warehouse`` is not one.
+    that name.
     """
-    facts, found, seen = Facts(warehouse), dict[str, PageTable](), Counter[str]()
+    found, seen = dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd")):
         found["models"] = models_table(rows)
     for section in named_sections(facts, wanted):

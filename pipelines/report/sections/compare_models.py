@@ -50,7 +50,7 @@ _RULE = (
 _MIDDLE = (
     f"Up to {TWO_BY_TWO} models of a benchmark are compared two by two; more of them with one "
     "reference, the model in the middle by US of all pairs, so that chance did not pick it for an "
-    "extreme. For any other two: preference_difference('KEY', 'KEY') in SQL."
+    "extreme. For any other two: plumbline report --model ONE --model OTHER."
 )
 
 
