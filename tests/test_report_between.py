@@ -70,6 +70,28 @@ def paired_ends(change: np.ndarray, scale: int) -> tuple[float, float]:
     return scale * (4 * low - 2), scale * (4 * high - 2)
 
 
+@pytest.mark.parametrize(
+    ("named", "where", "n"),
+    [
+        ("reference := 'key-m1'", "reference_key = 'key-m1'", 4),
+        (
+            "of_model := 'key-m2', of_benchmark := 'b'",
+            "model_key = 'key-m2' AND benchmark = 'b'",
+            4,
+        ),
+        ("of_benchmark := 'other'", "benchmark = 'other'", 0),
+        ("both_ways := false", "reference_key < model_key", 6),
+    ],
+)
+def test_what_is_named_gives_the_rows_that_where_keeps(
+    store: Store, named: str, where: str, n: int
+) -> None:
+    put_models(store, 3)
+    kept = rows_of(store.root, f"FROM preference_pairwise() WHERE {where} ORDER BY ALL")
+    assert rows_of(store.root, f"FROM preference_pairwise({named}) ORDER BY ALL") == kept
+    assert len(kept) == n
+
+
 def test_any_two_models_are_compared_over_the_pairs_of_both(store: Store) -> None:
     ratios = put_models(store, 3)
     found = rows_of(store.root, "FROM preference_pairwise()")

@@ -59,6 +59,8 @@ def reworded(text: str, read: str, *, is_framed: bool = False) -> str | None:
     >>> reworded("Yes, she ran.", "Yes, he ran."), reworded("She ran.", "")
     ("reads 'he' instead of 'she'", "reads nothing instead of 'she'")
     """
+    if text == read:
+        return None
     wanted, found = _words(text), _words(read)
     if is_framed:
         if "".join(found).endswith("".join(wanted)):

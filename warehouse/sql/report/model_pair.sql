@@ -17,8 +17,7 @@ SELECT
     any_value(n_us_corrected)::BIGINT AS n_us_corrected,
     count(*) FILTER (measure = 'pd' AND direction IN ('fell', 'rose')) AS n_pd_differ,
     any_value(n_pd_corrected)::BIGINT AS n_pd_corrected
-FROM preference_pairwise(epsilon := $epsilon)
+FROM preference_pairwise(epsilon := $epsilon, both_ways := false)
 LEFT JOIN corrected USING (benchmark, groups)
-WHERE reference_key < model_key
 GROUP BY benchmark, groups
 ORDER BY benchmark, groups;

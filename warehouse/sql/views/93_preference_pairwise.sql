@@ -2,8 +2,13 @@
 -- US and PD of any two models, both ways: figures of the pairs that both scored, their difference
 -- (model minus reference) with a 95% interval over clusters of pairs, each with both of its scores
 -- (`clustered`), and direction: whether the model's is lower (`fell`), higher (`rose`) or `neither`.
--- Name one or both models in WHERE, e.g. `FROM preference_pairwise() WHERE reference_key = 'KEY'`.
-CREATE OR REPLACE MACRO preference_pairwise(epsilon := ln(1.65)) AS TABLE
+-- Name a reference, a model or a benchmark where not all are wanted, as in
+-- `preference_pairwise(reference := 'KEY')`: WHERE would compute all of them first. Not `both_ways`,
+-- every two models come once, the reference being the first by key.
+CREATE OR REPLACE MACRO preference_pairwise(
+    epsilon := ln(1.65), reference := NULL, of_model := NULL, of_benchmark := NULL,
+    both_ways := true
+) AS TABLE
 WITH leaning AS (
     SELECT
         r.model_key AS reference_key, m.model_key, m.benchmark, m.groups, m.pair_id,
@@ -12,6 +17,11 @@ WITH leaning AS (
     FROM scored_pair AS r
     JOIN scored_pair AS m
         ON m.benchmark = r.benchmark AND m.pair_id = r.pair_id AND m.model_key <> r.model_key
+    WHERE
+        (reference IS NULL OR r.model_key = reference)
+        AND (of_model IS NULL OR m.model_key = of_model)
+        AND (of_benchmark IS NULL OR r.benchmark = of_benchmark)
+        AND (both_ways OR r.model_key < m.model_key)
 ),
 measured AS (
     SELECT

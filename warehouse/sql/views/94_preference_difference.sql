@@ -9,5 +9,4 @@ SELECT
     benchmark, groups, measure, CASE measure WHEN 'us' THEN 'share' ELSE 'points' END AS unit,
     n_pairs, reference_mean AS before_mean, model_mean AS after_mean,
     difference, difference_low, difference_high, direction
-FROM preference_pairwise(epsilon := epsilon)
-WHERE reference_key = before_key AND model_key = after_key;
+FROM preference_pairwise(epsilon := epsilon, reference := before_key, of_model := after_key);

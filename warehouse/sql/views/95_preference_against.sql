@@ -31,8 +31,9 @@ wide AS (
         any_value(difference_low) FILTER (measure = 'pd') AS pd_difference_low,
         any_value(difference_high) FILTER (measure = 'pd') AS pd_difference_high,
         any_value(direction) FILTER (measure = 'pd') AS pd_direction
-    FROM preference_pairwise(epsilon := epsilon)
-    WHERE benchmark = benchmark_name AND against_key IN ('', reference_key)
+    FROM preference_pairwise(
+        epsilon := epsilon, reference := nullif(against_key, ''), of_benchmark := benchmark_name
+    )
     GROUP BY ALL
 )
 SELECT m.model, r.model AS reference, m.measure, r.measure AS reference_measure, wide.*
