@@ -205,9 +205,9 @@ class Reader(ABC):
 
         Where the weights hold fewer tokens than the configuration says, ``score`` refuses more.
         """
-        return self._encoded(texts, int(self.config.get_text_config().vocab_size))
+        return self._each_encoded(texts, int(self.config.get_text_config().vocab_size))
 
-    def _encoded(self, texts: Sequence[str], n_vocabulary: int) -> list[Tokens | str]:
+    def _each_encoded(self, texts: Sequence[str], n_vocabulary: int) -> list[Tokens | str]:
         try:  # all at once, several times as fast
             many = self._ids([self._answer(text) or " " for text in texts]) if texts else []
         except Exception:  # one of them is at fault, and is to be named
@@ -300,7 +300,7 @@ class Scorer(Reader):
         """A score for each text, in the order given; equal token sequences are computed once."""
         n_vocabulary = self._n_vocabulary
         different = list(dict.fromkeys(texts))
-        encoded = dict(zip(different, self._encoded(different, n_vocabulary), strict=True))
+        encoded = dict(zip(different, self._each_encoded(different, n_vocabulary), strict=True))
         sequences = sorted({e for e in encoded.values() if not isinstance(e, str)})
         logprobs = dict(zip(sequences, self._token_logprobs(sequences), strict=True))
         scores = {
