@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,7 +142,9 @@ def test_each_table_can_be_had_in_each_format(found: dict[str, PageTable]) -> No
         table_text(found["models"], "html")
 
 
-def test_a_card_has_the_figures_of_its_model_and_says_what_not_to_conclude(world: Store) -> None:
+def test_a_card_has_the_figures_of_its_model_and_says_what_not_to_conclude(
+    world: Store, tmp_path: Path
+) -> None:
     card = model_card(world, "model-straight")
     for name, scale, digits, signed in (("us", 100, 1, False), ("pd", 1, 1, True)):
         row = metric(world, name, "model-straight")
@@ -157,6 +160,8 @@ def test_a_card_has_the_figures_of_its_model_and_says_what_not_to_conclude(world
     assert "model-swapped" not in card
     (key,) = {r["model_key"] for r in world.read("model").to_pylist() if r["model"] in card}
     assert len(key) < 8 or model_card(world, key[:12]) == card
+    (tmp_path / "models" / "model-straight").mkdir(parents=True)
+    assert model_card(world, str(tmp_path / "models" / "model-straight")) == card
     with pytest.raises(UsageProblem, match="scored are model-straight, model-swapped"):
         model_card(world, "gpt-5")
 

@@ -191,7 +191,7 @@ def test_only_models_trained_on_a_text_follow_it(tmp_path: Path) -> None:
     texts, slopes = _published(tmp_path, "pile")
     assert following(texts, slopes) == (
         "2 of 3 models trained on pile (GPT-J, Pythia) follow it word by word on b (1 can't be "
-        "told); of 5 other models 4 agree with it (1 run against it)"
+        "told); 4 of 5 other models agree with it (1 run against it)"
     )
     said = by_training_text(texts, slopes)
     assert said.startswith(

@@ -176,7 +176,9 @@ class Card(Command):
     records = False
 
     model: Annotated[
-        str, Field(description="A model's name, or the start of its key."), On(positional=True)
+        str,
+        Field(description="A model's name, directory, or start of its key."),
+        On(positional=True),
     ]
     out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
 
@@ -219,7 +221,7 @@ class Push(Command):
     records = False  # of what was pushed there is a run, not of files to look at
 
     repo: Annotated[str, Field(description="The model's repository of the hub, OWNER/NAME.")]
-    model: Annotated[str, Field(description="A model's name, or the start of its key.")]
+    model: Annotated[str, Field(description="A model's name, directory, or start of its key.")]
     dataset: Annotated[
         tuple[str, ...],
         Field(description="Where a benchmark is, as NAME=OWNER/NAME; repeatable."),

@@ -310,14 +310,17 @@ def shown_rows(outcome: Outcome) -> Iterator[dict[str, object]]:
     yield from (row for row in as_rows(outcome) if row["outcome"] in (OFF, CONTRADICTED))
     yield from claims.table(outcome.claims)
     for s in outcome.starts:
-        us, pd = ([None if math.isnan(end) else end for end in ci] for ci in (s.us_ci, s.pd_ci))
-        yield {
-            **{"model": s.model, "set": s.benchmark, "start": s.start, "pairs": s.n},
-            **{"US %": s.us, "US %_low": us[0], "US %_high": us[1]},
-            **{"PD points": s.pd, "PD points_low": pd[0], "PD points_high": pd[1]},
-        }
+        of = {"model": s.model, "benchmark": s.benchmark, "start": s.start, "n_pairs": s.n}
+        us = _ended("us", *(x / 100 for x in (s.us, *s.us_ci)))
+        yield {**of, **us, **_ended("pd", s.pd, *s.pd_ci)}
     yield from ({name: r[name] for name in _SIZE} for r in outcome.sizes if not r["family"])
     yield from ({name: r[name] for name in _CHANGE} for r in outcome.deduplication)
+
+
+def _ended(name: str, value: float, low: float, high: float) -> dict[str, float | None]:
+    """An estimate with the ends of its interval, where there is one."""
+    ends = [None if math.isnan(end) else end for end in (low, high)]
+    return {name: value, f"{name}_low": ends[0], f"{name}_high": ends[1]}
 
 
 #: Change per tenfold number of parameters, and from a model to its -deduped twin.

@@ -186,7 +186,9 @@ def following(texts: TrainingTexts, rows: Rows) -> str:
         (row,) = others
         return f"{said}; {_one(row, _AGREE, 'it')}"
     ways = Counter(finding(row).verdict for row in others)
-    return f"{said}; of {len(others)} other models {ways['above']} agree with it{_rest(ways)}"
+    n, k = len(others), ways["above"]
+    who = f"all {n}" if k == n else f"{k or 'none'} of {n}"
+    return f"{said}; {who} other models agree with it{_rest(ways)}"
 
 
 _FOLLOW, _AGREE = ("follow", "follows"), ("agree with", "agrees with")

@@ -44,10 +44,10 @@ _NOT = (
 def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
     """Markdown for the card of a model: figures, what they are of, limits, what not to conclude.
 
-    ``model`` is a name as the report shows it, or the start of a model's key (eight characters or
-    more). All figures are those of ``metric_value`` over all pairs of a benchmark, and of its fits.
-    Raises ``UsageProblem`` when no model, or more than one, goes by that name, or nothing was
-    measured of it.
+    ``model`` is a name as the report shows it, the model's directory, or the start of its key
+    (eight characters or more). All figures are those of ``metric_value`` over all pairs of a
+    benchmark, and of its fits. Raises ``UsageProblem`` when no model, or more than one, goes by
+    that name, or nothing was measured of it.
     """
     facts = Facts(warehouse)
     found = chosen(facts.rows("model"), model)
@@ -72,6 +72,8 @@ def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
 def chosen(models: Rows, name: str) -> Row:
     """The model that goes by a name or by the start of a key; as ``model_card`` says."""
     found = models.where(model=name)
+    if not found and Path(name).is_dir():
+        found = models.where(model=Path(name).resolve().name)
     if not found and len(name) >= 8:
         found = models.only(lambda r: r["model_key"].startswith(name))
     if len(found) == 1:
