@@ -287,7 +287,7 @@ def test_a_small_release_comes_back(tmp_path: Path, capsys: Any) -> None:
     assert "org/m" in shown and "pronoun first" in shown
     assert "Claims are of all 28 models and five sets: not run" in shown
     (start,) = [one for one in shown.splitlines() if "pronoun first" in one]
-    assert start.replace("│", " ").split()[-3:] == ["4", "100.0", "+0.0"], "no interval of two words"
+    assert start.replace("│", " ").split()[-3:] == ["4", "100.0", "0.0"], "no interval of two words"
     rows = list(csv.DictReader((where / "figures.csv").open()))
     assert [r["outcome"] for r in rows if r["value"]] == [AGREE] * 4
     stored = Store.open(where / "w").read("metric_value", benchmark="use-5").to_pylist()
