@@ -249,16 +249,14 @@ def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
 def test_heads_that_share_one_key_attend_without_the_fused_kernel(
     saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chosen for float32 on a GPU alone; with it a tree's scores are those of single texts."""
+    """Chosen on a GPU alone; with it a tree's scores are those of single texts."""
     for kind, path in saved.items():
         config = transformers.AutoConfig.from_pretrained(path)
         shares = kind in ("llama-adds-bos", "mistral")
-        chosen = weights._attention(config, "cuda", torch.float32)
-        assert chosen == ("eager" if shares else None)
-        assert weights._attention(config, "cuda", torch.bfloat16) is None
-        assert weights._attention(config, "cpu", torch.float32) is None
+        assert weights._attention(config, "cuda") == ("eager" if shares else None)
+        assert weights._attention(config, "cpu") is None
     falcon = transformers.FalconConfig(multi_query=True)
-    assert weights._attention(falcon, "cuda", torch.float32) == "eager"
+    assert weights._attention(falcon, "cuda") == "eager"
     monkeypatch.setattr(weights, "_attention", lambda *_: "eager")
     backend = TransformersBackend(str(saved["llama-adds-bos"]), ModelOptions())
     found = [score.logprob_nats for score in backend.score(SENTENCES)]

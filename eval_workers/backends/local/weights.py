@@ -47,7 +47,7 @@ def read_weights(
         "output_loading_info": True,
         "weights_only": True,  # of a pickle nothing but tensors is read
     }
-    if attention := _attention(config, device, dtype):
+    if attention := _attention(config, device):
         how["attn_implementation"] = attention
     if options.quantisation is not None:
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # a line a layer and pass
@@ -62,15 +62,15 @@ def read_weights(
     return model.eval() if is_quantised else model.to(device).eval()
 
 
-def _attention(config: Any, device: str, dtype: torch.dtype) -> str | None:
+def _attention(config: Any, device: str) -> str | None:
     """How a model attends where PyTorch's own choice is wrong, ``None`` elsewhere.
 
-    Seen with torch 2.11 on an H100: where all heads share one key, in float32 and with a mask, the
-    fused kernel leaves position 64 k out when it is the last: scores were off by 5 nats.
+    Where all heads share one key, the fused kernel with a mask leaves a last position out (issue
+    191937 of PyTorch, mended in August 2026): with torch 2.11 on an H100 scores were off by 5 nats.
     """
     shares = getattr(config, "num_key_value_heads", None) == 1
     shares = shares or bool(getattr(config, "multi_query", False))
-    return "eager" if device == "cuda" and dtype == torch.float32 and shares else None
+    return "eager" if device == "cuda" and shares else None
 
 
 def is_int8(config: Any, options: ModelOptions) -> bool:
