@@ -23,7 +23,7 @@ from plumbline.eval_workers.backends.local import weights
 from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from tests.tiny_models import SENTENCES, one_by_one, save
+from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
 
 BOS = "<|endoftext|>"
 TARGETS = {"gpt2": "c_attn", "neox": "query_key_value"}
@@ -247,21 +247,22 @@ def test_quantised_weights(wide: Path, method: str, tmp_path: Path) -> None:
 
 
 def test_heads_that_share_one_key_attend_without_the_fused_kernel(
-    saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Chosen on a GPU alone; with it a tree's scores are those of single texts."""
-    for kind, path in saved.items():
-        config = transformers.AutoConfig.from_pretrained(path)
+    for kind in KINDS:
+        config = transformers.AutoConfig.from_pretrained(save(kind, tmp_path / kind))
         shares = kind in ("llama-adds-bos", "mistral")
         assert weights._attention(config, "cuda") == ("eager" if shares else None)
         assert weights._attention(config, "cpu") is None
     falcon = transformers.FalconConfig(multi_query=True)
     assert weights._attention(falcon, "cuda") == "eager"
     monkeypatch.setattr(weights, "_attention", lambda *_: "eager")
-    backend = TransformersBackend(str(saved["llama-adds-bos"]), ModelOptions())
+    shared = tmp_path / "llama-adds-bos"
+    backend = TransformersBackend(str(shared), ModelOptions())
     found = [score.logprob_nats for score in backend.score(SENTENCES)]
     assert backend.loaded.config._attn_implementation == "eager"
-    exact = [total for total, _ in one_by_one(saved["llama-adds-bos"], "<s>", SENTENCES)]
+    exact = [total for total, _ in one_by_one(shared, "<s>", SENTENCES)]
     assert found == pytest.approx(exact, abs=1e-4)
 
 
