@@ -20,15 +20,26 @@ _COLORS = ("#0072b2", "#56b4e9", "#e69f00")
 def shown_rows(found: Sequence[Anatomy]) -> Iterator[Mapping[str, object]]:
     """What is printed: each part's share, all models together, and US when something is taken."""
     for a in found:
-        whole = [asdict(s) for s in a.shares if (s.order, s.shared) == (AVERAGE, SHARED[-1])]
-        named = ("part", "share", "share_low", "share_high", "families_low", "families_high")
-        yield from _known([{"benchmark": a.benchmark, **{n: s[n] for n in named}} for s in whole])
+        for s in a.shares:
+            if (s.order, s.shared) == (AVERAGE, SHARED[-1]):
+                words = _ended("share", s.share, s.share_low, s.share_high)
+                wide = _ended("families_share", s.share, s.families_low, s.families_high)
+                yield {"benchmark": a.benchmark, "part": s.part, **words, **wide}
     for a in found:
         for step in a.us:
-            median = {"taken away": step.taken, "median US %": float(np.median(step.us))}
-            ends = {n: v for n, v in asdict(step).items() if n not in ("taken", "us", "gain")}
-            gain = {"gain in points": step.gain, **ends}
-            yield from _known([{"benchmark": a.benchmark, **median, **gain}])
+            gain, *ends = (x / 100 for x in (step.gain, step.gain_low, step.gain_high))
+            wide_ends = (x / 100 for x in (step.families_low, step.families_high))
+            yield {
+                **{"benchmark": a.benchmark, "taken away": step.taken},
+                "median_us": float(np.median(step.us)) / 100,
+                **_ended("us_difference", gain, *ends),
+                **_ended("families_us_difference", gain, *wide_ends),
+            }
+
+
+def _ended(name: str, value: float, low: float, high: float) -> Mapping[str, object]:
+    """An estimate with the ends of its interval; what is not defined is empty."""
+    return _known([{name: value, f"{name}_low": low, f"{name}_high": high}])[0]
 
 
 def lines(of: Anatomy) -> Iterator[str]:
