@@ -68,8 +68,8 @@ def _attention(config: Any, device: str) -> str | None:
     Where all heads share one key, the fused kernel with a mask leaves a last position out (issue
     191937 of PyTorch, mended in August 2026): with torch 2.11 on an H100 scores were off by 5 nats.
     """
-    shares = getattr(config, "num_key_value_heads", None) == 1
-    shares = shares or bool(getattr(config, "multi_query", False))
+    text = config.get_text_config()
+    shares = getattr(text, "num_key_value_heads", None) == 1 or getattr(text, "multi_query", False)
     return "eager" if device == "cuda" and shares else None
 
 
