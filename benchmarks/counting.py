@@ -154,6 +154,6 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
 
 
 def _decompressed(shard: Path) -> int:
-    from plumbline.warehouse.shards import lines
+    from plumbline.warehouse.input.shards import lines
 
     return sum(len(line) + 1 for line in lines(shard))

@@ -217,7 +217,7 @@ def _merge(pairs: list[Path], kept: Path, mark: str, directory: Path) -> tuple[i
 def _associate(shards: Sequence[Path], directory: Path, rounds: int = 3) -> float:
     """Median seconds of adding a list to a corpus that lacks it, nothing counted for it before."""
     from plumbline.jobs.association.associations import associate
-    from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+    from plumbline.jobs.count_corpus import CountRequest, count_corpus
     from plumbline.warehouse.storage.store import Store
 
     store, seconds = Store.open(directory / "warehouse"), []

@@ -25,7 +25,7 @@ def run(shards: Sequence[Path], parts: int = 5) -> list[Grown]:
 
     Documents are taken in turn from every shard, so that each part is a sample of the whole.
     """
-    from plumbline.warehouse.shards import lines
+    from plumbline.warehouse.input.shards import lines
 
     files = [list(lines(shard)) for shard in shards]
     mixed = [file[k] for k in range(max(map(len, files))) for file in files if k < len(file)]

@@ -33,8 +33,8 @@ def run(data: Path) -> list[Counted]:
     """Count the languages of the reference data, and English text by way of spaCy."""
     from plumbline.jobs.kernel import warm_up
     from plumbline.warehouse import languages
+    from plumbline.warehouse.input.shards import documents
     from plumbline.warehouse.languages import TokenRules
-    from plumbline.warehouse.shards import documents
 
     warm_up()
     found = []

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from plumbline.jobs.counting.corpus import CountRequest
+    from plumbline.jobs.count_corpus import CountRequest
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], i
     All shards are read once before. Spark's session and its Python workers are started first, as in
     the middle of a long job. The kernel alone runs before and after the others: the median of both.
     """
-    from plumbline.jobs.counting.corpus import CountRequest
+    from plumbline.jobs.count_corpus import CountRequest
     from plumbline.jobs.counting.shard import count_shard
 
     request = CountRequest("bench", tuple(shards), targets=targets)
@@ -54,7 +54,7 @@ def run(shards: Sequence[Path], targets: str = "gendered") -> tuple[list[Way], i
 
 
 def _counted(request: CountRequest, n_cores: int, spark: bool) -> Way:
-    from plumbline.jobs.counting.corpus import count_corpus
+    from plumbline.jobs.count_corpus import count_corpus
     from plumbline.warehouse.storage.store import Store
 
     master = f"local[{n_cores}]" if spark else None

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 
 from benchmarks.scoring_model import sentences, write_model
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring.pair_scores import CHUNK_TEXTS
 
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")

@@ -11,8 +11,8 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
-from plumbline.eval_workers.benchmarks import import_benchmark
-from plumbline.warehouse.shards import documents
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+from plumbline.warehouse.input.shards import documents
 from plumbline.warehouse.storage.store import Store
 
 _BOS = "<|endoftext|>"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from plumbline.warehouse.shards import documents, write_jsonl_zst
+from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 
 #: By this power of the text's length its vocabulary grows: the part `growth` measures it.
 GROWTH = 0.61

@@ -92,9 +92,9 @@ def _collect(
 def run(shards: Sequence[Path], directory: Path, rounds: int = 5) -> Outcome:
     """Time all three on the shards."""
     from plumbline.jobs.association.associations import associate
-    from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+    from plumbline.jobs.count_corpus import CountRequest, count_corpus
+    from plumbline.jobs.counting.kept_documents import evidence_of
     from plumbline.jobs.counting.shard import count_shard
-    from plumbline.jobs.evidence.documents import evidence_of
     from plumbline.jobs.evidence.why import Sampling, explain
     from plumbline.warehouse.storage.store import Store
 

@@ -54,7 +54,7 @@ from plumbline.warehouse.errors import (
     UsageProblem,
     is_outage,
 )
-from plumbline.warehouse.shards import expand_shards
+from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 

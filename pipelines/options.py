@@ -10,8 +10,8 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.fairpair.options import FairPairOptions
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.jobs.options import CorpusOptions
 from plumbline.pipelines.command.base import Command, On
 from plumbline.pipelines.command.fields import DataOption, OutputDirectory, Seed

@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow.compute as pc
 from rich.console import Console
 
-from plumbline.eval_workers.backends.local.source import is_ngram
 from plumbline.eval_workers.fairpair.audit import scoring_functions
-from plumbline.eval_workers.generation.offline import WORTH
-from plumbline.eval_workers.options import OF_SCORES
+from plumbline.eval_workers.models.local.source import is_ngram
+from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.work.runner import NothingUsed, one_model_kept
+from plumbline.eval_workers.writing.offline import WORTH
 from plumbline.jobs.options import CorpusOptions
 from plumbline.pipelines import extras, spark_submit
 from plumbline.pipelines.command.base import (
@@ -42,10 +42,10 @@ from plumbline.pipelines.report.findings.sentences import prefers
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import part
-from plumbline.warehouse.provenance.runs import recorded
-from plumbline.warehouse.shards import expand_shards
 from plumbline.warehouse.storage.locks import lock, sole
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 
@@ -290,7 +290,7 @@ class Parts:
 
 def is_built(options: PipelineOptions, name: str) -> bool:
     """Whether a benchmark that can't be imported is in the warehouse: one that was built."""
-    from plumbline.eval_workers.benchmarks import discover
+    from plumbline.eval_workers.pairs.benchmarks import discover
 
     store = None if name in discover() else Store.existing(options.warehouse)
     return bool(store and store.read("benchmark_pair", benchmark=name).num_rows)
@@ -298,7 +298,7 @@ def is_built(options: PipelineOptions, name: str) -> bool:
 
 def checked_plan(options: PipelineOptions) -> Plan:
     """The plan, with what is wrong in its input found before hours are spent on the rest of it."""
-    from plumbline.eval_workers.benchmarks import default_source
+    from plumbline.eval_workers.pairs.benchmarks import default_source
 
     plan = make_plan(options)
     for one in plan.corpora:
@@ -316,7 +316,7 @@ def checked_plan(options: PipelineOptions) -> Plan:
     if plan.models:
         extras.require("torch")
     if options.score_workers and any(one.options.backend == "vllm" for one in plan.models):
-        from plumbline.eval_workers.backends.vllm_engine import interpreter
+        from plumbline.eval_workers.vllm.vllm_engine import interpreter
 
         _ = interpreter()
     if plan.corpora:

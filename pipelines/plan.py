@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.model_lists import ListedModel, load_available
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_lists import ListedModel, load_available
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.sources import made
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part

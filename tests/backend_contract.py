@@ -22,8 +22,8 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.backends.base import Backend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.base import Backend
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
 
@@ -246,8 +246,8 @@ class BackendContract:
 
 _FROM_THE_HUB = """
 import sys
-from plumbline.eval_workers.backends import open_backend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.model_options import ModelOptions
 for revision in (None, "v2", "b" * 40):
     options = ModelOptions(backend=sys.argv[1], revision=revision)
     backend = open_backend("somebody/tiny", options)

@@ -15,7 +15,7 @@ from hypothesis import settings
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import TextScore
+    from plumbline.eval_workers.models.base import TextScore
     from tests.prefect_server import Place
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -110,7 +110,7 @@ def store(tmp_path: Path) -> Store:
 @pytest.fixture
 def texts_scored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every text that reaches a model of transformers from now on, in order."""
-    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
     seen: list[str] = []
     score = TransformersBackend.score

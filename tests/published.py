@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from plumbline.eval_workers.benchmarks import import_benchmark
-from plumbline.eval_workers.released.max_pmi import import_max_pmi
-from plumbline.eval_workers.released.scores import ImportedScores, import_scores
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+from plumbline.eval_workers.pairs.released.max_pmi import import_max_pmi
+from plumbline.eval_workers.pairs.released.scores import ImportedScores, import_scores
 from plumbline.warehouse.storage.store import Store
 
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")

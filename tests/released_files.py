@@ -8,7 +8,7 @@ import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.warehouse.storage.store import Store
 
 Fields = dict[str, str]

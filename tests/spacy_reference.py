@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.jobs.kernel import DEFAULT_TARGETS, tokenize
-from plumbline.warehouse.shards import documents
+from plumbline.warehouse.input.shards import documents
 
 HARD_CASES = Path(__file__).with_name("data") / "hard_cases.jsonl"
 

@@ -9,14 +9,14 @@ from types import ModuleType
 
 import pytest
 
-from plumbline.eval_workers.backends.instruction import NONE, Instruction
-from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.word_probabilities import Probe, Probed, load_words
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.sampling.continuations import Continuations, Sampled
+from plumbline.eval_workers.models.instruction import NONE, Instruction
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.work.continuations import Continuations, Sampled
 from plumbline.eval_workers.work.runner import run_steps
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 
 

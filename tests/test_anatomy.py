@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.statistics import crossfit
-from plumbline.eval_workers.statistics.clusters import NO_CLUSTER, degrees_of_freedom
-from plumbline.eval_workers.statistics.components import (
+from plumbline.eval_workers.scoring.statistics import crossfit
+from plumbline.eval_workers.scoring.statistics.clusters import NO_CLUSTER, degrees_of_freedom
+from plumbline.eval_workers.scoring.statistics.components import (
     AVERAGE,
     FIRST,
     LAST,
@@ -236,7 +236,7 @@ def test_us_rises_by_what_was_planted() -> None:
 
 
 def test_only_what_an_interval_shows_is_said() -> None:
-    from plumbline.eval_workers.statistics.components import Share
+    from plumbline.eval_workers.scoring.statistics.components import Share
 
     def share(part: str, shared: str, low: float, high: float) -> Share:
         return Share(part, AVERAGE, shared, (low + high) / 2, low, high, low - 0.2, high + 0.2)

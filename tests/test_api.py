@@ -19,8 +19,8 @@ import pytest
 import plumbline
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.shards import write_jsonl_zst
 from tests.tiny_models import one_by_one, save
 
 TEXTS = [

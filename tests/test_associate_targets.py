@@ -18,8 +18,8 @@ import pytest
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import partials
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.evidence.why import explain
 from plumbline.jobs.kernel import Limits, counter, token_stream

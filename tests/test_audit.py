@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.backends import vllm_engine
-from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
+from plumbline.eval_workers.vllm import vllm_engine
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import good_script, serving

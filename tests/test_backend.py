@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from plumbline.eval_workers.backends import vllm_backend, vllm_engine
-from plumbline.eval_workers.backends.remote.echo import _read
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.chat import vllm_server
 from plumbline.eval_workers.chat.client import ChatClient, Failure
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models import vllm_backend
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.remote.echo import _read
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.vllm import vllm_engine, vllm_server
 from plumbline.pipelines.task_retries import may_pass
 from plumbline.warehouse.errors import (
     BadInput,
@@ -57,7 +57,7 @@ class TestTransformers(BackendContract):
 def test_without_vllm_its_backend_names_the_install_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.backends import BACKENDS, open_backend
+    from plumbline.eval_workers.models import BACKENDS, open_backend
 
     assert BACKENDS.names() == ["ngram", "server", "transformers", "vllm"]
 

@@ -17,12 +17,12 @@ import pytest
 
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
-from plumbline.eval_workers.generation import build as steps
-from plumbline.eval_workers.generation.build import Counts, write_sentences
-from plumbline.eval_workers.generation.card import statistics, write_card
-from plumbline.eval_workers.generation.offline import offline_pairs
-from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.eval_workers.pronouns.templates import template_problem
+from plumbline.eval_workers.pairs.pronouns.templates import template_problem
+from plumbline.eval_workers.writing import build as steps
+from plumbline.eval_workers.writing.build import Counts, write_sentences
+from plumbline.eval_workers.writing.offline import offline_pairs
+from plumbline.eval_workers.writing.sharing.benchmark_card import statistics, write_card
+from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, good_script, serving

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.generation import build as steps
-from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.writing import build as steps
+from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.sources import made
 from plumbline.pipelines.commands.benchmark import Build

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.benchmarks import Parsed, find
+from plumbline.eval_workers.pairs.benchmarks import Parsed, find
 from tests.conftest import REPOSITORY
 
 RAW = Path("unstereo-eval/data/datasets/raw")

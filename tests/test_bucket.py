@@ -23,12 +23,12 @@ from moto.server import ThreadedMotoServer
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.paths import address
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage import bucket, locks, log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.locks import lease
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.storage.versions import copy
 from tests.checked import problems

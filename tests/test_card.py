@@ -16,13 +16,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.benchmarks import import_benchmark
-from plumbline.eval_workers.generation.card import Constraint, statistics, write_card
-from plumbline.eval_workers.generation.card_text import Card, card_text
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint, statistics, write_card
+from plumbline.eval_workers.writing.sharing.card_text import Card, card_text
 from plumbline.jobs.ingest.released import import_statistics
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import association, delta, fill, pair

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence.change import adjusted, compare
-from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.jobs.evidence.lean import lean
 from plumbline.jobs.evidence.sightings import Inquiry, look
 from plumbline.jobs.evidence.subset import Rule, write_subset
 from plumbline.jobs.kernel import tokenize
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.shards import documents
+from plumbline.warehouse.input.shards import documents
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 

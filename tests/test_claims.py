@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from plumbline.eval_workers.backends.base import TextScore
+from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.work import chunks
 from plumbline.eval_workers.work.chunks import Chunk, Plan
 from plumbline.warehouse.errors import BadInput, UsageProblem

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import zstandard
 
-from plumbline.eval_workers.benchmarks import import_benchmark
-from plumbline.eval_workers.benchmarks.closed_world import read
-from plumbline.eval_workers.closed_world.truth import (
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+from plumbline.eval_workers.pairs.benchmarks.closed_world import read
+from plumbline.eval_workers.pairs.closed_world.truth import (
     grammar,
     lexicon,
     perfect_log_ratio_nats,
@@ -25,10 +25,10 @@ from plumbline.eval_workers.closed_world.truth import (
     planted_words,
     slots,
 )
-from plumbline.eval_workers.closed_world.writer import WorldOptions, documents, write_world
-from plumbline.eval_workers.generation.build import write_offline
-from plumbline.eval_workers.generation.offline import offline_pairs
-from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, documents, write_world
+from plumbline.eval_workers.writing.build import write_offline
+from plumbline.eval_workers.writing.offline import offline_pairs
+from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast

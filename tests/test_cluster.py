@@ -29,7 +29,7 @@ from plumbline.pipelines.command.sources import made
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.dist import write_dist
 from plumbline.pipelines.spark_submit import submit_command
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.conftest import REPOSITORY
 from tests.distributions import clashing_packages, source_files
 from tests.test_count_kill import contents

@@ -10,14 +10,14 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.statistics.controls import (
+from plumbline.eval_workers.scoring.statistics.controls import (
     LEAST_WORDS,
     Effect,
     effects,
     effects_of_all,
     within,
 )
-from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.follow import leads

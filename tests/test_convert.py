@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pronouns.agreement import TOKEN, decide_her, stands_alone
-from plumbline.eval_workers.pronouns.conversion import Conversion, to_template
-from plumbline.eval_workers.pronouns.conversion_check import answered, check_conversion
-from plumbline.eval_workers.pronouns.templates import fill
+from plumbline.eval_workers.pairs.pronouns.agreement import TOKEN, decide_her, stands_alone
+from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, to_template
+from plumbline.eval_workers.pairs.pronouns.conversion_check import answered, check_conversion
+from plumbline.eval_workers.pairs.pronouns.templates import fill
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
 _TEXT = """the a key own back help gave made saw of in and is deeply loved famous she-wolf 'd well,

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import partials as partial
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.kernel import TOKENIZER_VERSION, Limits, count_texts
@@ -19,8 +19,8 @@ from plumbline.jobs.options import CorpusOptions
 from plumbline.jobs.spark import java
 from plumbline.jobs.spark.session import read_conf
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.options import make
-from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, oracle
 

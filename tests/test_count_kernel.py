@@ -23,7 +23,7 @@ from plumbline.jobs.kernel import (
 )
 from plumbline.jobs.kernel.pairs import DENSE_WORDS
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.shards import documents, write_jsonl_zst
+from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load
 from tests.oracle_counts import as_oracle, oracle
 

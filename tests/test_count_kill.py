@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.steps import write_slow_shard
 

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import plumbline
-from plumbline.eval_workers.backends.sampling import Sample
+from plumbline.eval_workers.models.sampling import Sample
 from plumbline.eval_workers.work.chunks import Chunk, Plan, write_results
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage import log, place
 from plumbline.warehouse.storage.check import check, moment
 from plumbline.warehouse.storage.compaction import compact

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plumbline.pipelines import flows
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.prefect_server import Place
@@ -153,8 +153,8 @@ def test_commands_are_deployments(place: Place, runs: dict[str, dict[str, Any]])
 
 
 def import_few(store: Store) -> None:
-    from plumbline.eval_workers import benchmarks
-    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.eval_workers.pairs import benchmarks
+    from plumbline.warehouse.storage.runs import recorded
 
     with recorded(store, "benchmark import", {"name": "few"}) as run_id:
         benchmarks.import_benchmark(store, "closed-world", None, run_id)

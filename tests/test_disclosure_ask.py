@@ -10,14 +10,14 @@ import pytest
 import torch
 import transformers
 
-from plumbline.eval_workers import backends
-from plumbline.eval_workers.backends.base import TextScore
-from plumbline.eval_workers.backends.instruction import Instruction
-from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
 from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.base import TextScore
+from plumbline.eval_workers.models.instruction import Instruction
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

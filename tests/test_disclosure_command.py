@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.mitigation.card import tuned_by
+from plumbline.eval_workers.training.mitigation.card import tuned_by
 from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.sources import made
@@ -165,7 +165,7 @@ def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
 def test_a_second_run_computes_nothing(
     ran: Ran, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
     def loaded(self: TransformersBackend) -> None:
         raise AssertionError("the weights were loaded")
@@ -438,7 +438,7 @@ def test_a_loss_that_is_not_finite_names_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from plumbline.eval_workers.mitigation.train import _Run
+    from plumbline.eval_workers.training.mitigation.train import _Run
 
     real = _Run.step
 

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 from typer.main import get_command
 
-from plumbline.eval_workers.backends.base import TextScore
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure import measure, word_probabilities
 from plumbline.eval_workers.disclosure.attributes import (
     WORD_LIST,
@@ -22,8 +20,10 @@ from plumbline.eval_workers.disclosure.attributes import (
     word_probability,
 )
 from plumbline.eval_workers.disclosure.word_probabilities import Probed
-from plumbline.eval_workers.mitigation.options import TuneOptions
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.base import TextScore
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.training.mitigation.options import TuneOptions
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

@@ -12,12 +12,12 @@ import pytest
 import transformers
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.backends.instruction import Instruction
-from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.instructions import load_instructions
 from plumbline.eval_workers.disclosure.sweep import Grid
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.instruction import Instruction
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.sources import made
 from plumbline.pipelines.commands.disclosure import Sweep

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers import backends
-from plumbline.eval_workers.backends import devices
+from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.chat.client import KEYS
+from plumbline.eval_workers.models import devices
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.spark import java as java_search
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.doctor import PROBES, Doctor
-from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
 pytestmark = pytest.mark.usefixtures("wordnet_read_once")

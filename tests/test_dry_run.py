@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import transformers
 
-from plumbline.eval_workers.backends.prospect import model_size, prospect
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.prospect import model_size, prospect
 from plumbline.eval_workers.scoring.dry_run import todo
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
@@ -78,7 +78,7 @@ def files(store: Store) -> list[tuple[str, int]]:
 def test_the_command_writes_nothing_and_ends_with_the_one_to_run(
     store: Store, model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
     monkeypatch.setattr(
         TransformersBackend, "_model", property(lambda self: pytest.fail("weights"))

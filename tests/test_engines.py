@@ -18,15 +18,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from plumbline.jobs.association.associations import associate
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import local
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.pairs import PairSum
 from plumbline.jobs.counting.partials import Ledger, ShardJob
 from plumbline.jobs.evidence.why import Sampling, explain
 from plumbline.warehouse.errors import BadInput, Interrupted
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.steps import write_slow_shard

@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import partials
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.kept_documents import Evidence, Shard, evidence_of
 from plumbline.jobs.counting.partials import ShardJob, token_files
-from plumbline.jobs.evidence.documents import Evidence, Shard, evidence_of
 from plumbline.jobs.kernel import RULES, CountOptions, Limits, counter, token_stream, tokenize
 from plumbline.jobs.kernel.json_lines import LONGEST_JUDGED
 from plumbline.jobs.kernel.records import MAX_SOURCE
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.shards import documents
+from plumbline.warehouse.input.shards import documents
 from plumbline.warehouse.storage.store import Store
 
 TARGETS = ("she", "he", "her", "queen")

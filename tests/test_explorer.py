@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence.survey import survey
 from plumbline.jobs.evidence.why import explain
 from plumbline.pipelines.report.explorer.data import Explorer, explorer

@@ -11,13 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.closed_world.truth import (
-    grammar,
-    lexicon,
-    planted_deltas,
-    planted_words,
-)
-from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.disclosure.closed_world import closed_prompts, perfect_shares
 from plumbline.eval_workers.fairpair.closed_world import (
     PROBE_SET,
@@ -36,7 +29,14 @@ from plumbline.eval_workers.fairpair.perturbation.rules import Entity, perturb
 from plumbline.eval_workers.fairpair.perturbation.terms import load
 from plumbline.eval_workers.fairpair.perturbation.validity import check
 from plumbline.eval_workers.fairpair.phi import find
-from plumbline.eval_workers.mitigation.options import TuneOptions
+from plumbline.eval_workers.pairs.closed_world.truth import (
+    grammar,
+    lexicon,
+    planted_deltas,
+    planted_words,
+)
+from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
+from plumbline.eval_workers.training.mitigation.options import TuneOptions
 from plumbline.eval_workers.training.models import train_model
 from plumbline.eval_workers.training.options import preset
 from plumbline.warehouse.errors import UsageProblem
@@ -185,8 +185,8 @@ def measured(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
 
 
 def measure(store: Store, model: Path) -> Store:
-    from plumbline.eval_workers.backends.sampling import SamplingOptions
-    from plumbline.eval_workers.options import ModelOptions
+    from plumbline.eval_workers.models.model_options import ModelOptions
+    from plumbline.eval_workers.models.sampling import SamplingOptions
     from tests.steps import sample_set
 
     fill(store, "probe_prompt", prompt_rows("r"))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.fairpair.perturbation import rules as rules
 from plumbline.eval_workers.fairpair.perturbation.rules import Entity, Perturbed, perturb
 from plumbline.eval_workers.fairpair.perturbation.terms import Terms, load
-from plumbline.eval_workers.pronouns.templates import Gender, fill
+from plumbline.eval_workers.pairs.pronouns.templates import Gender, fill
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from tests.conftest import REPOSITORY

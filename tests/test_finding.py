@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers import model_lists, model_texts
+from plumbline.eval_workers.models import model_lists, model_texts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.finding import ALPHA, LEAST_CLUSTERS, Finding, verdict

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 

@@ -18,15 +18,15 @@ import pytest
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
-from plumbline.eval_workers.generation import prompts
-from plumbline.eval_workers.generation.build import (
+from plumbline.eval_workers.writing import prompts
+from plumbline.eval_workers.writing.build import (
     ToConvert,
     convert_sentences,
     judge_pairs,
     write_sentences,
 )
-from plumbline.eval_workers.generation.judge import PairToJudge
-from plumbline.eval_workers.generation.write import Progress, WritingSpec
+from plumbline.eval_workers.writing.judge import PairToJudge
+from plumbline.eval_workers.writing.write import Progress, WritingSpec
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, good_script, serving

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.benchmarks import find
 from plumbline.eval_workers.chat.replies import sentences, verdict
-from plumbline.eval_workers.generation.checks import check, has_word, n_words, repeats
+from plumbline.eval_workers.pairs.benchmarks import find
+from plumbline.eval_workers.writing.checks import check, has_word, n_words, repeats
 from tests.conftest import REPOSITORY
 
 if sys.version_info >= (3, 11):

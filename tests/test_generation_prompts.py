@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.chat.session import Build, Server
-from plumbline.eval_workers.generation import build as steps
-from plumbline.eval_workers.generation import prompts
-from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.writing import build as steps
+from plumbline.eval_workers.writing import prompts
+from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving

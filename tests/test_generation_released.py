@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plumbline.eval_workers.generation.judge import PairToJudge, judgement
-from plumbline.eval_workers.generation.pairing import conversion
-from plumbline.eval_workers.generation.prompts import (
+from plumbline.eval_workers.writing.judge import PairToJudge, judgement
+from plumbline.eval_workers.writing.pairing import conversion
+from plumbline.eval_workers.writing.prompts import (
     differences,
     fill_prompt,
     load_released,
     settings,
 )
-from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 

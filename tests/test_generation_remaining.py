@@ -10,7 +10,7 @@ import pytest
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.generation.forecast import (
+from plumbline.eval_workers.writing.forecast import (
     Remaining,
     forecast,
     planned_requests,

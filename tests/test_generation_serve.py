@@ -17,9 +17,9 @@ import pytest
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
-from plumbline.eval_workers.generation import prompts
-from plumbline.eval_workers.generation.build import write_sentences
-from plumbline.eval_workers.generation.write import WritingSpec
+from plumbline.eval_workers.writing import prompts
+from plumbline.eval_workers.writing.build import write_sentences
+from plumbline.eval_workers.writing.write import WritingSpec
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
 

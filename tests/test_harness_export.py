@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 import yaml
 
-from plumbline.eval_workers.choices.options import ChoiceOptions
-from plumbline.eval_workers.choices.pair_choices import choose
-from plumbline.eval_workers.generation.card import Constraint
-from plumbline.eval_workers.harness.export import write_task
-from plumbline.eval_workers.harness.samples import import_samples
-from plumbline.eval_workers.statistics.metrics import compute
-from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.eval_workers.pairs.harness.samples import import_samples
+from plumbline.eval_workers.scoring.choices.options import ChoiceOptions
+from plumbline.eval_workers.scoring.choices.pair_choices import choose
+from plumbline.eval_workers.scoring.statistics.metrics import compute
+from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
+from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint
+from plumbline.eval_workers.writing.sharing.harness_export import write_task
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

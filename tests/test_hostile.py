@@ -13,8 +13,8 @@ import pytest
 from pydantic import AfterValidator
 
 import plumbline
-from plumbline.eval_workers import backends
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers import models as backends
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command import fields, registry
 from plumbline.pipelines.command.base import Command, Parameter, class_of, parameters
 from plumbline.pipelines.command.main import main

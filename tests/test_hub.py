@@ -21,16 +21,16 @@ from huggingface_hub import DatasetCard, constants
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.benchmarks.own.pushed import fingerprint
-from plumbline.eval_workers.hub.dataset import dataset
-from plumbline.eval_workers.hub.upload import Repository
-from plumbline.eval_workers.statistics.metrics import measure
-from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
+from plumbline.eval_workers.scoring.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
+from plumbline.eval_workers.writing.sharing.dataset import dataset
+from plumbline.eval_workers.writing.sharing.upload import Repository
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse import sources
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.input import sources
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving
 from tests.hub_server import Hub, environment, hub
@@ -194,7 +194,7 @@ def test_the_card_the_metadata_and_the_tasks(store: Store) -> None:
 def test_a_limit_on_max_pmi_leaves_pairs_out_but_loses_none(store: Store) -> None:
     _pairs(store)
     fill(store, "pair_association", [association("tea", str(k), k / 2) for k in range(4)])
-    from plumbline.eval_workers.generation.card import Constraint
+    from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint
 
     made = dataset(store, "tea", "me/tea", constraint=Constraint("c", eta_nats=0.5))
     used, left = (

@@ -16,15 +16,15 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.benchmarks import import_benchmark
-from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
-from plumbline.eval_workers.interventions import texts as module
-from plumbline.eval_workers.interventions.exchange import (
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
+from plumbline.eval_workers.training.interventions import texts as module
+from plumbline.eval_workers.training.interventions.exchange import (
     Exchange,
     gender_exchange,
     neutral_exchange,
 )
-from plumbline.eval_workers.interventions.texts import (
+from plumbline.eval_workers.training.interventions.texts import (
     InterventionOptions,
     ledger_of,
     shown,
@@ -33,7 +33,7 @@ from plumbline.eval_workers.interventions.texts import (
 from plumbline.eval_workers.training.models import train_model
 from plumbline.eval_workers.training.options import preset
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.base import execute
 from plumbline.pipelines.commands.intervene import Run
@@ -43,8 +43,8 @@ from plumbline.pipelines.report.sections import interventions as section_of
 from plumbline.pipelines.report.sections.interventions import bounded
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.shards import documents
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.shards import documents
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score, scored_by, trained
 

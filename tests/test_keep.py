@@ -18,15 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.provenance import runs
-from plumbline.warehouse.provenance.history import compare, details, find, written
 from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.query.history import compare, details, find, written
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import check as checking
-from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage import log, runs
 from plumbline.warehouse.storage import store as stores
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers, plan

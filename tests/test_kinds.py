@@ -11,14 +11,14 @@ import pytest
 import transformers
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.backends import open_backend
-from plumbline.eval_workers.backends.base import Identity
-from plumbline.eval_workers.backends.kinds.encoder_decoder import EncoderDecoderBackend
-from plumbline.eval_workers.backends.kinds.masked import MaskedBackend
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.benchmarks import Parsed
-from plumbline.eval_workers.options import ModelOptions, Pll
-from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.base import Identity
+from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
+from plumbline.eval_workers.models.kinds.masked import MaskedBackend
+from plumbline.eval_workers.models.model_options import ModelOptions, Pll
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.pairs.benchmarks import Parsed
+from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect, model_labels

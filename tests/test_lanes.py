@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import torch
 
-from plumbline.eval_workers.backends import devices
-from plumbline.eval_workers.backends.kinds.lanes import in_lanes
-from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.kinds.lanes import in_lanes
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.cores import quotas, within
 from tests.tiny_models import SENTENCES, save
 

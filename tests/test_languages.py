@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.benchmarks import How, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.corpus_lookup import corpus_language
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.kernel import Counter as Kernel
 from plumbline.jobs.kernel import (
@@ -37,9 +37,9 @@ from plumbline.jobs.spacy_shapes import N_SHAPED, shapes_of
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.languages import TokenRules
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.shards import documents, write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, oracle
 from tests.spacy_languages import blank, language_tokens, language_words

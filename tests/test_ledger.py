@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.jobs.ingest.split import split_shards
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import sql_names
-from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 
 TEXTS = [f"She gave the queen {i % 7} teas and he saw word{i} again." for i in range(90)]

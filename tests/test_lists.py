@@ -16,9 +16,9 @@ from scipy.stats import kendalltau
 
 from plumbline.contracts import check_word_list
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence.clusters import ClusterCounts, cluster_counts
-from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.tau import Agreement, tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (

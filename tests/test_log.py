@@ -19,7 +19,6 @@ import pytest
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import format as formats
@@ -27,6 +26,7 @@ from plumbline.warehouse.storage import log, place, versions
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.migration import migrate
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import delta

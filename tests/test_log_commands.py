@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.backends import open_backend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.eval_workers.work.runner import run_opened
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair

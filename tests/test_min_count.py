@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.jobs.options import CorpusOptions
@@ -18,9 +18,9 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, oracle
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from plumbline.eval_workers.backends.base import Tokens
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
-from plumbline.eval_workers.mitigation import losses
-from plumbline.eval_workers.mitigation.options import TuneOptions
-from plumbline.eval_workers.mitigation.passes import Reader
-from plumbline.eval_workers.mitigation.targets import Target, target
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.base import Tokens
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.lora import adapted
+from plumbline.eval_workers.training.mitigation import losses
+from plumbline.eval_workers.training.mitigation.options import TuneOptions
+from plumbline.eval_workers.training.mitigation.passes import Reader
+from plumbline.eval_workers.training.mitigation.targets import Target, target
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair

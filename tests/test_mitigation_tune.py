@@ -21,22 +21,22 @@ import yaml
 from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.prompt_sets import Prompts, import_probe
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
-from plumbline.eval_workers.mitigation.card import adapter_card
-from plumbline.eval_workers.mitigation.options import LOSSES, TuneOptions, published_base
-from plumbline.eval_workers.mitigation.passes import Reader
-from plumbline.eval_workers.mitigation.prompts import training_prompts
-from plumbline.eval_workers.mitigation.targets import Target, target
-from plumbline.eval_workers.mitigation.train import _Run
-from plumbline.eval_workers.mitigation.tune import Tuned, _Work, tune
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.lora import adapted
+from plumbline.eval_workers.training.mitigation.card import adapter_card
+from plumbline.eval_workers.training.mitigation.options import LOSSES, TuneOptions, published_base
+from plumbline.eval_workers.training.mitigation.passes import Reader
+from plumbline.eval_workers.training.mitigation.prompts import training_prompts
+from plumbline.eval_workers.training.mitigation.targets import Target, target
+from plumbline.eval_workers.training.mitigation.train import _Run
+from plumbline.eval_workers.training.mitigation.tune import Tuned, _Work, tune
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import changed
-from plumbline.warehouse.provenance.runs import config_hash
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.runs import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.conftest import REPOSITORY

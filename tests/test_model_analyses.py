@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers import model_texts
-from plumbline.eval_workers.model_lists import load
-from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.eval_workers.models import model_texts
+from plumbline.eval_workers.models.model_lists import load
+from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections import size as section

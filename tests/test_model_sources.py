@@ -19,9 +19,9 @@ from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.backends.local import weights
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.local import weights
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
 
@@ -164,8 +164,8 @@ def test_adapters_that_do_not_fit(
 
 
 _HUB = """
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import BadInput
 backend = TransformersBackend("somebody/base", ModelOptions(adapter="somebody/tuned"))
 print(backend.identity.adapter, backend.score(["She ran."])[0].logprob_nats)

@@ -14,16 +14,16 @@ import pytest
 from typer.testing import CliRunner
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.backends import open_backend
-from plumbline.eval_workers.backends.ngram_backend import NgramBackend
-from plumbline.eval_workers.backends.sampling import Draw, SamplingOptions
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.ngram import NgramOptions
+from plumbline.eval_workers.models.ngram.ngram_model import BOS, UNKNOWN, NgramModel, count
+from plumbline.eval_workers.models.ngram_backend import NgramBackend
+from plumbline.eval_workers.models.sampling import Draw, SamplingOptions
 from plumbline.eval_workers.training.models import train_model
-from plumbline.eval_workers.training.ngrams import BOS, UNKNOWN, NgramModel, count
-from plumbline.eval_workers.training.options import NgramOptions
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 
 N_WORDS = 12
 TEXT = ["She ran. He, too, ran far!\nThe nurse said she ran home.", "Mr. Bell saw the nurse run."]

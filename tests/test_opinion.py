@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.benchmarks import Parsed
 from plumbline.eval_workers.chat.session import Build, publish_rejects
-from plumbline.eval_workers.generation import build as steps
-from plumbline.eval_workers.generation import opinion
-from plumbline.eval_workers.generation.opinion import Agreement, Opinion, mark, second_opinion
-from plumbline.eval_workers.generation.spec import BuildSpec
+from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import Scored
+from plumbline.eval_workers.writing import build as steps
+from plumbline.eval_workers.writing import opinion
+from plumbline.eval_workers.writing.opinion import Agreement, Opinion, mark, second_opinion
+from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import rows_of

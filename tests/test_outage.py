@@ -48,8 +48,8 @@ from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.parts import Parts
 from plumbline.pipelines.plan import ModelPlan, Plan
 from plumbline.pipelines.stages import Stages
-from plumbline.eval_workers import benchmarks
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.pairs import benchmarks
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.storage.store import Store
 
 pipeline = made(Pipeline, {"out": "."})

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.benchmarks import How, Imported, import_benchmark
-from plumbline.eval_workers.benchmarks.own.filler import Filler, filler
-from plumbline.eval_workers.benchmarks.own.recipe import RECIPES, load
-from plumbline.eval_workers.benchmarks.own.shared_text import DIFFERS, shared_template
+from plumbline.eval_workers.pairs.benchmarks import How, Imported, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, filler
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
+from plumbline.eval_workers.pairs.benchmarks.own.shared_text import DIFFERS, shared_template
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

@@ -10,7 +10,7 @@ import pytest
 from plumbline.jobs.ingest.pack import pack_files, text_files
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.shards import documents
+from plumbline.warehouse.input.shards import documents
 from plumbline.warehouse.storage.store import Store
 
 

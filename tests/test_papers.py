@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.chat_server import Say, good_script, serving
 from tests.conftest import REPOSITORY
 from tests.released_files import score_rows, write_scores

@@ -16,8 +16,8 @@ import torch
 import transformers
 from scipy import stats
 
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import perplexity
 from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text_files
 from plumbline.eval_workers.scoring.perplexity import Measured, Perplexity

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from plumbline.eval_workers import benchmarks
+from plumbline.eval_workers.pairs import benchmarks
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 

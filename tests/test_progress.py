@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.jobs.association.associations import associate
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import pairs
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress as module
 from plumbline.warehouse.text.progress import progress

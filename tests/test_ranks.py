@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.statistics.clusters import (
+from plumbline.eval_workers.scoring.statistics.clusters import (
     NO_CLUSTER,
     clustered_variance,
     degrees_of_freedom,
@@ -20,9 +20,9 @@ from plumbline.eval_workers.statistics.clusters import (
     n_clusters,
     variances,
 )
-from plumbline.eval_workers.statistics.metrics import measure
-from plumbline.eval_workers.statistics.multiplicity import holm
-from plumbline.eval_workers.statistics.power import (
+from plumbline.eval_workers.scoring.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.multiplicity import holm
+from plumbline.eval_workers.scoring.statistics.power import (
     STATED,
     Design,
     Spread,
@@ -30,15 +30,15 @@ from plumbline.eval_workers.statistics.power import (
     power_of,
     said,
 )
-from plumbline.eval_workers.statistics.ranks import board
-from plumbline.eval_workers.statistics.scored import Cells, Scored
-from plumbline.eval_workers.statistics.scored import scored as scored_pairs
+from plumbline.eval_workers.scoring.statistics.ranks import board
+from plumbline.eval_workers.scoring.statistics.scored import Cells, Scored
+from plumbline.eval_workers.scoring.statistics.scored import scored as scored_pairs
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections import preference
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score, scored_by
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.ratings.answers import import_answers
-from plumbline.eval_workers.ratings.questions import load
-from plumbline.eval_workers.ratings.sheets import Design, make
+from plumbline.eval_workers.pairs.ratings.answers import import_answers
+from plumbline.eval_workers.pairs.ratings.questions import load
+from plumbline.eval_workers.pairs.ratings.sheets import Design, make
 from plumbline.warehouse.storage.store import Store
 from tests.browser import Browser, browser, program
 from tests.metric_rows import fill, pair

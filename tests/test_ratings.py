@@ -19,11 +19,11 @@ from nltk.metrics.agreement import AnnotationTask
 from scipy.stats import binomtest
 from scipy.stats import t as student
 
-from plumbline.eval_workers.generation.card import write_card
-from plumbline.eval_workers.ratings.agreement import agreement, alpha
-from plumbline.eval_workers.ratings.answers import import_answers
-from plumbline.eval_workers.ratings.questions import load
-from plumbline.eval_workers.ratings.sheets import Design, Sheets, deal, make, raters, sample
+from plumbline.eval_workers.pairs.ratings.agreement import agreement, alpha
+from plumbline.eval_workers.pairs.ratings.answers import import_answers
+from plumbline.eval_workers.pairs.ratings.questions import load
+from plumbline.eval_workers.pairs.ratings.sheets import Design, Sheets, deal, make, raters, sample
+from plumbline.eval_workers.writing.sharing.benchmark_card import write_card
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

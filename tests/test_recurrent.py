@@ -13,9 +13,9 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.backends.sampling import Draw, SamplingOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import Draw, SamplingOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from tests.tiny_models import KINDS
 
 _BOS = "<|endoftext|>"

@@ -20,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.jobs.association.max_pmi import constrain
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.ingest.released import import_statistics
 from plumbline.jobs.options import VocabularyOptions
 from plumbline.jobs.seed_words.sample import select_seed_words
@@ -30,7 +30,7 @@ from plumbline.jobs.seed_words.vetting import verdicts_on, vet
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.spacy_reference import reference_tokens
 from tests.test_constrain import filled

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.report import model as parts
 from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
@@ -24,7 +24,7 @@ from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections import preference
 from plumbline.pipelines.report.write import publish, write_report
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
 

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.report.comparison.answer import preference_sentence
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.rows import Row
 from plumbline.pipelines.report.write import make_page, publish
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score
 from tests.page_queries import check_page

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from plumbline.eval_workers.model_texts import Relation
+from plumbline.eval_workers.models.model_texts import Relation
 from plumbline.pipelines.parts import worth
 from plumbline.pipelines.report import site
 from plumbline.pipelines.report.facts import Facts

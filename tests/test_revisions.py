@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.scoring.revisions import checkpoints
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.backends.local import loading
-from plumbline.eval_workers.backends.local.source import Source, find_source
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.chat.client import checked_url
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.source import Source, find_source
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.work.chunks import Chunk, Plan
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.partials import _read
@@ -28,11 +28,11 @@ from plumbline.pipelines.report.write import _write, write_report
 from plumbline.pipelines.sql import complete
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import content, json_object
-from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.query.connection import connect
-from plumbline.warehouse.shards import expand_shards
 from plumbline.warehouse.storage.compaction import plan
 from plumbline.warehouse.storage.locks import temporary_directory
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import toml_file
 from tests.conftest import REPOSITORY
@@ -154,7 +154,7 @@ def test_a_ledger_that_is_none_is_named(store: Store, damage: str) -> None:
 
 @pytest.mark.parametrize("damage", ["pipe", "circle", "", "x" * 99])
 def test_a_chunk_that_is_none_is_computed_again(tmp_path: Path, damage: str) -> None:
-    from plumbline.eval_workers.backends.sampling import Sample
+    from plumbline.eval_workers.models.sampling import Sample
 
     work = Plan.of([Chunk(["a"], 1)], tmp_path, Sample)
     (path,) = work.chunks

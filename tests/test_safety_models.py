@@ -15,13 +15,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.eval_workers import model_lists
-from plumbline.eval_workers.backends.local.loading import _refuse_pickles
-from plumbline.eval_workers.backends.local.source import Source
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.mitigation import train as tune
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models import model_lists
+from plumbline.eval_workers.models.local.loading import _refuse_pickles
+from plumbline.eval_workers.models.local.source import Source
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training import trainer
+from plumbline.eval_workers.training.mitigation import train as tune
 from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.hub_server import environment, hub
@@ -91,7 +91,7 @@ def test_a_malicious_pickle_for_weights_runs_nothing(
 
 def test_a_hub_repository_of_pickles_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     files: set[str] = set()
-    where = "plumbline.eval_workers.backends.local.loading._on_hub_if_any"
+    where = "plumbline.eval_workers.models.local.loading._on_hub_if_any"
     monkeypatch.setattr(where, lambda source, name: name in files)
 
     def check(name: str, *held: str) -> None:
@@ -110,8 +110,8 @@ def test_a_hub_repository_of_pickles_is_refused(monkeypatch: pytest.MonkeyPatch)
 #: Scores a sentence by each model named, or says why not.
 _SCORES = """
 import sys
-from plumbline.eval_workers.backends import open_backend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput
 for name in sys.argv[1:]:
     try:

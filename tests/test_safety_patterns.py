@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.backends.local.patterns import why_refused
+from plumbline.eval_workers.models.local.patterns import why_refused
 from tests.test_model_sources import TARGETS, lora, refused, scored
 from tests.tiny_models import save
 

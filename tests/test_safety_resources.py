@@ -19,8 +19,8 @@ from plumbline.eval_workers.training.models import train_model
 from plumbline.eval_workers.training.options import TrainOptions
 from plumbline.jobs.counting.lines import line_blocks
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.shards import documents
-from plumbline.warehouse.sources import ByteStream
+from plumbline.warehouse.input.shards import documents
+from plumbline.warehouse.input.sources import ByteStream
 from plumbline.warehouse.text import csv_rows
 from plumbline.warehouse.text.csv_rows import read_text, records
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.benchmarks import discover
+from plumbline.eval_workers.pairs.benchmarks import discover
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import write_report
 from plumbline.pipelines.reproduce.word_lists import Agreement, Compared, write_compared

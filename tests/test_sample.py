@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.backends.sampling import Draw, Sample, SamplingOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.sampling import continuations
-from plumbline.eval_workers.work import chunks, runner
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import Draw, Sample, SamplingOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.work import chunks, continuations, runner
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.steps import sample_set, shown
@@ -205,11 +204,11 @@ def test_a_set_that_is_not_there_is_refused(store: Store, model: Path) -> None:
 
 _KILLED = """
 import os, signal, sys
-from plumbline.eval_workers.sampling import continuations
+from plumbline.eval_workers.work import continuations
 from plumbline.eval_workers.work.runner import run_steps
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.storage.store import Store
 
 continuations.CHUNK_DRAWS = 10

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.backends.base import texts_hash
-from plumbline.eval_workers.backends.sampling import SamplingOptions, sample_seed
 from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
-from plumbline.eval_workers.sampling.served import ServedModel, sample_from_server
+from plumbline.eval_workers.models.base import texts_hash
+from plumbline.eval_workers.models.sampling import SamplingOptions, sample_seed
+from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Sampler, Say, serving
@@ -186,10 +186,10 @@ def test_a_budget_stops_and_a_larger_one_goes_on(store: Store) -> None:
 
 _KILLED = """
 import sys
-from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
-from plumbline.eval_workers.sampling.served import ServedModel, sample_from_server
+from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
 from plumbline.warehouse.storage.store import Store
 
 store, server = Store.open(sys.argv[1]), Server(sys.argv[2], 10.0, RetryPolicy(1, 2, 0.01))

@@ -12,11 +12,11 @@ import tokenizers
 import torch
 import transformers
 
-from plumbline.eval_workers.backends.base import Tokens
-from plumbline.eval_workers.backends.local.drawing import _filters, chosen, uniforms
-from plumbline.eval_workers.backends.sampling import Sample, SamplingOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.base import Tokens
+from plumbline.eval_workers.models.local.drawing import _filters, chosen, uniforms
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import Sample, SamplingOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import UsageProblem
 from tests.tiny_models import KINDS, save
 
@@ -163,7 +163,7 @@ def test_models_without_keys_and_values_to_choose_from_read_again(
     wanted = [(prompt, k) for prompt in PROMPTS for k in range(4)]
     found = _continued(_opened(saved["neox"]), wanted, **how)
     monkeypatch.setattr(
-        "plumbline.eval_workers.backends.local.drawing._has_rows", lambda cache: False
+        "plumbline.eval_workers.models.local.drawing._has_rows", lambda cache: False
     )
     assert _continued(_opened(saved["neox"]), wanted, **how) == found
 
@@ -171,7 +171,7 @@ def test_models_without_keys_and_values_to_choose_from_read_again(
 def test_memory_that_runs_out_makes_smaller_passes(
     saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.backends.kinds import draws as module
+    from plumbline.eval_workers.models.kinds import draws as module
 
     how, wanted = {"temperature": HOT, "max_new_tokens": 6}, [("She", k) for k in range(40)]
     found, draw, sizes = _continued(_opened(saved["gpt2"]), wanted, **how), module.draw, []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.prefect_server import ENDED, Place, serving

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers import backends
-from plumbline.eval_workers.backends import devices
-from plumbline.eval_workers.benchmarks import Parsed
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers import models as backends
+from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.work.runner import NothingUsed
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.provenance.runs import new_run_id
+from plumbline.warehouse.storage.runs import new_run_id
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import one_by_one, save
 
@@ -108,8 +108,8 @@ def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
 _KILLED = """
 import os, signal, sys
 from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.storage.store import Store
 
 pair_scores.CHUNK_TEXTS = 16
@@ -154,8 +154,8 @@ def test_killed_midway_the_same_command_ends_with_the_same_rows(
 _WORKER = """
 import os, pathlib, signal, sys, time
 from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.storage.store import Store
 
 pair_scores.CHUNK_TEXTS = 4

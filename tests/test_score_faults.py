@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.backends.base import TextScore
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.base import TextScore
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.work import runner
 from plumbline.eval_workers.work.chunks import write_results
@@ -153,7 +153,7 @@ def test_a_work_directory_that_cannot_be_written_is_one_line(
 def test_progress_counts_pairs(
     store: Store, model: Path, undisturbed: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.options import ModelOptions
+    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 
     _pairs(store, TEMPLATES)

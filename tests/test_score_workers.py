@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.backends import devices
-from plumbline.eval_workers.backends.base import TextScore
-from plumbline.eval_workers.backends.instruction import Instruction
-from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
 from plumbline.eval_workers.disclosure.word_probabilities import Probe
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.sampling.continuations import Continuations
+from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.base import TextScore
+from plumbline.eval_workers.models.instruction import Instruction
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.held_out import Document, HeldOut
 from plumbline.eval_workers.scoring.pair_scores import PairScores, Scored, score_benchmarks
 from plumbline.eval_workers.scoring.perplexity import Perplexity
 from plumbline.eval_workers.work import helpers
+from plumbline.eval_workers.work.continuations import Continuations
 from plumbline.eval_workers.work.helpers import Job
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -43,7 +43,7 @@ _HELPER = """
 import os, pathlib, signal, sys
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.work import worker
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
 pair_scores.CHUNK_TEXTS = 8
 log, compute = pathlib.Path(sys.argv[1]) / f"{os.getpid()}.log", TransformersBackend.score
@@ -160,7 +160,7 @@ import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # not as a background job inherits it
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.work import helpers
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.pipelines.command.main import main
 
 TransformersBackend.score = lambda self, texts: time.sleep(100)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import pair_scores, scores_elsewhere
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.backends import open_backend
-from plumbline.eval_workers.backends.remote.echo import spells
-from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.remote.echo import spells
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -227,7 +227,7 @@ def test_one_text_that_has_no_score_leaves_the_others_theirs(saved: dict[str, Pa
 
 
 def test_what_needs_a_model_that_is_loaded_here_is_refused(saved: dict[str, Path]) -> None:
-    from plumbline.eval_workers.backends.prospect import prospect
+    from plumbline.eval_workers.models.prospect import prospect
 
     kind = "opt-adds-bos"
     with echoing(saved[kind], KINDS[kind].bos) as (server, _):
@@ -243,7 +243,7 @@ def test_what_needs_a_model_that_is_loaded_here_is_refused(saved: dict[str, Path
 
 @pytest.fixture
 def pairs(store: Store) -> Iterator[Store]:
-    from plumbline.eval_workers.benchmarks import Parsed
+    from plumbline.eval_workers.pairs.benchmarks import Parsed
 
     parsed = Parsed("demo")
     for i, word in enumerate(("nurse", "clerk", "customer"), 1):

@@ -18,8 +18,8 @@ from py4j.protocol import Py4JJavaError, Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.errors import AnalysisException, PySparkRuntimeError, PythonException
 
-from plumbline.jobs.counting import corpus as count
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs import count_corpus as count
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.spark.session import loss, losses_named, read_conf, settings_for, spark_session
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store

@@ -13,7 +13,7 @@ import pytest
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FairPairOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported
-from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.sources import here, made
 from plumbline.pipelines.commands.corpus import Count

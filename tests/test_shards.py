@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 import zstandard
 
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.verify import shard_states, update_command
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.shards import (
+from plumbline.warehouse.input.shards import (
     RecordForm,
     documents,
     expand_shards,

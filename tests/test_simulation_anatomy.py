@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.statistics.components import AVERAGE, products, shares
+from plumbline.eval_workers.scoring.statistics.components import AVERAGE, products, shares
 from tools.simulations.anatomy import WORLDS, drawn, planted, rows
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.closed_world.truth import planted_words
-from plumbline.eval_workers.closed_world.writer import WorldOptions, documents
-from plumbline.eval_workers.interventions.exchange import gender_exchange
+from plumbline.eval_workers.pairs.closed_world.truth import planted_words
+from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, documents
+from plumbline.eval_workers.training.interventions.exchange import gender_exchange
 from tools.simulations import dose_response as simulation
 
 

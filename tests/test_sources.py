@@ -22,15 +22,15 @@ import pyarrow.parquet as pq
 import pytest
 from moto.server import ThreadedMotoServer
 
-from plumbline.eval_workers.backends.local.source import find_source
+from plumbline.eval_workers.models.local.source import find_source
 from plumbline.eval_workers.scoring.held_out import read_held_out, text_files
+from plumbline.jobs.count_corpus import Counted, CountRequest, count_corpus
 from plumbline.jobs.counting import partials
-from plumbline.jobs.counting.corpus import Counted, CountRequest, count_corpus
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.counting.verify import shard_states, update_command
-from plumbline.warehouse import sources
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
-from plumbline.warehouse.shards import expand_shards, write_jsonl_zst
+from plumbline.warehouse.input import sources
+from plumbline.warehouse.input.shards import expand_shards, write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
 from tests.tiny_models import save

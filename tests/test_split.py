@@ -23,7 +23,7 @@ from plumbline.jobs.ingest.split import LEDGER, read_ledger, split_shards
 from plumbline.jobs.kernel import CountOptions
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.shards import lines
+from plumbline.warehouse.input.shards import lines
 
 BODY = b"".join(b'{"text": "She has %d teas and he."}\n' % (i % 97) for i in range(4000))
 BODY += b'not json\n\n{"text": 3}\n\xff\xfe\n{"text": "the last he"}'

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, good_script, serving

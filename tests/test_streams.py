@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.benchmarks import import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence import survey as surveys
 from plumbline.jobs.evidence.survey import Surveyed, survey
 from plumbline.jobs.evidence.why import Row, Sampling, explain

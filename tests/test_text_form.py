@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from plumbline.eval_workers.benchmarks import Parsed
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.pronouns.templates import fill
-from plumbline.eval_workers.released.scores import import_scores
+from plumbline.eval_workers.models.local.text_form import in_form
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.pairs.benchmarks import Parsed
+from plumbline.eval_workers.pairs.pronouns.templates import fill
+from plumbline.eval_workers.pairs.released.scores import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.eval_workers.scoring.text_form import in_form
-from plumbline.eval_workers.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.report.metrics import measured
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem

@@ -10,7 +10,7 @@ import pytest
 
 from plumbline.jobs.kernel import DEFAULT_TARGETS, tokenize
 from plumbline.jobs.kernel.language_tables import language
-from plumbline.warehouse.shards import documents
+from plumbline.warehouse.input.shards import documents
 from tests.spacy_reference import agreement, reference_tokens, tokenizer
 
 pytest.importorskip("spacy")

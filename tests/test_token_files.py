@@ -16,11 +16,11 @@ import pytest
 import zstandard
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence.why import explain
-from plumbline.warehouse import token_files, web_archives
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.shards import documents, expand_shards, record_form
+from plumbline.warehouse.input import token_files, web_archives
+from plumbline.warehouse.input.shards import documents, expand_shards, record_form
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
 from tests.test_evidence import kept

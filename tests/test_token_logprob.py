@@ -12,9 +12,9 @@ import tokenizers
 import torch
 from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.benchmarks import Parsed
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import Scored, score_benchmarks
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.training import options as training_options
 from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.learner import new, new_model
@@ -27,9 +27,9 @@ from plumbline.eval_workers.training.options import Progress, TrainOptions, Wind
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.shards import documents, write_jsonl_zst
+from plumbline.warehouse.input.shards import documents, write_jsonl_zst
+from plumbline.warehouse.input.token_files import indexed
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.token_files import indexed
 
 TINY = TrainOptions(
     vocabulary=600,

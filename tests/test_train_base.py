@@ -15,15 +15,15 @@ from tokenizers import Tokenizer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.models import TrainedModel, record_model, train_model
 from plumbline.eval_workers.training.options import Base, preset
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, scored_by
 from tests.test_train import Stop, stop_at
@@ -130,9 +130,7 @@ def test_neither_lanes_nor_their_number_change_the_weights(
     how = ModelOptions(batch_tokens=24)
     found = []
     for n_lanes in (1, 3):
-        monkeypatch.setattr(
-            "plumbline.eval_workers.backends.devices.n_threads", lambda n=n_lanes: n
-        )
+        monkeypatch.setattr("plumbline.eval_workers.models.devices.n_threads", lambda n=n_lanes: n)
         trained = train(shards, bases["gpt2"], tmp_path / f"{n_lanes}", how=how)
         found.append(weights(trained.path))
     assert found[0] == found[1]

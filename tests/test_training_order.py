@@ -18,16 +18,16 @@ from scipy import stats
 from tokenizers import Tokenizer
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.jobs.evidence.why import explain
 from plumbline.jobs.kernel import Counter as Counter_
 from plumbline.jobs.kernel import tokenize
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.input.token_files import write_sequences
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.token_files import write_sequences
 from tests.metric_rows import delta, fill, pair, score, scored_by
 from tests.test_token_files import megatron, model  # noqa: F401  (a fixture)
 

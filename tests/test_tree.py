@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
-from plumbline.eval_workers.backends import transformers_backend
-from plumbline.eval_workers.backends.base import Tokens
-from plumbline.eval_workers.backends.local.tree import end_of_tree, tree
-from plumbline.eval_workers.backends.transformers_backend import TREE_TYPES, TransformersBackend
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models import transformers_backend
+from plumbline.eval_workers.models.base import Tokens
+from plumbline.eval_workers.models.local.tree import end_of_tree, tree
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.transformers_backend import TREE_TYPES, TransformersBackend
 from plumbline.warehouse.errors import BadInput
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.closed_world.writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.training import options as training
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.shards import documents
+from plumbline.warehouse.input.shards import documents
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 

@@ -12,10 +12,10 @@ import pytest
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse import files
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage import compaction, place
 from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.storage.versions import restore
 

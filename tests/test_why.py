@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence import copies, sightings
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, collocates, contexts, put_together
 from plumbline.jobs.evidence.copies import Signatures, first_of_near, signatures
-from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.jobs.evidence.lean import WordLean, lean
 from plumbline.jobs.evidence.sightings import (
     Inquiry,

@@ -16,7 +16,7 @@ from markdown_it import MarkdownIt
 from typer.testing import CliRunner, Result
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts

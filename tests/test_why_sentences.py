@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import partials
-from plumbline.jobs.counting.corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
 from plumbline.jobs.evidence.sightings import look
 from plumbline.jobs.evidence.why import Row, Sampling, explain

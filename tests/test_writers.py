@@ -17,7 +17,7 @@ from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.writer import sole_writer
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 

@@ -14,19 +14,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbline.eval_workers.backends.sampling import SamplingOptions
-from plumbline.eval_workers.closed_world.writer import WorldOptions, documents
 from plumbline.eval_workers.disclosure.closed_world import SETS, TRAIN, pair_list
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.disclosure.word_probabilities import Probe, load_words
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.sampling.continuations import Continuations
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, documents
+from plumbline.eval_workers.work.continuations import Continuations
 from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import TextScore
-    from plumbline.eval_workers.mitigation.options import TuneOptions
+    from plumbline.eval_workers.models.base import TextScore
+    from plumbline.eval_workers.training.mitigation.options import TuneOptions
 
 #: Setting -> weights of the losses: all, without one of them, one alone.
 WEIGHTS: Mapping[str, Mapping[str, float]] = {
@@ -81,7 +81,7 @@ def study(
     them; raises what these steps raise. What is done already is not done again. Returns the base's
     cost, then each setting's.
     """
-    from plumbline.eval_workers.mitigation.tune import tune
+    from plumbline.eval_workers.training.mitigation.tune import tune
 
     for name in SETS:
         import_probe(store, name, None, run_id)
@@ -102,7 +102,7 @@ def study(
 
 def text_cost(tuning: str, model: str, adapter: str | None, texts: Sequence[str]) -> TextCost:
     """The log-probability of texts under a model, or an adapter on it; NaN without any token."""
-    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.models import open_backend
 
     backend = open_backend(model, ModelOptions(adapter=adapter, per_token=True))
     scores = backend.score(texts)

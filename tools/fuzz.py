@@ -32,8 +32,8 @@ sys.path.insert(0, str(REPOSITORY))
 from plumbline.pipelines.command import sources  # noqa: E402
 from plumbline.pipelines.commands.pipeline import Pipeline  # noqa: E402
 from plumbline.warehouse.errors import PlumblineError  # noqa: E402
+from plumbline.warehouse.input.shards import documents, write_jsonl_zst  # noqa: E402
 from plumbline.warehouse.query.connection import connect  # noqa: E402
-from plumbline.warehouse.shards import documents, write_jsonl_zst  # noqa: E402
 from plumbline.warehouse.storage import log  # noqa: E402
 from plumbline.warehouse.storage.store import Store  # noqa: E402
 from plumbline.warehouse.text import toml_file  # noqa: E402

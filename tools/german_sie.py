@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline.warehouse.shards import documents
+from plumbline.warehouse.input.shards import documents
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _SENTENCE_ENDS = {*".!?:;»«„“\"'"}

@@ -25,7 +25,7 @@ Options = TypeVar("Options", bound=Any)
 def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> Options:
     """Options of a kind. Raises ``UsageProblem`` that begins with ``where`` for invalid values.
 
-    >>> from plumbline.eval_workers.options import ModelOptions
+    >>> from plumbline.eval_workers.models.model_options import ModelOptions
     >>> make(ModelOptions, {"batch_tokens": 0}, "models.toml: ")
     Traceback (most recent call last):
     ...
@@ -54,7 +54,7 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
 def changed(options: Options, values: Mapping[str, object], where: str = "") -> Options:
     """The same options but for ``values``. Raises as :func:`make`.
 
-    >>> from plumbline.eval_workers.options import ModelOptions
+    >>> from plumbline.eval_workers.models.model_options import ModelOptions
     >>> changed(ModelOptions(), {"dtype": "bfloat16"}).dtype
     'bfloat16'
     """
@@ -66,7 +66,7 @@ def part(kind: type[Options], larger: object) -> Options:
     """The options of a kind among larger options.
 
     >>> from plumbline.eval_workers.fairpair.spec import FairPairSpec
-    >>> from plumbline.eval_workers.options import ModelOptions
+    >>> from plumbline.eval_workers.models.model_options import ModelOptions
     >>> part(ModelOptions, FairPairSpec(dtype="float16")) == ModelOptions(dtype="float16")
     True
     """
@@ -76,7 +76,7 @@ def part(kind: type[Options], larger: object) -> Options:
 def words(options: object) -> list[str]:
     """The words of a command line that give these options; what is a default is left out.
 
-    >>> from plumbline.eval_workers.options import ModelOptions
+    >>> from plumbline.eval_workers.models.model_options import ModelOptions
     >>> words(ModelOptions(dtype="float16", per_token=True))
     ['--dtype', 'float16', '--per-token']
     """

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from plumbline.eval_workers.redirects import refuse_elsewhere
+from plumbline.eval_workers.chat.redirects import refuse_elsewhere
 
 #: Bytes of a reply; the longest that a chat model writes has some hundred thousand.
 LARGEST = 16 << 20

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from plumbline.eval_workers.chat.ledger import Answer
+from plumbline.eval_workers.chat.redirects import Redirected
 from plumbline.eval_workers.chat.requests import Request
-from plumbline.eval_workers.chat.vllm_server import SERVED_HERE, address
-from plumbline.eval_workers.redirects import Redirected
+from plumbline.eval_workers.vllm.vllm_server import SERVED_HERE, address
 from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.text.redaction import spellings
 
@@ -254,7 +254,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     'dummy'
     """
     if base_url == SERVED_HERE:
-        from plumbline.eval_workers.backends.vllm_engine import interpreter
+        from plumbline.eval_workers.vllm.vllm_engine import interpreter
 
         _ = interpreter(environment)
         return ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 
-from plumbline.eval_workers.backends.instruction import NONE, Instruction
+from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.text.toml_file import parsed, read_text
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.backends.instruction import NONE, Instruction
-from plumbline.eval_workers.backends.sampling import Continuer, SamplingOptions
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import Probe, Probed, load_words
-from plumbline.eval_workers.sampling.continuations import Continuations, Sampled
+from plumbline.eval_workers.models.instruction import NONE, Instruction
+from plumbline.eval_workers.models.sampling import Continuer, SamplingOptions
+from plumbline.eval_workers.work.continuations import Continuations, Sampled
 from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.options import ModelOptions
+    from plumbline.eval_workers.models.model_options import ModelOptions
 
 
 @dataclass(frozen=True)

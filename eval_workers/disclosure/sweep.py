@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from plumbline.eval_workers.backends.sampling import Continuer, SamplingOptions
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import publish_words
-from plumbline.eval_workers.sampling.continuations import Continuations, Sampled, check_n
+from plumbline.eval_workers.models.sampling import Continuer, SamplingOptions
+from plumbline.eval_workers.work.continuations import Continuations, Sampled, check_n
 from plumbline.eval_workers.work.runner import run_opened
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store

@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.backends.base import texts_hash
-from plumbline.eval_workers.backends.instruction import NONE, Instruction, publish_instruction
 from plumbline.eval_workers.disclosure.attributes import (
     prompt_problem,
     texts_to_score,
@@ -20,8 +18,10 @@ from plumbline.eval_workers.disclosure.attributes import (
     word_probability,
     words_of,
 )
-from plumbline.eval_workers.sampling.continuations import check_prompts
+from plumbline.eval_workers.models.base import texts_hash
+from plumbline.eval_workers.models.instruction import NONE, Instruction, publish_instruction
 from plumbline.eval_workers.work.chunks import Chunk
+from plumbline.eval_workers.work.continuations import check_prompts
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.runner import subject
 from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state_of
@@ -30,8 +30,8 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import Backend, Identity, TextScore
-    from plumbline.eval_workers.options import ModelOptions
+    from plumbline.eval_workers.models.base import Backend, Identity, TextScore
+    from plumbline.eval_workers.models.model_options import ModelOptions
 
 #: Prompts of a chunk, of some hundred texts each that differ in their last tokens.
 CHUNK_PROMPTS = 32

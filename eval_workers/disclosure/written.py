@@ -21,8 +21,8 @@ from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
 from plumbline.eval_workers.disclosure.prompt_sets import PROBE_SETS, ImportedProbe, Prompts
-from plumbline.eval_workers.generation.checks import repeats
-from plumbline.eval_workers.generation.prompts import fill_prompt
+from plumbline.eval_workers.writing.checks import repeats
+from plumbline.eval_workers.writing.prompts import fill_prompt
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import Stripped, load, toml_table

@@ -30,9 +30,9 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
 )
 from plumbline.eval_workers.fairpair.perturbation.perturber import Perturber, RulePerturber
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.sampling.continuations import Continuations
-from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.work.continuations import Continuations
+from plumbline.eval_workers.work.continuations import Sampled as Drawn
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import part
@@ -146,7 +146,7 @@ def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_i
     Raises ``BadInput`` when not one prompt could be continued; else as ``run_steps`` and
     ``sample_from_server``.
     """
-    from plumbline.eval_workers.sampling.served import sample_from_server
+    from plumbline.eval_workers.work.served_samples import sample_from_server
 
     sampling = spec.sampling()
     if target.served is not None:

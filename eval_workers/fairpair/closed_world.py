@@ -22,9 +22,9 @@ from importlib import resources
 
 import numpy as np
 
-from plumbline.eval_workers.closed_world.truth import lexicon, planted_words
 from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi
-from plumbline.eval_workers.pronouns.templates import fill
+from plumbline.eval_workers.pairs.closed_world.truth import lexicon, planted_words
+from plumbline.eval_workers.pairs.pronouns.templates import fill
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.toml_file import read
 

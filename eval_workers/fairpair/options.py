@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.backends.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 

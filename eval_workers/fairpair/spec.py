@@ -9,7 +9,6 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.chat.budget import Budget, Price, price_of
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
 from plumbline.eval_workers.chat.requests import ChatModel, Endpoint, TokenLimit
@@ -17,8 +16,9 @@ from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.fairpair.options import FairPairOptions
 from plumbline.eval_workers.fairpair.perturbation.chat_perturber import Wording, load_wording
-from plumbline.eval_workers.options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.sampling.served import ServedModel
+from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.work.served_samples import ServedModel
 from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT
@@ -125,7 +125,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
         >>> len(FairPairSpec(models="fairpair", base_url="http://localhost:8000/v1").targets())
         6
         """
-        from plumbline.eval_workers import model_lists
+        from plumbline.eval_workers.models import model_lists
 
         how = options.part(ModelOptions, self)
         if self.models:

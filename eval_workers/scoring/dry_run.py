@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.prospect import Prospect
+    from plumbline.eval_workers.models.prospect import Prospect
     from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
@@ -64,8 +64,8 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
 
     Rows of ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """
-    from plumbline.eval_workers.backends.prospect import prospect
-    from plumbline.eval_workers.statistics.power import power_of, said
+    from plumbline.eval_workers.models.prospect import prospect
+    from plumbline.eval_workers.scoring.statistics.power import power_of, said
 
     model = prospect(task.model, task.options)
     counts = [todo(store, model, name, task.options) for name in task.benchmarks]
@@ -95,8 +95,8 @@ def _counted(name: str, count: Todo) -> Iterator[Row]:
 
 
 def _memory(model: Prospect, task: Task) -> Iterator[Row]:
-    from plumbline.eval_workers.backends.devices import batch_tokens, n_threads
-    from plumbline.eval_workers.backends.prospect import chosen_device, free_bytes
+    from plumbline.eval_workers.models.devices import batch_tokens, n_threads
+    from plumbline.eval_workers.models.prospect import chosen_device, free_bytes
 
     options, name = task.options, model.identity.model
     weights = model.size.weight_bytes(options.dtype)

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import content
+from plumbline.warehouse.input.shards import DEFAULT, Kind, expand_shards, kind_of, lines
+from plumbline.warehouse.input.sources import find
 from plumbline.warehouse.paths import Address
-from plumbline.warehouse.shards import DEFAULT, Kind, expand_shards, kind_of, lines
-from plumbline.warehouse.sources import find
 
 Row = dict[str, Any]
 

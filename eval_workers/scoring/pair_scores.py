@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from plumbline.eval_workers.backends.base import LOG_LIKELIHOOD, texts_hash
-from plumbline.eval_workers.scoring.text_form import pair_in_form
+from plumbline.eval_workers.models.base import LOG_LIKELIHOOD, texts_hash
+from plumbline.eval_workers.models.local.text_form import pair_in_form
 from plumbline.eval_workers.scoring.token_logprobs import pairs_with_tokens, publish_tokens
 from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
@@ -17,8 +17,8 @@ from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import Backend, Identity, TextScore
-    from plumbline.eval_workers.options import ModelOptions
+    from plumbline.eval_workers.models.base import Backend, Identity, TextScore
+    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.warehouse.storage.store import Store
 
 #: Texts of a chunk. Its claim, its file and its last, part-filled forward pass cost some

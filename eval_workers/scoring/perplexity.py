@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.backends.base import texts_hash
+from plumbline.eval_workers.models.base import texts_hash
 from plumbline.eval_workers.scoring.held_out import HeldOut
 from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
@@ -18,8 +18,8 @@ from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state
 from plumbline.warehouse.errors import BadInput
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import Identity, TextScore
-    from plumbline.eval_workers.backends.continuer import Continuer
+    from plumbline.eval_workers.models.base import Identity, TextScore
+    from plumbline.eval_workers.models.continuer import Continuer
     from plumbline.warehouse.storage.store import Store
 
 #: Characters of a chunk, some 10,000 tokens of English; a longer document is one of its own.

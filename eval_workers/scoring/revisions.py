@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
-from plumbline.eval_workers.backends.local.source import CHECKPOINTS, step_of
+from plumbline.eval_workers.models.local.source import CHECKPOINTS, step_of
 from plumbline.warehouse.errors import UsageProblem, failure
 
 #: Stands for every checkpoint that has a step.

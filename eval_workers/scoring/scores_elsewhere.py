@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.backends.base import LOG_LIKELIHOOD
+from plumbline.eval_workers.models.base import LOG_LIKELIHOOD
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.eval_workers.work.runner import plan_of, subject
 from plumbline.warehouse.errors import MissingComponent
@@ -16,8 +16,8 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import Identity
-    from plumbline.eval_workers.options import ModelOptions
+    from plumbline.eval_workers.models.base import Identity
+    from plumbline.eval_workers.models.model_options import ModelOptions
 
 #: Seconds between two looks: a disk that many machines share is not asked more often.
 _PERIOD_S = 2.0
@@ -52,7 +52,7 @@ def wait_for_scores(
 
 def _identity(model: str, options: ModelOptions) -> Identity:
     """Who is going to score, as far as it can be told here."""
-    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.models import open_backend
 
     try:
         return open_backend(model, options).identity

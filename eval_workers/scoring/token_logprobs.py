@@ -11,7 +11,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import Backend, TextScore
+    from plumbline.eval_workers.models.base import Backend, TextScore
 
 Row = dict[str, Any]
 

@@ -23,12 +23,12 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
-from plumbline.eval_workers.backends import devices
+from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.training.options import Lora, TrainOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
 END_OF_TEXT = "<|endoftext|>"
 TOKENIZER = "tokenizer.json"

@@ -12,12 +12,12 @@ import peft
 import torch
 from peft.tuners.lora import LoraLayer
 
-from plumbline.eval_workers.backends.local import loading as loading
+from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.training.options import Lora
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
 
 def adapted(backend: TransformersBackend, options: Lora) -> Any:

@@ -14,26 +14,26 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.training.options import (
     Base,
-    NgramOptions,
     Progress,
     TrainOptions,
     Window,
 )
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.files import json_object
+from plumbline.warehouse.input.shards import DEFAULT, RecordForm, fingerprint
+from plumbline.warehouse.input.token_files import digest
 from plumbline.warehouse.paths import replace_directory
-from plumbline.warehouse.provenance.runs import config_hash
-from plumbline.warehouse.shards import DEFAULT, RecordForm, fingerprint
 from plumbline.warehouse.storage.locks import sole
+from plumbline.warehouse.storage.runs import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
-from plumbline.warehouse.token_files import digest
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
 MARKER = "plumbline.json"
 #: Raised when the same options would give other weights.
@@ -61,13 +61,13 @@ class TrainedModel:
 
     def row(self, run_id: str) -> dict[str, object]:
         """Row of table ``trained_model``."""
-        from plumbline.eval_workers.backends.local.source import content_hash
+        from plumbline.eval_workers.models.local.source import content_hash
 
         row = asdict(self) | {"path": str(self.path), "run_id": run_id}
         row["revision"] = content_hash(self.path)
         row["adapter"] = None
         if self.lora_rank is not None:
-            from plumbline.eval_workers.backends.local.adapter import find_adapter
+            from plumbline.eval_workers.models.local.adapter import find_adapter
 
             row["adapter"] = find_adapter(str(self.path)).name
         del row["reused"]
@@ -142,7 +142,7 @@ def train_model(
         if (found := _trained(path, key)) is not None:  # by the command that was here before
             return found
         if isinstance(options, NgramOptions):
-            from plumbline.eval_workers.training import ngrams
+            from plumbline.eval_workers.models.ngram import ngram_model as ngrams
 
             figures = ngrams.train(shards, name, corpus, options, work, form)
         else:
@@ -160,7 +160,7 @@ def train_model(
 
 def _backend(base: Base) -> TransformersBackend:
     """The base, without its weights. Raises ``BadInput`` for what isn't a causal language model."""
-    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
     return TransformersBackend(base.model, base.how)
 

@@ -10,7 +10,8 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass as options_class
 
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT, words
 
@@ -59,13 +60,6 @@ class TrainOptions:
             raise UsageProblem("training options", f"{(wrong or ['seed'])[0]} is too small")
         if self.hidden % (2 * self.heads or 1):
             raise UsageProblem("training options", "hidden has to be a multiple of 2 x heads")
-
-
-@dataclass(frozen=True)
-class NgramOptions:
-    """A count-based model instead; ``order``: its longest n-grams, in words."""
-
-    order: int = 5
 
 
 #: The preset of such a model.

@@ -26,20 +26,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from plumbline.eval_workers.backends.devices import memory_problems
-from plumbline.eval_workers.backends.local.checkpoints import save_state
-from plumbline.eval_workers.backends.local.source import CHECKPOINTS
+from plumbline.eval_workers.models.devices import memory_problems
+from plumbline.eval_workers.models.local.checkpoints import save_state
+from plumbline.eval_workers.models.local.source import CHECKPOINTS
 from plumbline.eval_workers.training.batches import rows_of_step
 from plumbline.eval_workers.training.learner import TOKENIZER, Learner, continued, new
 from plumbline.eval_workers.training.options import Progress, TrainOptions, Window
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input.shards import DEFAULT, RecordForm, documents
+from plumbline.warehouse.input.token_files import write_sequences
 from plumbline.warehouse.paths import replace_directory
-from plumbline.warehouse.provenance.runs import package_versions
-from plumbline.warehouse.shards import DEFAULT, RecordForm, documents
-from plumbline.warehouse.token_files import write_sequences
+from plumbline.warehouse.storage.runs import package_versions
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.transformers_backend import TransformersBackend
+    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
 #: The text in the order of training.
 _TEXT = "text.bin"

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.eval_workers.backends.base import TextScore
-from plumbline.eval_workers.backends.sampling import Sample
+from plumbline.eval_workers.models.base import TextScore
+from plumbline.eval_workers.models.sampling import Sample
 from plumbline.warehouse.files import opened
 from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.store import write_file

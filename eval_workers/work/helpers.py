@@ -27,7 +27,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.locks import temporary_directory
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.options import ModelOptions
+    from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.work.step import Step
 
 #: Seconds that a helper has to put down its work, and that its death is not told for: when the
@@ -59,7 +59,7 @@ class Job:
     @classmethod
     def from_json(cls, line: bytes) -> Job:
         """The job that ``to_json`` wrote."""
-        from plumbline.eval_workers.options import ModelOptions
+        from plumbline.eval_workers.models.model_options import ModelOptions
 
         fields = json.loads(line)
         steps = [
@@ -130,7 +130,7 @@ def helpers(job: Job, n_workers: int, top: Path, say: Callable[[str], None]) -> 
 
 def _environments(job: Job, n_workers: int) -> list[dict[str, str]]:
     """The environment of each worker; on the way this process gets its share of the threads."""
-    from plumbline.eval_workers.backends import devices
+    from plumbline.eval_workers.models import devices
 
     environment = dict(os.environ)
     if "OMP_NUM_THREADS" not in environment:

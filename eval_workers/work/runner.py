@@ -28,8 +28,8 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.base import Model
-    from plumbline.eval_workers.options import ModelOptions
+    from plumbline.eval_workers.models.base import Model
+    from plumbline.eval_workers.models.model_options import ModelOptions
 
 Outcome = TypeVar("Outcome")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -53,7 +53,7 @@ def releases_memory(function: Function) -> Function:
 
 def _release() -> None:
     if "torch" in sys.modules:
-        from plumbline.eval_workers.backends.devices import release
+        from plumbline.eval_workers.models.devices import release
 
         release()
 
@@ -135,8 +135,8 @@ def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
 
     Models that are served here for requests give up their memory to it, and one that was kept.
     """
-    from plumbline.eval_workers.backends import open_backend
-    from plumbline.eval_workers.chat import vllm_server
+    from plumbline.eval_workers.models import open_backend
+    from plumbline.eval_workers.vllm import vllm_server
 
     kept = {} if _kept is None else _kept
     if (model, options) not in kept:
@@ -145,7 +145,7 @@ def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
             kept.clear()
             _release()
         kept[model, options] = open_backend(model, options)
-    from plumbline.eval_workers.backends.devices import memory_problems  # imports torch
+    from plumbline.eval_workers.models.devices import memory_problems  # imports torch
 
     try:
         with disk_problems(store.root), memory_problems(model):

@@ -35,9 +35,9 @@ from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import Interrupted, UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.query.connection import rows_of as query_rows
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import Update, progress
 from plumbline.warehouse.wordlists import WordPair

@@ -19,7 +19,7 @@ from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.kernel import DEFAULT_TARGETS, tokenize_all
 from plumbline.jobs.options import LEAST_COUNT
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.placeholders import ANY_PLACEHOLDER
 

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from plumbline.jobs.corpus_lookup import corpus_language, corpus_lists
-from plumbline.jobs.counting.corpus import ALL, check_failed, engine_of
+from plumbline.jobs.count_corpus import ALL, check_failed, engine_of
+from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
 from plumbline.jobs.counting.merge import BATCH_ROWS, Output
 from plumbline.jobs.counting.partials import ShardJob, partial_files, token_files
-from plumbline.jobs.evidence.documents import Evidence, evidence_of
 from plumbline.jobs.kernel import CountOptions, stop_words, warm_up
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.provenance.runs import config_hash
+from plumbline.warehouse.storage.runs import config_hash
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordList

@@ -26,8 +26,8 @@ from plumbline.jobs.counting.partials import Ledger, ShardJob
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
+from plumbline.warehouse.input.sources import located
 from plumbline.warehouse.paths import Address
-from plumbline.warehouse.sources import located
 from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.escape import sql_text

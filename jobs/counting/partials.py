@@ -25,16 +25,16 @@ from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import CountOptions, Limits, limits_within, tokenizer_version
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.files import json_object
+from plumbline.warehouse.input.shards import fingerprint
+from plumbline.warehouse.input.sources import describe, located
 from plumbline.warehouse.paths import Address
-from plumbline.warehouse.provenance.runs import config_hash
-from plumbline.warehouse.shards import fingerprint
-from plumbline.warehouse.sources import describe, located
 from plumbline.warehouse.storage.place import sha256_of
+from plumbline.warehouse.storage.runs import config_hash
 from plumbline.warehouse.storage.store import Store, write_file
 
-#: File in the directory of the partials that decodes token files, see ``warehouse.token_files``.
+#: File in the directory of the partials that decodes token files, see ``input.token_files``.
 DECODER = "decoder"
-#: File there that says when a training read them, see ``warehouse.training_order``.
+#: File there that says when a training read them, see ``warehouse.input.training_order``.
 ORDER = "order"
 #: Files of tokens are followed by that of their words.
 _ORDER = ("tokens", "words")

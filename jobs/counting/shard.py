@@ -11,9 +11,9 @@ import pyarrow as pa
 from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.kernel import Counter, CountOptions, Limits, ShardCounts, Spill
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.shards import RecordForm, column_values, kind_of
-from plumbline.warehouse.token_files import NOT_DECODED
-from plumbline.warehouse.training_order import blocks
+from plumbline.warehouse.input.shards import RecordForm, column_values, kind_of
+from plumbline.warehouse.input.token_files import NOT_DECODED
+from plumbline.warehouse.input.training_order import blocks
 
 #: The counter of the last shard, kept because allocating fresh memory is slow.
 _spare: dict[tuple[CountOptions, Limits | None], Counter] = {}
@@ -32,8 +32,8 @@ def count_shard(
 
     Args:
         limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
-        decoder: what decodes token files, see :func:`plumbline.warehouse.token_files.decoder`.
-        order: when a training read them, see :mod:`plumbline.warehouse.training_order`.
+        decoder: what decodes token files, see ``token_files.decoder``.
+        order: when a training read them, see :mod:`plumbline.warehouse.input.training_order`.
         begin: called with the last step of each block before its counts go to the spill.
 
     Raises:
@@ -41,7 +41,7 @@ def count_shard(
             Nothing is returned then: a shard is counted whole or not at all.
 
     >>> import tempfile
-    >>> from plumbline.warehouse.shards import write_jsonl_zst
+    >>> from plumbline.warehouse.input.shards import write_jsonl_zst
     >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
     >>> write_jsonl_zst(path, ["She drinks tea.", "He likes tea."])
     >>> counts = count_shard(path, CountOptions(("she", "he")))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.association.bounds import adjusted
 from plumbline.jobs.corpus_lookup import corpus_contrast
+from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence_of
 from plumbline.jobs.counting.writer import sole_writer
-from plumbline.jobs.evidence.documents import Documents, Evidence, evidence_of
 from plumbline.jobs.evidence.sightings import DocumentTable, Inquiry, Ints, look
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store

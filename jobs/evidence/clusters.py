@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence
 from plumbline.jobs.evidence.change import near_targets
-from plumbline.jobs.evidence.documents import FEWEST_SOURCES, Evidence
 from plumbline.jobs.evidence.sightings import Inquiry, Ints
 
 #: Most clusters: later documents or sources join the clusters of earlier ones in turn. The error of

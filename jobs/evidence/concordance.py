@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plumbline.jobs.counting.kept_documents import Documents, Evidence
 from plumbline.jobs.counting.partials import DECODER, ORDER
-from plumbline.jobs.evidence.documents import Documents, Evidence
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, document_marks, mixed
 from plumbline.jobs.kernel.tokenizer import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
-from plumbline.warehouse.shards import RecordForm, field_value, kind_of, lines
-from plumbline.warehouse.sources import located
+from plumbline.warehouse.input.shards import RecordForm, field_value, kind_of, lines
+from plumbline.warehouse.input.sources import located
+from plumbline.warehouse.input.training_order import blocks
 from plumbline.warehouse.text.escape import is_unicode
-from plumbline.warehouse.training_order import blocks
 
 #: What separates the chunks that are split into words, each for itself.
 _CHUNK = re.compile(r"[^\s\x00]+")

@@ -20,11 +20,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_lookup import corpus_contrast
+from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence_of
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.evidence.change import Floats, Moments, near
 from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
 from plumbline.jobs.evidence.copies import OFTEN
-from plumbline.jobs.evidence.documents import Documents, Evidence, evidence_of
 from plumbline.jobs.evidence.lean import cluster_bounds
 from plumbline.jobs.evidence.sightings import (
     DocumentTable,
@@ -45,8 +45,8 @@ from plumbline.jobs.evidence.why import (
 )
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store, cast
 
 #: Most words times sources: their sums take a hundred bytes each.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from plumbline.jobs.association.associations import contrasts_of
 from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.corpus_lookup import corpus_contrast
+from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence, evidence_of
 from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
 from plumbline.jobs.evidence.concordance import (
@@ -33,7 +34,6 @@ from plumbline.jobs.evidence.copies import (
     first_of_near,
     signatures,
 )
-from plumbline.jobs.evidence.documents import FEWEST_SOURCES, Evidence, evidence_of
 from plumbline.jobs.evidence.lean import WordLean, lean
 from plumbline.jobs.evidence.sightings import (
     DocumentTable,
@@ -44,9 +44,9 @@ from plumbline.jobs.evidence.sightings import (
     look,
 )
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.evidence import ANSWERS
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.wordlists import WordPair
 

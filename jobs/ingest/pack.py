@@ -9,7 +9,7 @@ from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.files import content
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 

@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.files import json_object
-from plumbline.warehouse.shards import fingerprint, kind_of
-from plumbline.warehouse.sources import ByteStream
+from plumbline.warehouse.input.shards import fingerprint, kind_of
+from plumbline.warehouse.input.sources import ByteStream
 
 #: The ledger's name in the directory of the blocks.
 LEDGER = "split.json"

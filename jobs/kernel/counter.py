@@ -39,13 +39,13 @@ class CountOptions:
             target; the targets are then the stop words that are kept.
         text_field: name of the field of a JSON record or Parquet row that holds the text; ``a.b``
             is ``b`` in ``a``.
-        decoder: which tokenizer decodes token files, see ``warehouse.token_files.digest``.
+        decoder: which tokenizer decodes token files, see ``warehouse.input.token_files.digest``.
         evidence: hand the documents over as ids of their kept words, for what is asked later.
         source_field: name of the field that says where a document is from; like ``text_field``, but
             ``a.b`` is always ``b`` in ``a``.
         language: token rules, see ``warehouse.languages``; empty for English.
         order: in which order a training read token files, the digest of what
-            ``warehouse.training_order`` gives; empty for none.
+            ``warehouse.input.training_order`` gives; empty for none.
 
     Raises:
         UsageProblem: unknown rule, window out of range, no text field, no targets, or a target

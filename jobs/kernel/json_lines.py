@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from plumbline.warehouse.shards import MISSING, field_value
+from plumbline.warehouse.input.shards import MISSING, field_value
 
 #: A longer line is rejected unless the compiled parser accepts it: Python's needs many times its
 #: size in memory.

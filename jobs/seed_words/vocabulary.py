@@ -19,7 +19,7 @@ from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.options import VocabularyOptions
 from plumbline.jobs.seed_words import english
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
-from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 
 NOT_LETTERS, FOREIGN, RARE = "not a-z", "not English", "rare"

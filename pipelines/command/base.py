@@ -373,7 +373,7 @@ def execute(command: Command, stages: Stages | None = None) -> Done:
 def execute_on(store: Store | None, command: Command, stages: Stages | None = None) -> Done:
     """As ``execute``, on an open store; ``None`` for a command that opens none."""
     from plumbline.pipelines.stages import Stages
-    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.warehouse.storage.runs import recorded
 
     stages = stages or Stages()
     if store is None or not command.records:

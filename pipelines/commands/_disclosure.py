@@ -11,7 +11,7 @@ from pydantic import Field
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets
 from plumbline.eval_workers.disclosure.options import ProbeOptions
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.work.step import Step
 from plumbline.pipelines.command.base import Context, On, Row, planned
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -41,7 +41,7 @@ def to_do(
     store: Store | None, model: str, how: ModelOptions, steps: Sequence[Step[Any]]
 ) -> Iterator[Row]:
     """What steps lack under a model, which is opened without its weights."""
-    from plumbline.eval_workers.backends import open_backend
+    from plumbline.eval_workers.models import open_backend
 
     if store is None or not steps:
         return

@@ -11,16 +11,16 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers import benchmarks as room
-from plumbline.eval_workers.benchmarks.own import pushed, recipe
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.session import Build as Asking
 from plumbline.eval_workers.chat.spending_bar import spending
-from plumbline.eval_workers.generation import build, opinion
-from plumbline.eval_workers.generation.card import Constraint
-from plumbline.eval_workers.generation.forecast import planned_requests
-from plumbline.eval_workers.generation.spec import BuildSpec
-from plumbline.eval_workers.statistics.power import power_of, said
+from plumbline.eval_workers.pairs import benchmarks as room
+from plumbline.eval_workers.pairs.benchmarks.own import pushed, recipe
+from plumbline.eval_workers.scoring.statistics.power import power_of, said
+from plumbline.eval_workers.writing import build, opinion
+from plumbline.eval_workers.writing.forecast import planned_requests
+from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint
+from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.jobs.options import LEAST_COUNT
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import (
@@ -29,10 +29,10 @@ from plumbline.pipelines.command.fields import (
     OutputDirectory,
 )
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.input.sources import located
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.query.connection import rows_of, sql
-from plumbline.warehouse.sources import located
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.output import say
 

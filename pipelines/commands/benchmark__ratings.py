@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.ratings import answers, questions, sheets, summary
+from plumbline.eval_workers.pairs.ratings import answers, questions, sheets, summary
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import (
     BenchmarkName,

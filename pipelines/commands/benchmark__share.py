@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.generation.card import Constraint, write_card
-from plumbline.eval_workers.harness.export import write_task
-from plumbline.eval_workers.hub.dataset import LEFT_OUT, dataset
-from plumbline.eval_workers.hub.upload import Repository, push, written
+from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint, write_card
+from plumbline.eval_workers.writing.sharing.dataset import LEFT_OUT, dataset
+from plumbline.eval_workers.writing.sharing.harness_export import write_task
+from plumbline.eval_workers.writing.sharing.upload import Repository, push, written
 from plumbline.pipelines.command.base import Command, Context, Done
 from plumbline.pipelines.command.fields import (
     BenchmarkName,
@@ -21,7 +21,7 @@ from plumbline.pipelines.command.fields import (
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
-from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.runs import recorded
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -29,7 +29,7 @@ from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.jobs.counting.corpus import CountRequest
+    from plumbline.jobs.count_corpus import CountRequest
     from plumbline.warehouse.storage.store import Store
 
 #: What counting writes.
@@ -74,8 +74,8 @@ class Count(CorpusName, CorpusOptions, Command):
 
     def request(self) -> CountRequest:
         """The shards that there are, and how they are counted."""
-        from plumbline.jobs.counting.corpus import CountRequest
-        from plumbline.warehouse.shards import expand_shards
+        from plumbline.jobs.count_corpus import CountRequest
+        from plumbline.warehouse.input.shards import expand_shards
 
         how = vars(part(CorpusOptions, self))
         return CountRequest(self.corpus, tuple(expand_shards(self.shards)), **how)
@@ -89,7 +89,7 @@ class Count(CorpusName, CorpusOptions, Command):
 
         Shards are read where others were counted in the same way: their content tells.
         """
-        from plumbline.jobs.counting.corpus import on_spark, refuse_other_settings
+        from plumbline.jobs.count_corpus import on_spark, refuse_other_settings
         from plumbline.jobs.counting.local import n_processes
         from plumbline.jobs.counting.partials import partials_directory
 
@@ -110,7 +110,7 @@ class Count(CorpusName, CorpusOptions, Command):
 
     def run(self, context: Context) -> Done:
         """Count what isn't counted yet, and merge."""
-        from plumbline.jobs.counting.corpus import count_corpus
+        from plumbline.jobs.count_corpus import count_corpus
 
         counted = count_corpus(context.store, self.request(), master=self.master)
         row, again = counted.row, self.line("corpus associate")
@@ -268,7 +268,7 @@ class Status(CorpusName, Command):
     def run(self, context: Context) -> Done:
         """Compare the ledger with the files."""
         from plumbline.jobs.counting.verify import shard_states, update_command
-        from plumbline.warehouse.shards import expand_shards
+        from plumbline.warehouse.input.shards import expand_shards
 
         store, paths = context.store, expand_shards(self.shards) if self.shards else []
         with progress("verify", "shards") as update:

@@ -44,7 +44,7 @@ class Split(Command):
     def run(self, context: Context) -> Done:
         """Cut what isn't cut yet."""
         from plumbline.jobs.ingest.split import split_shards
-        from plumbline.warehouse.shards import expand_shards
+        from plumbline.warehouse.input.shards import expand_shards
 
         shards, n_bytes = expand_shards(self.shards), round(self.block_mb * 1_000_000)
         with progress("split", "shards") as update:
@@ -192,7 +192,10 @@ class Demo(Command):
 
     def run(self, context: Context) -> Done:
         """Write what isn't there yet."""
-        from plumbline.eval_workers.closed_world.writer import WorldOptions, write_recorded_world
+        from plumbline.eval_workers.pairs.closed_world.writer import (
+            WorldOptions,
+            write_recorded_world,
+        )
 
         how = WorldOptions(n_tokens=self.tokens, seed=self.seed, world=self.world)
         done = write_recorded_world(context.store, how, self.out, context.run_id)

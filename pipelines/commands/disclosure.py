@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.backends.instruction import NONE, Instruction
 from plumbline.eval_workers.chat.budget import Budget, price_of
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
 from plumbline.eval_workers.chat.ledger import look
@@ -24,8 +23,9 @@ from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.disclosure.sweep import Grid, sweep_decoding
 from plumbline.eval_workers.disclosure.word_probabilities import Probe as WordStep
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
-from plumbline.eval_workers.options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.sampling.continuations import Continuations
+from plumbline.eval_workers.models.instruction import NONE, Instruction
+from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.work.continuations import Continuations
 from plumbline.eval_workers.work.rejects import reasons
 from plumbline.eval_workers.work.runner import opened
 from plumbline.eval_workers.work.step import Step
@@ -216,7 +216,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
 
     def subjects(self) -> list[tuple[str, ModelOptions]]:
         """Each model once, and how it is loaded."""
-        from plumbline.eval_workers.model_lists import load_available
+        from plumbline.eval_workers.models.model_lists import load_available
 
         how = part(ModelOptions, self)
         if self.models:
@@ -228,7 +228,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
 
         Of several models, one that fails is reported when it is its turn.
         """
-        from plumbline.eval_workers.backends import open_backend
+        from plumbline.eval_workers.models import open_backend
 
         subjects = self.subjects()
         held = Store.existing(self.warehouse)

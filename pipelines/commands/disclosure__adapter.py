@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.backends.instruction import NONE
-from plumbline.eval_workers.backends.sampling import SamplingOptions
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets, steps_of
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.fairpair import audit
 from plumbline.eval_workers.fairpair.spec import FairPairSpec, Target
-from plumbline.eval_workers.mitigation.card import tuned_by
-from plumbline.eval_workers.mitigation.options import TuneOptions, published_base
-from plumbline.eval_workers.options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.instruction import NONE
+from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
 from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text_files
 from plumbline.eval_workers.scoring.pair_scores import (
     PairScores,
@@ -30,6 +28,8 @@ from plumbline.eval_workers.scoring.pair_scores import (
     score_benchmarks,
 )
 from plumbline.eval_workers.scoring.perplexity import Perplexity
+from plumbline.eval_workers.training.mitigation.card import tuned_by
+from plumbline.eval_workers.training.mitigation.options import TuneOptions, published_base
 from plumbline.eval_workers.work.rejects import reasons
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, line_of, planned
@@ -55,7 +55,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.mitigation.tune import Tuned
+    from plumbline.eval_workers.training.mitigation.tune import Tuned
 
 #: The set of neutral prompts that comes with Plumbline.
 SHIPPED = "topics"
@@ -106,7 +106,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     def base(self) -> ModelOptions:
         """How the base is loaded. Raises ``UsageProblem`` for ways that can't be tuned."""
-        from plumbline.eval_workers.mitigation.tune import check
+        from plumbline.eval_workers.training.mitigation.tune import check
 
         how = part(ModelOptions, self)
         check(how)
@@ -128,7 +128,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     def check(self) -> None:
         """The base without its weights, the adapter's name, sets and words; nothing is written."""
-        from plumbline.eval_workers.backends import open_backend
+        from plumbline.eval_workers.models import open_backend
         from plumbline.eval_workers.training.models import plain_name
 
         how, held = self.base(), Store.existing(self.warehouse)
@@ -144,7 +144,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Prompts that it would tune on and leave out, and its steps."""
-        from plumbline.eval_workers.mitigation.prompts import training_prompts
+        from plumbline.eval_workers.training.mitigation.prompts import training_prompts
 
         missing = prompt_sets.missing_sets(store, self.wanted(), self.data or "")
         yield from (planned(name, "set to import", None) for name in dict.fromkeys(missing))
@@ -184,9 +184,9 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
 def _tune(context: Context, command: Tune) -> Tuned:
     """The adapter, from its last checkpoint on."""
-    from plumbline.eval_workers.backends.devices import release
-    from plumbline.eval_workers.mitigation.bar import tuning_bar
-    from plumbline.eval_workers.mitigation.tune import tune
+    from plumbline.eval_workers.models.devices import release
+    from plumbline.eval_workers.training.mitigation.bar import tuning_bar
+    from plumbline.eval_workers.training.mitigation.tune import tune
 
     try:
         with tuning_bar(command.name) as progress:
@@ -301,7 +301,7 @@ class Compare(ProbeOptions, ModelOptions, Command):
         Raises ``UsageProblem`` for a set or benchmark that is not there, ``BadInput`` for an
         adapter of another base, and what loading models raises.
         """
-        from plumbline.eval_workers.backends import open_backend
+        from plumbline.eval_workers.models import open_backend
 
         words, spec = load_words(store, self.word_list), self.spec()
         base, tuned = (open_backend(self.base, how) for how in self.sides().values())

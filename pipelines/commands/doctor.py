@@ -147,7 +147,7 @@ def _java(_: Doctor) -> str:
 
 
 def _memory(_: Doctor) -> str:
-    from plumbline.eval_workers.backends.devices import free_bytes
+    from plumbline.eval_workers.models.devices import free_bytes
 
     free = free_bytes("cpu") / _GIB
     if free < _NEEDED_MEMORY_GIB:
@@ -216,7 +216,7 @@ def _bitsandbytes(_: Doctor) -> str:
 
 def _vllm(_: Doctor) -> str:
     """It has an environment of its own, and starts."""
-    from plumbline.eval_workers.backends.vllm_engine import RemoteEngine, interpreter
+    from plumbline.eval_workers.vllm.vllm_engine import RemoteEngine, interpreter
 
     versions = ", ".join(f"{name} {version}" for name, version in RemoteEngine().versions.items())
     return f"{versions}, in {interpreter().parent.parent}"

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.backends.sampling import Draw
 from plumbline.eval_workers.chat.budget import Price, money
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.fairpair import audit as steps
@@ -19,11 +18,12 @@ from plumbline.eval_workers.fairpair.figures.texts import Sampled
 from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import column
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target
-from plumbline.eval_workers.generation.forecast import FRAME_TOKENS
-from plumbline.eval_workers.options import OF_SCORES
-from plumbline.eval_workers.sampling.continuations import Continuations
-from plumbline.eval_workers.sampling.continuations import Sampled as Drawn
-from plumbline.eval_workers.sampling.served import ledger_name
+from plumbline.eval_workers.models.model_options import OF_SCORES
+from plumbline.eval_workers.models.sampling import Draw
+from plumbline.eval_workers.work.continuations import Continuations
+from plumbline.eval_workers.work.continuations import Sampled as Drawn
+from plumbline.eval_workers.work.served_samples import ledger_name
+from plumbline.eval_workers.writing.forecast import FRAME_TOKENS
 from plumbline.pipelines.command.base import (
     Command,
     Context,
@@ -87,8 +87,8 @@ class Run(FairPairSpec, Command):
         Of several models, one that fails is reported when it is its turn. Classifiers are looked
         for.
         """
-        from plumbline.eval_workers.backends import open_backend
         from plumbline.eval_workers.chat.client import find_key
+        from plumbline.eval_workers.models import open_backend
 
         targets, rows = self.targets(), self.prompt_rows(Store.existing(self.warehouse))
         if self.base_url:
@@ -263,7 +263,7 @@ def _missing(run: Run, rows: Sequence[Row], store: Store | None, model_key: str)
 
 
 def _here(run: Run, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
-    from plumbline.eval_workers.backends.prospect import prospect
+    from plumbline.eval_workers.models.prospect import prospect
 
     assert target.options is not None, "a target is loaded here or served"
     model = prospect(target.model, target.options)

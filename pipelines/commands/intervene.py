@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -11,30 +10,28 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.interventions.texts import (
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.training import models
+from plumbline.eval_workers.training.interventions.arms import AIMED, PLACEBO, Arm, StudyOptions
+from plumbline.eval_workers.training.interventions.texts import (
     ChangedText,
     InterventionOptions,
     shown,
     write_changed,
 )
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.eval_workers.training import models
-from plumbline.eval_workers.training.options import Base, LearnerOptions, Window
+from plumbline.eval_workers.training.options import Base, Window
 from plumbline.jobs.options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import InputDirectory, OutputDirectory, Seed
 from plumbline.pipelines.commands.train import NOT_OF_BASES, Shards
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.input.shards import expand_shards, record_form
 from plumbline.warehouse.options import STRICT, part
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.finding import Finding
-from plumbline.warehouse.shards import expand_shards, record_form
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-#: What is exchanged: she and he, in all sentences or in some, or two words that should not matter.
-GENDER, AIMED, PLACEBO = "gender", "aimed", "placebo"
 #: What a study found of its corpus: of doses, then of windows.
 _FOUND = """
 SELECT benchmark, groups, contrast, kind, words, outcome, lean_at_0, response, response_low,
@@ -46,130 +43,6 @@ SELECT benchmark, groups, contrast, kind, words, outcome, window_start, window_e
 FROM window_response WHERE study = $study AND corpus = $corpus
 ORDER BY ALL
 """
-
-
-@dataclasses.dataclass(frozen=True)
-class Arm:
-    """One training: what is exchanged in its text, the part of the training, and its seed."""
-
-    kind: str
-    dose: float
-    seed: int
-    start: float = 0.0
-    end: float = 1.0
-
-    def __str__(self) -> str:
-        part = "" if self.is_whole else f" from {self.start:g} to {self.end:g}"
-        return f"{self.kind}, dose {self.dose:g}{part}, seed {self.seed}"
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether its text is read all the time."""
-        return (self.start, self.end) == (0, 1)
-
-
-@dataclass(frozen=True, kw_only=True, config=STRICT)
-class StudyOptions(LearnerOptions):
-    """The arms of an intervention, and what is trained in each.
-
-    Raises ``UsageProblem`` for doses that aren't numbers from 0 to 1, or fewer than two.
-    """
-
-    doses: Annotated[str, Field(description="Shares of the documents: numbers with commas.")] = (
-        "0,0.25,0.5,0.75,1"
-    )
-    seeds: Annotated[int, Field(ge=1, le=1000, description="Trainings of each dose.")] = 5
-    near: Annotated[
-        str,
-        Field(
-            description="Words with commas: in trainings of their own, change only the sentences "
-            "that hold one of them, with the largest dose."
-        ),
-    ] = ""
-    windows: Annotated[
-        str,
-        Field(
-            description="Parts of the training with commas, such as 0-0.5: in trainings of their "
-            "own, read the largest dose only then, and the unchanged text before and after."
-        ),
-    ] = ""
-    placebo: Annotated[
-        str,
-        Field(
-            description="Two words to exchange in trainings of their own, with the largest dose; "
-            "empty: none."
-        ),
-    ] = "however,moreover"
-
-    def __post_init__(self) -> None:
-        if len(self.numbers) < 2:
-            raise UsageProblem(
-                f"doses {self.doses!r}", "are fewer than two", "give such as 0,0.5,1"
-            )
-        if self.numbers[0]:
-            raise UsageProblem(f"doses {self.doses!r}", "hold no 0", "give 0 to compare with")
-        _ = self.parts
-
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        """The doses, each once, from the smallest.
-
-        >>> StudyOptions(doses="1,0,0.5").numbers
-        (0.0, 0.5, 1.0)
-        """
-        try:
-            found = sorted({float(dose) for dose in self.doses.split(",")})
-        except ValueError:
-            found = []
-        if not found or not 0 <= found[0] <= found[-1] <= 1:
-            fix = "give numbers from 0 to 1 with commas, such as 0,0.5,1"
-            raise UsageProblem(f"doses {self.doses!r}", "are not shares of documents", fix)
-        return tuple(found)
-
-    @property
-    def parts(self) -> tuple[tuple[float, float], ...]:
-        """Start and end of the windows, as shares of the training's steps.
-
-        >>> StudyOptions(windows="0-0.5, 0.5-1").parts
-        ((0.0, 0.5), (0.5, 1.0))
-        """
-        found = []
-        for window in filter(None, map(str.strip, self.windows.split(","))):
-            start, _, end = window.partition("-")
-            try:
-                found.append((float(start), float(end)))
-            except ValueError:
-                found.append((1.0, 0.0))
-            if not 0 <= found[-1][0] < found[-1][1] <= 1:
-                fix = "give shares of the training such as 0-0.5"
-                raise UsageProblem(f"windows {self.windows!r}", f"{window!r} is not a part", fix)
-        return tuple(found)
-
-    def arms(self) -> list[Arm]:
-        """All trainings, seed after seed; without a dose nothing is exchanged, in any kind.
-
-        >>> for arm in StudyOptions(doses="0,1", seeds=1, near="nurse", windows="0-0.5").arms():
-        ...     print(arm)
-        gender, dose 0, seed 0
-        gender, dose 1, seed 0
-        gender, dose 1 from 0 to 0.5, seed 0
-        aimed, dose 1, seed 0
-        placebo, dose 1, seed 0
-        """
-        largest = self.numbers[-1]
-        found = []
-        for seed in range(self.seeds):
-            found += [Arm(GENDER, dose, seed) for dose in self.numbers]
-            found += [Arm(GENDER, largest, seed, *part) for part in self.parts]
-            found += [Arm(AIMED, largest, seed)] if self.near else []
-            found += [Arm(PLACEBO, largest, seed)] if self.placebo else []
-        return found
-
-    def changes(self, arm: Arm) -> InterventionOptions:
-        """What is changed in an arm's text."""
-        placebo = self.placebo if arm.kind == PLACEBO else ""
-        near = self.near if arm.kind == AIMED else ""
-        return InterventionOptions(dose=arm.dose, near=near, placebo=placebo)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.statistics.metrics import WRITTEN, measure
-from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.metrics import WRITTEN, measure
+from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.pipelines.command.base import Command, Context, Done
 from plumbline.pipelines.command.fields import Benchmarks
 from plumbline.pipelines.report.facts import named

@@ -12,7 +12,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.fairpair.options import CLOSED_WORLD
-from plumbline.eval_workers.model_lists import AMONG_OTHERS
+from plumbline.eval_workers.models.model_lists import AMONG_OTHERS
 from plumbline.pipelines.command.base import (
     DEFAULT_WAREHOUSE,
     Command,
@@ -95,10 +95,10 @@ class Pipeline(PipelineOptions, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The corpora, benchmarks and models; that models can be loaded is tried."""
-        from plumbline.eval_workers.backends import open_backend
+        from plumbline.eval_workers.models import open_backend
         from plumbline.pipelines.parts import is_built
         from plumbline.pipelines.task_retries import patiently
-        from plumbline.warehouse.shards import expand_shards
+        from plumbline.warehouse.input.shards import expand_shards
 
         plan = make_plan(self)
         for one in plan.corpora:

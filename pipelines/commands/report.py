@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.hub import upload
+from plumbline.eval_workers.writing.sharing import upload
 from plumbline.pipelines.command.base import Command, Context, Done, On, values_of
 from plumbline.pipelines.command.fields import Benchmarks, OutputDirectory, OutputFile
 from plumbline.pipelines.extras import require
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.provenance.runs import recorded
 from plumbline.warehouse.storage.opening import version_of
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from plumbline.pipelines.command.fields import (
 )
 from plumbline.warehouse.errors import BadInput, PlumblineError, disk_problems
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.provenance.runs import recorded
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.output import say

@@ -29,8 +29,8 @@ from plumbline.pipelines.command.base import (
 from plumbline.pipelines.command.registry import current, targets
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.provenance import history
-from plumbline.warehouse.provenance.runs import package_versions
+from plumbline.warehouse.query import history
+from plumbline.warehouse.storage.runs import package_versions
 from plumbline.warehouse.storage.store import Store
 
 RunId: TypeAlias = Annotated[

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.dry_run import Task
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.failures import Failures
@@ -135,7 +135,7 @@ class Score(ModelOptions, Command):
         return failures.error()
 
     def _tasks(self) -> list[Task]:
-        from plumbline.eval_workers.model_lists import load_available
+        from plumbline.eval_workers.models.model_lists import load_available
         from plumbline.eval_workers.scoring.revisions import checkpoints
 
         benchmarks, how = tuple(dict.fromkeys(self.benchmark)), part(ModelOptions, self)
@@ -203,9 +203,9 @@ class Import(Command):
 
     def run(self, context: Context) -> Done:
         """Scores of each model and benchmark that the directory has."""
-        from plumbline.eval_workers.harness.inspect_logs import import_inspect
-        from plumbline.eval_workers.harness.samples import import_samples
-        from plumbline.eval_workers.released.scores import import_scores
+        from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
+        from plumbline.eval_workers.pairs.harness.samples import import_samples
+        from plumbline.eval_workers.pairs.released.scores import import_scores
 
         readers = {"released": import_scores, "lm-eval": import_samples, "inspect": import_inspect}
         done = readers[self.logs](context.store, self.directory, context.run_id)

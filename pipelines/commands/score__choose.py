@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.choices.options import ChoiceOptions
+from plumbline.eval_workers.scoring.choices.options import ChoiceOptions
 from plumbline.pipelines.command.base import Command, Context, Done, Row, planned
 from plumbline.pipelines.commands.score import Benchmarks
 from plumbline.warehouse.options import STRICT
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.choices.pair_choices import Chosen
+    from plumbline.eval_workers.scoring.choices.pair_choices import Chosen
     from plumbline.warehouse.storage.store import Store
 
 
@@ -56,7 +56,7 @@ class Choose(ChoiceOptions, Command):
     def plan(self, store: Store | None) -> Iterator[Row]:
         """What is left to ask of each benchmark, and what it can cost at the most."""
         from plumbline.eval_workers.chat.spending_bar import spending
-        from plumbline.eval_workers.choices.pair_choices import left_to_ask
+        from plumbline.eval_workers.scoring.choices.pair_choices import left_to_ask
 
         assert store is not None, "this command makes no warehouse"
         price = self.price()
@@ -86,7 +86,7 @@ class Choose(ChoiceOptions, Command):
 
     def _ask(self, context: Context, benchmark: str) -> Chosen:
         from plumbline.eval_workers.chat.spending_bar import asking_bar
-        from plumbline.eval_workers.choices.pair_choices import choose
+        from plumbline.eval_workers.scoring.choices.pair_choices import choose
 
         price, server = self.price(), None if self.replay else self.server()
         with asking_bar("questions", price.currency if price else None) as tell:
@@ -96,7 +96,7 @@ class Choose(ChoiceOptions, Command):
         """The preference and that for a place, and what it cost."""
         from plumbline.eval_workers.chat.ledger import look
         from plumbline.eval_workers.chat.spending_bar import spending
-        from plumbline.eval_workers.choices.pair_choices import ledger_name, preferences
+        from plumbline.eval_workers.scoring.choices.pair_choices import ledger_name, preferences
 
         for line in preferences(store, one, self.key()):
             yield f"{one.benchmark}: {line}"

@@ -10,19 +10,19 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.training import models
 from plumbline.eval_workers.training.options import (
     Base,
     LearnerOptions,
-    NgramOptions,
     TrainOptions,
 )
 from plumbline.jobs.options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory, Seed
+from plumbline.warehouse.input.shards import expand_shards, record_form
 from plumbline.warehouse.options import STRICT, part, words
-from plumbline.warehouse.shards import expand_shards, record_form
 from plumbline.warehouse.storage.store import Store
 
 #: Options of models that are no options of one that is continued.

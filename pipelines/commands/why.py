@@ -251,7 +251,7 @@ class Why(ContrastOption, Command):
 
 def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
     """Why a corpus has no documents to look through; ``None`` where it has them."""
-    from plumbline.jobs.evidence.documents import evidence_of
+    from plumbline.jobs.counting.kept_documents import evidence_of
 
     try:
         evidence_of(store, corpus)

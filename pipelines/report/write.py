@@ -26,9 +26,9 @@ from plumbline.pipelines.report.front.page import Front, figures_of, front, name
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.provenance.runs import package_versions
 from plumbline.warehouse.schema.catalog import units_of_columns
 from plumbline.warehouse.storage.locks import claimed
+from plumbline.warehouse.storage.runs import package_versions
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 

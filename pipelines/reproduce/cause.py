@@ -17,15 +17,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
-from plumbline.eval_workers.options import ModelOptions
-from plumbline.pipelines.command.base import execute
-from plumbline.pipelines.commands.intervene import Run, StudyOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.training.interventions.arms import StudyOptions
+from plumbline.pipelines.command.base import class_of, execute
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.finding import verdict
-from plumbline.warehouse.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.toml_file import Text, Texts, Words, load, read_text, toml_table
@@ -152,14 +152,14 @@ def run(design: Design, data: Path, out: Path, warehouse: Path, stages: Stages) 
     stages.run(f"pairs of {design.benchmark.name}", _import, design, out, warehouse)
     of = {"name": STUDY, "corpus": design.corpus, "benchmark": (design.benchmark.name,)}
     places = {"shards": tuple(map(str, shards)), "out": out, "warehouse": warehouse}
-    execute(make(Run, {**vars(design.intervention), **of, **places}), stages)
+    execute(make(class_of("intervene run"), {**vars(design.intervention), **of, **places}), stages)
     stages.run(f"5-gram model of {design.corpus}", _controls, design, shards, out, warehouse)
     return figures(design, warehouse)
 
 
 def _count(design: Design, shards: tuple[Path, ...], warehouse: Path) -> None:
     from plumbline.jobs.association.associations import associate
-    from plumbline.jobs.counting.corpus import CountRequest, count_corpus
+    from plumbline.jobs.count_corpus import CountRequest, count_corpus
 
     store = Store.open(warehouse)
     count_corpus(store, CountRequest(design.corpus, shards))
@@ -167,8 +167,8 @@ def _count(design: Design, shards: tuple[Path, ...], warehouse: Path) -> None:
 
 
 def _import(design: Design, out: Path, warehouse: Path) -> None:
-    from plumbline.eval_workers.benchmarks import import_benchmark
-    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+    from plumbline.warehouse.storage.runs import recorded
 
     path = out / f"{design.benchmark.name}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -181,11 +181,12 @@ def _import(design: Design, out: Path, warehouse: Path) -> None:
 
 def _controls(design: Design, shards: tuple[Path, ...], out: Path, warehouse: Path) -> None:
     """Scores of a model that counts the unchanged text's n-grams, and every metric."""
+    from plumbline.eval_workers.models.ngram import NgramOptions
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-    from plumbline.eval_workers.statistics.metrics import measure
+    from plumbline.eval_workers.scoring.statistics.metrics import measure
     from plumbline.eval_workers.training.models import record_model, train_model
-    from plumbline.eval_workers.training.options import FIVE_GRAM, NgramOptions
-    from plumbline.warehouse.provenance.runs import recorded
+    from plumbline.eval_workers.training.options import FIVE_GRAM
+    from plumbline.warehouse.storage.runs import recorded
 
     store = Store.open(warehouse)
     with recorded(store, "reproduce cause", {"design_sha256": design.sha256}) as run_id:

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.fairpair.options import FairPairOptions, texts_of
-from plumbline.eval_workers.mitigation.options import TuneOptions
-from plumbline.eval_workers.model_lists import load
+from plumbline.eval_workers.models.model_lists import load
+from plumbline.eval_workers.training.mitigation.options import TuneOptions
 from plumbline.pipelines.reproduce.beside import (
     NOT_KNOWN,
     Beside,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.statistics.metrics import measure
-from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.pipelines.reproduce.compare import (
     AGREE,
     CONTRADICTED,
@@ -31,7 +31,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.released.scores import ImportedScores
+    from plumbline.eval_workers.pairs.released.scores import ImportedScores
 
 #: Benchmarks of the release and their tables under `data/datasets/raw`.
 _TABLES = {
@@ -194,7 +194,7 @@ def import_release(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[list[ImportedScores], tuple[int, int] | None]:
     """Import benchmarks, MaxPMI, word statistics and scores; what was imported, and ``max_pmi``."""
-    from plumbline.eval_workers.released.scores import import_scores
+    from plumbline.eval_workers.pairs.released.scores import import_scores
 
     _import_benchmarks(store, release, run_id, announce)
     max_pmi = _import_leans(store, release, corpus, run_id, announce)
@@ -203,7 +203,7 @@ def import_release(
 
 
 def _import_benchmarks(store: Store, release: Release, run_id: str, announce: Announce) -> None:
-    from plumbline.eval_workers.benchmarks import import_benchmark
+    from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 
     for name in release.benchmarks:
         announce(f"importing {name}")
@@ -213,7 +213,7 @@ def _import_benchmarks(store: Store, release: Release, run_id: str, announce: An
 def _import_leans(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[int, int] | None:
-    from plumbline.eval_workers.released.max_pmi import import_max_pmi
+    from plumbline.eval_workers.pairs.released.max_pmi import import_max_pmi
     from plumbline.jobs.association.max_pmi import constrain
     from plumbline.jobs.ingest.released import import_statistics
 

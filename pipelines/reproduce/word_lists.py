@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
+from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence.clusters import cluster_counts
-from plumbline.jobs.evidence.documents import evidence_of
 from plumbline.pipelines.reproduce.heatmap import draw
 from plumbline.pipelines.reproduce.tau import (
     FEWEST_CLUSTERS,

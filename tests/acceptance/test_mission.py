@@ -15,11 +15,11 @@ import sys
 
 import pytest
 
-from plumbline.eval_workers.backends.vllm_engine import interpreter
+from plumbline.eval_workers.vllm.vllm_engine import interpreter
 from plumbline.jobs.kernel import tokenize
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import MissingComponent
-from plumbline.warehouse.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.chat_server import Say, good_script, serving
 from tests.oracle_counts import OracleCounts, oracle
 from tests.prefect_server import Place

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from plumbline.eval_workers.statistics.components import (
+from plumbline.eval_workers.scoring.statistics.components import (
     AVERAGE,
     SHARED,
     Floats,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from plumbline.eval_workers.statistics.controls import Effect, effects
+from plumbline.eval_workers.scoring.statistics.controls import Effect, effects
 
 ABOUT = (
     "The coefficient of delta beside frequency, n-grams and length, with and without an effect: "

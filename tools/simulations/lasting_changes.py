@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.signal import lfilter
 
-from plumbline.eval_workers.statistics.change_points import (
+from plumbline.eval_workers.scoring.statistics.change_points import (
     ALPHA,
     LEAST_POWER,
     lasting_changes,

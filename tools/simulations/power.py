@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.statistics.clusters import (
+from plumbline.eval_workers.scoring.statistics.clusters import (
     clustered_variance,
     influences,
     variances,
 )
-from plumbline.eval_workers.statistics.power import LEVEL, Design, Spread
+from plumbline.eval_workers.scoring.statistics.power import LEVEL, Design, Spread
 
 ABOUT = (
     "PD (points) and US off a half (shares) of the smallest size by `Design.smallest`, in clusters "

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import norm
 
-from plumbline.eval_workers.statistics.ranks import board
+from plumbline.eval_workers.scoring.statistics.ranks import board
 
 ABOUT = (
     "Boards of models by US with planted effects of words on all models and on each; wrong: share "

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from plumbline.eval_workers.statistics.change_points import onsets
+from plumbline.eval_workers.scoring.statistics.change_points import onsets
 
 ABOUT = "Onsets of words, raw and relative to the other words of their frames; leans in nats."
 DRAWS = 200

@@ -24,7 +24,7 @@ from typing import Any
 import platformdirs
 
 from plumbline.warehouse.errors import Interrupted, UsageProblem, failure
-from plumbline.warehouse.sources import RETRIES, is_plain
+from plumbline.warehouse.input.sources import RETRIES, is_plain
 from plumbline.warehouse.storage.place import Damaged, Look, verify
 from plumbline.warehouse.text.redaction import hidden
 

@@ -26,7 +26,6 @@ import pyarrow.parquet as pq
 
 from plumbline.warehouse import sandbox
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
-from plumbline.warehouse.provenance.runs import others_may_be_writing
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.schema.renamed import REMOVED
@@ -36,6 +35,7 @@ from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
 from plumbline.warehouse.storage.opening import README, reading
 from plumbline.warehouse.storage.place import Damaged, Look, command, hashed_at
+from plumbline.warehouse.storage.runs import others_may_be_writing
 from plumbline.warehouse.storage.store import Store
 
 #: Processor time for one file, of the process that reads files apart.

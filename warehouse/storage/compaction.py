@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.files import json_object
-from plumbline.warehouse.provenance.runs import others_may_be_writing
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File, Snapshot
 from plumbline.warehouse.storage.place import STAGING, command
+from plumbline.warehouse.storage.runs import others_may_be_writing
 from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.

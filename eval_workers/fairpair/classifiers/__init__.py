@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 
 from plumbline.eval_workers.fairpair import numbers
-from plumbline.eval_workers.options import ModelOptions
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text.progress import progress
@@ -26,7 +26,7 @@ from plumbline.warehouse.text.toml_file import Text, Texts, toml_table
 from plumbline.warehouse.text.toml_file import load as load_toml
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.backends.kinds.classifier import Classifier
+    from plumbline.eval_workers.models.kinds.classifier import Classifier
     from plumbline.warehouse.storage.store import Store
 
 SHIPPED = Registry("classifier", __name__, ".toml")
@@ -69,7 +69,7 @@ class ClassifierPhi:
 
         Raises as ``Classifier``, and ``BadInput`` for a weight of a label that it lacks.
         """
-        from plumbline.eval_workers.backends.kinds.classifier import Classifier
+        from plumbline.eval_workers.models.kinds.classifier import Classifier
 
         found = Classifier(self.model, replace(self.how, revision=self.revision))
         if unknown := sorted(self.weights.keys() - set(found.labels)):

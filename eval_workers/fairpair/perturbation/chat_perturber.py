@@ -22,7 +22,7 @@ from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair.perturbation.perturber import Wanted
 from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
-from plumbline.eval_workers.generation.prompts import fill_prompt
+from plumbline.eval_workers.writing.prompts import fill_prompt
 from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import Stripped, Text, load, toml_table
 

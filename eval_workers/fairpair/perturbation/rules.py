@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from plumbline.eval_workers.fairpair.perturbation.noun_rules import NounRules
 from plumbline.eval_workers.fairpair.perturbation.terms import Terms
 from plumbline.eval_workers.fairpair.perturbation.word_places import words_of
-from plumbline.eval_workers.pronouns.agreement import decide_her, stands_alone
-from plumbline.eval_workers.pronouns.conversion import around, like
+from plumbline.eval_workers.pairs.pronouns.agreement import decide_her, stands_alone
+from plumbline.eval_workers.pairs.pronouns.conversion import around, like
 
 #: Reasons why a text has no perturbation.
 COUNTERPART_NAMED = "names the counterpart already"

@@ -32,8 +32,8 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.plots import disclosure as plots
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.write import publish
-from plumbline.warehouse.provenance.runs import package_versions
 from plumbline.warehouse.query.connection import sql
+from plumbline.warehouse.storage.runs import package_versions
 
 _UNITS = {"us": "US, %", "pd": "PD, points"}
 #: The views and macros that the page's figures come from.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from statistics import fmean
 
-from plumbline.eval_workers.model_texts import known
+from plumbline.eval_workers.models.model_texts import known
 from plumbline.pipelines.report.findings.estimates import finding, over_families, side
 from plumbline.pipelines.report.findings.training_text import RELATIONS, TrainingTexts
 from plumbline.pipelines.report.groups import set_name, sides

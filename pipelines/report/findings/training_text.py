@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from plumbline.eval_workers.model_texts import Relation, family, known, relation
+from plumbline.eval_workers.models.model_texts import Relation, family, known, relation
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Row, Rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbline.eval_workers.generation.offline import SOURCE, WORTH
+from plumbline.eval_workers.writing.offline import SOURCE, WORTH
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Columns, Missing, Section, table
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.warehouse.provenance.history import changes
+from plumbline.warehouse.query.history import changes
 
 PLACE = 900
 NAMES = ("compare-runs",)

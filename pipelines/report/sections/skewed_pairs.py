@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.eval_workers.generation.offline import SOURCE, WORTH
+from plumbline.eval_workers.writing.offline import SOURCE, WORTH
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.sentences import capital, preferences
 from plumbline.pipelines.report.findings.training_text import TrainingTexts

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.eval_workers.statistics.components import AVERAGE, SHARED, Share
+from plumbline.eval_workers.scoring.statistics.components import AVERAGE, SHARED, Share
 from plumbline.pipelines.reproduce.anatomy.study import Anatomy
 from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.text.csv_rows import as_csv

@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.model_texts import family
-from plumbline.eval_workers.statistics import crossfit
-from plumbline.eval_workers.statistics.clusters import (
+from plumbline.eval_workers.models.model_texts import family
+from plumbline.eval_workers.scoring.statistics import crossfit
+from plumbline.eval_workers.scoring.statistics.clusters import (
     NO_CLUSTER,
     clustered_variance,
     influences,
     n_clusters,
     variances,
 )
-from plumbline.eval_workers.statistics.components import (
+from plumbline.eval_workers.scoring.statistics.components import (
     CONSTANT,
     Floats,
     Ints,
@@ -29,7 +29,7 @@ from plumbline.eval_workers.statistics.components import (
     interval,
     shares,
 )
-from plumbline.eval_workers.statistics.options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.warehouse.query.connection import connect, query, sql
 
 if TYPE_CHECKING:

@@ -102,7 +102,7 @@ def _is_whole(connection: duckdb.DuckDBPyConnection) -> bool:
 
 def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> pa.Table:
     """The statistics of Table 7 of every set, of all pairs and of those within 0.5 nats."""
-    from plumbline.eval_workers.generation.card import statistics
+    from plumbline.eval_workers.writing.sharing.benchmark_card import statistics
 
     text = """
         SELECT DISTINCT pair_id FROM ratio

@@ -148,7 +148,7 @@ CREATE OR REPLACE MACRO bonett_price(above, below, n, t_point) AS CASE
 END;
 
 -- The family of a model: the letters that its name begins with, without its owner, in lower case.
--- Mixtral is of the family `mistral`, and GPT-J one of its own, as in eval_workers/model_texts.
+-- Mixtral is of the family `mistral`, and GPT-J one of its own, as in eval_workers/models/model_texts.
 CREATE OR REPLACE MACRO family_of(of_model) AS CASE
     WHEN regexp_matches(of_model, '(^|/)mixtral[^/]*$', 'i') THEN 'mistral'
     WHEN regexp_matches(of_model, '(^|/)gpt-?j[^/]*$', 'i') THEN 'gpt-j'

@@ -1,0 +1,46 @@
+"""Model backends, one file each (``NAME_backend.py``); the contract: ``base`` and ``continuer``.
+
+Other packages add theirs by entry points of ``plumbline.backends``: see ``docs/extend.md``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from plumbline.eval_workers.models.local.source import check_directory, is_ngram
+from plumbline.warehouse.plugins import Registry
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.models.continuer import Continuer
+    from plumbline.eval_workers.models.model_options import ModelOptions
+
+
+class BackendModule(Protocol):
+    """What a module of a backend offers."""
+
+    def open_model(self, model: str, options: ModelOptions) -> Continuer:
+        """A model by its hub id or path; weights are loaded by its first use.
+
+        To be scored it needs what ``base.Backend`` lists, to be sampled all of ``Continuer``.
+        """
+        ...
+
+
+BACKENDS = Registry("backend", __name__, "_backend.py", "plumbline.backends", BackendModule)
+
+
+def open_backend(model: str, options: ModelOptions) -> Continuer:
+    """The model under ``options.backend``, weights not loaded yet.
+
+    The directory of an n-gram model says itself which backend it needs.
+
+    Raises as ``Registry.load``, such as ``UsageProblem`` for an unknown backend, and what the
+    backend raises.
+    """
+    if options.backend == "transformers" and is_ngram(model):
+        options = replace(options, backend="ngram")
+    if options.backend in ("transformers", "vllm"):
+        check_directory(model)
+    module: BackendModule = BACKENDS.load(options.backend)
+    return module.open_model(model, options)

@@ -1,0 +1,96 @@
+"""What this machine computes with: its devices, threads and memory, as torch sees them."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.warehouse.cores import n_cores
+from plumbline.warehouse.errors import BadInput
+
+#: Tokens of a forward pass: more gain nothing on a CPU, and attention is quadratic in them.
+_BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
+
+
+def batch_tokens(options: ModelOptions, device: str) -> int:
+    """Tokens of a forward pass on ``cpu`` or ``cuda``, by the options or what suits the device.
+
+    >>> batch_tokens(ModelOptions(), "cpu"), batch_tokens(ModelOptions(batch_tokens=9), "cuda")
+    (512, 9)
+    """
+    return options.batch_tokens or _BATCH_TOKENS[device]
+
+
+def visible() -> list[str]:
+    """CUDA devices of this process, as ``CUDA_VISIBLE_DEVICES`` calls them; empty without any."""
+    n_devices = torch.cuda.device_count()
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is None:
+        return [str(i) for i in range(n_devices)]
+    return [name.strip() for name in named.split(",")][:n_devices]
+
+
+def n_threads() -> int:
+    """Threads for matrix products: what torch has, and no more than the cores there are."""
+    return min(torch.get_num_threads(), n_cores())
+
+
+def limit_threads(n_threads: int) -> None:
+    """Let matrix products of this thread, and of those started from now on, use so many threads."""
+    torch.set_num_threads(n_threads)
+
+
+def release() -> None:
+    """Give back the memory of a model that is no longer needed."""
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()
+
+
+def free_bytes(device: str) -> int:
+    """Memory that can still be had on ``cpu`` or ``cuda``, in bytes."""
+    if device != "cpu":
+        return int(torch.cuda.mem_get_info()[0])
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(int(x.split()[1]) * 1024 for x in lines if x.startswith("MemAvailable:"))
+    except (OSError, StopIteration):  # not Linux
+        free = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min([free, *_left_in_container()])
+
+
+def _left_in_container() -> list[int]:
+    """What a container's limit leaves, in bytes; empty without a limit."""
+    place = Path("/sys/fs/cgroup")
+    try:
+        limit, used = ((place / f"memory.{name}").read_text() for name in ("max", "current"))
+        return [int(limit) - int(used)]
+    except (OSError, ValueError):
+        return []
+
+
+@contextmanager
+def memory_problems(
+    model: str,
+    fix: str = "`--dry-run` says what it takes; try a smaller --batch-tokens or another --dtype",
+) -> Iterator[None]:
+    """Turn memory that runs out inside the block into one line of bad input."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as e:
+        if not is_about_memory(e):
+            raise
+        raise BadInput(f"model {model}", "takes more memory than there is", fix) from e
+
+
+def is_about_memory(error: Exception) -> bool:
+    """Whether memory ran out, on a GPU or (where torch has no error of its own) on the CPU."""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    return any(words in str(error) for words in ("out of memory", "can't allocate memory"))

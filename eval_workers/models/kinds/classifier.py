@@ -1,0 +1,131 @@
+"""Sequence classifiers: how likely each label of theirs is for a text."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+# First: it sets how MKL computes, before that starts.
+from plumbline.eval_workers.models.kinds.passes import Passes, equal_lengths
+
+import tokenizers  # isort: skip
+import torch  # isort: skip
+import transformers  # isort: skip
+
+from plumbline.eval_workers.models.base import Tokens
+from plumbline.eval_workers.models.kinds.files import read_config
+from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.weights import read_weights
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.warehouse.errors import BadInput
+
+#: Positions of these model types are counted from behind that of padding.
+_COUNTED_FROM_PADDING = ("roberta", "xlm-roberta", "camembert")
+#: A tokenizer that knows no limit names a number above this.
+_NO_LIMIT = 1_000_000
+
+
+@dataclass(frozen=True)
+class Classified:
+    """What a classifier says of a text: ``probabilities`` of its labels, in their order.
+
+    ``n_tokens`` are the text's, with the special ones around it; where they are more than the model
+    reads, the text's end was left out and ``is_cut``.
+    """
+
+    probabilities: tuple[float, ...]
+    n_tokens: int
+    is_cut: bool
+
+
+class Classifier(Passes):
+    """A sequence classifier loaded with transformers; its weights are read when first needed.
+
+    Probabilities are the softmax over labels, in float32; of a model of one label, and of one whose
+    configuration says that its labels don't exclude each other, each label's own sigmoid. This is
+    what the pipeline `text-classification` of transformers does. A pass holds texts of one length,
+    without padding, so that no text's figures depend on the others.
+
+    Raises ``BadInput`` for what isn't a classifier or can't be had, as ``read_config``.
+    """
+
+    def __init__(self, model: str, options: ModelOptions) -> None:
+        self.options = options
+        self.source, self._config = read_config(model, options)
+        architectures = getattr(self._config, "architectures", None) or []
+        if not any(name.endswith("ForSequenceClassification") for name in architectures):
+            what = ", ".join(architectures) or f"model type {self._config.model_type}"
+            fix = "give a model saved as ...ForSequenceClassification"
+            raise BadInput(f"model {self.source.name}", f"{what} is not a classifier", fix)
+        if self._config.problem_type == "regression":
+            fix = "give one whose labels have probabilities"
+            raise BadInput(f"model {self.source.name}", "predicts a number, not a label", fix)
+        auto = transformers.AutoTokenizer.from_pretrained
+        self._tokenizer = loading.load(self.source, auto)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Its labels, as its configuration names them."""
+        return tuple(self._config.id2label[i] for i in range(self._config.num_labels))
+
+    @property
+    def key(self) -> str:
+        """Hash of all that can change a probability, 16 hex digits."""
+        versions = (transformers.__version__, torch.__version__, tokenizers.__version__)
+        said = [self.source.name, self.source.revision, self.options.dtype, *versions]
+        return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+
+    def classify(self, texts: Sequence[str]) -> list[Classified]:
+        """What it says of each text, in their order (loads the weights)."""
+        whole = self._ids(texts)
+        longer = [i for i, ids in enumerate(whole) if len(ids) > self._n_context]
+        read = dict(enumerate(whole))
+        if longer:
+            cut = self._ids([texts[i] for i in longer], max_length=self._n_context, truncation=True)
+            read.update(zip(longer, cut, strict=True))
+        distinct = sorted(set(read.values()), key=lambda ids: (len(ids), ids))
+        found = self._in_passes(distinct, equal_lengths(len), self._pass, len)
+        return [
+            Classified(found[read[i]], len(ids), len(ids) > self._n_context)
+            for i, ids in enumerate(whole)
+        ]
+
+    def _ids(self, texts: Sequence[str], **how: Any) -> list[Tokens]:
+        ids = self._tokenizer(list(texts), verbose=False, **how)["input_ids"] if texts else []
+        return [tuple(one) for one in ids]
+
+    @property
+    def _n_context(self) -> int:
+        """Most tokens that it reads of a text, special ones included."""
+        said = int(self._tokenizer.model_max_length)
+        positions = getattr(self._config, "max_position_embeddings", None)
+        if said < _NO_LIMIT or positions is None:
+            return said
+        if self._config.model_type in _COUNTED_FROM_PADDING:
+            positions -= self._config.pad_token_id + 1
+        return int(positions)
+
+    @cached_property
+    def _model(self) -> Any:
+        loader = transformers.AutoModelForSequenceClassification.from_pretrained
+        model = read_weights(self.source, loader, self._config, self.options)
+        if model.config.pad_token_id is None:
+            # Decoders look for the last token before padding, and refuse more than one text where
+            # they know none. Here is none: no token has this id.
+            model.config.pad_token_id = -1
+        return model
+
+    @torch.inference_mode()
+    def _pass(self, sequences: list[Tokens]) -> list[tuple[float, ...]]:
+        inputs = torch.tensor(sequences, device=self._model.device)
+        logits = self._model(input_ids=inputs, attention_mask=torch.ones_like(inputs)).logits
+        is_alone = self._config.num_labels == 1
+        if is_alone or self._config.problem_type == "multi_label_classification":
+            probabilities = torch.sigmoid(logits.float())
+        else:
+            probabilities = torch.softmax(logits.float(), dim=1)
+        return [tuple(row) for row in probabilities.tolist()]

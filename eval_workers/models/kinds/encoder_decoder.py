@@ -1,0 +1,183 @@
+"""Encoder-decoders (T5, BART, ...): log p(text | an empty input), in nats, and continuations.
+
+The decoder starts from its start token and from the special tokens that the tokenizer puts before
+a text (`<s>` of BART), none of which is scored, nor is EOS.
+
+**Scores.** The encoder reads the special tokens that the tokenizer makes of an empty input and
+nothing else. The sum over the text's tokens is what the decoder alone expects of a text, which it
+hardly met in training: T5 saw texts with gaps to fill, BART damaged texts to mend. So compare the
+two sentences of a pair by it, and models of one family, but no such model with a causal one.
+
+**Continuations.** The encoder reads the prompt, and the decoder writes a text of its own, which a
+blank parts from the prompt. What is drawn is log p(token | prompt, start, earlier tokens) without
+what a model's generation settings would change in it, such as beams or a forced last token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from plumbline.eval_workers.models.kinds.passes import equal_lengths, logprobs_of
+
+import torch  # isort: skip (passes sets how MKL computes, before it starts)
+
+from transformers import GenerationConfig
+from transformers.modeling_outputs import BaseModelOutput
+
+from plumbline.eval_workers.models.base import GIVEN_EMPTY, Tokens
+from plumbline.eval_workers.models.kinds.draws import LocalContinuer
+from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local.drawing import Read
+from plumbline.warehouse.errors import BadInput, UsageProblem
+
+
+class EncoderDecoderBackend(LocalContinuer):
+    """An encoder-decoder loaded with transformers; see ``Reader`` for what it raises.
+
+    ``options.bos`` names the start token of the decoder where the files do not.
+    """
+
+    kind = "encoder-decoder"
+    supports = frozenset({"trust_remote_code"})
+
+    @property
+    def measure(self) -> str:
+        """What the encoder read is part of what a score is."""
+        return GIVEN_EMPTY
+
+    def _context(self) -> tuple[str, int]:
+        """The decoder's start token: the one asked for, the generation settings', the model's."""
+        name = f"model {self.source.name}"
+        if self.options.bos is not None:
+            return loading.choose_bos(self.source.name, self.tokenizer, self.config, self.options)
+        try:
+            settings = loading.load(self.source, GenerationConfig.from_pretrained)
+        except BadInput:  # a model need not have the file
+            settings = None
+        for found in (settings, self.config):
+            start = getattr(found, "decoder_start_token_id", None)
+            if isinstance(start, int):
+                return "decoder_start_token_id", start
+        problem = "neither its configuration nor its generation settings name a decoder start token"
+        raise UsageProblem(name, problem, "choose one of its tokens with --bos TOKEN")
+
+    @cached_property
+    def _led(self) -> Tokens:
+        """Special tokens between the start token and a text."""
+        return loading.special_around(self.tokenizer, "text_target")[0]
+
+    @property
+    def _n_context(self) -> int | None:
+        for name in ("max_decoder_position_embeddings", "max_position_embeddings"):
+            if limit := getattr(self.config, name, None):
+                return int(limit) - len(self._led)
+        return None
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        """Tokens as the decoder writes them: some tokenizers have others for what is read."""
+        found = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
+        return list(found["input_ids"])
+
+    @cached_property
+    def _around(self) -> tuple[Tokens, Tokens]:
+        """Special tokens around an input."""
+        return loading.special_around(self.tokenizer, "text")
+
+    @cached_property
+    def _start(self) -> Tokens:
+        """What the decoder starts from."""
+        return (self.identity.bos_token_id, *self._led)
+
+    @cached_property
+    @torch.inference_mode()
+    def _encoded(self) -> torch.Tensor:
+        """What the encoder makes of the empty input, one row."""
+        ids = [*self._around[0], *self._around[1]]
+        if not ids:  # an encoder reads one token at least
+            eos = self.tokenizer.eos_token_id
+            ids = [self.identity.bos_token_id if eos is None else eos]
+        return _encoded(self._model, [tuple(ids)])
+
+    def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
+        found = self._in_passes(sorted(sequences, key=len), equal_lengths(len), self._pass, len)
+        return [found[sequence] for sequence in sequences]
+
+    @torch.inference_mode()
+    def _pass(self, sequences: list[Tokens]) -> list[list[float]]:
+        """Log-probabilities (nats) of the tokens of sequences of one length."""
+        targets = torch.tensor(sequences, device=self._model.device)
+        lead = targets.new_tensor(self._start).expand(len(sequences), -1)
+        inputs = torch.cat([lead, targets[:, :-1]], dim=1)
+        output = _decoded(self._model, self._encoded.expand(len(sequences), -1, -1), inputs)
+        logits = output.logits[:, len(self._led) :]
+        found: list[list[float]] = (
+            logprobs_of(logits.flatten(0, 1), targets.flatten()).view_as(targets).tolist()
+        )
+        return found
+
+    def _prompt(self, text: str, n_new: int, n_vocabulary: int) -> Tokens | str:
+        """Token ids as the encoder reads them, without special ones, or why it can't."""
+        ids = self._encode(text, n_vocabulary, ids_of=super()._ids)
+        if isinstance(ids, str):
+            return ids
+        names = ("max_encoder_position_embeddings", "max_position_embeddings")
+        limit = next((n for name in names if (n := getattr(self.config, name, None))), None)
+        n_read = len(self._with_special(ids))
+        if limit is not None and n_read > limit:
+            return f"{n_read} tokens, more than the {limit} that the model's encoder reads"
+        if self._n_context is not None and n_new > self._n_context:
+            return f"{n_new} new tokens, more than the {self._n_context} that the decoder writes"
+        return ids
+
+    def _with_special(self, prompt: Tokens) -> Tokens:
+        before, after = self._around
+        return (*before, *prompt, *after)
+
+    def _read(self, prompts: Sequence[Tokens]) -> Read:
+        return _Written(self._model, prompts, self._start)
+
+    def _text_after(self, prompt: Tokens, new: Tokens) -> str:
+        """The text of new tokens behind a blank, where they don't start with one."""
+        text = str(
+            self.tokenizer.decode(
+                list(new), skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+        )
+        return text if not text or text[0].isspace() else f" {text}"
+
+
+class _Written(Read):
+    """What a decoder has written for inputs of one length: the sequences that grow are its own."""
+
+    def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
+        self._encoded = _encoded(model, inputs)
+        super().__init__(model, [start] * len(inputs))
+
+    def select(self, rows: torch.Tensor) -> None:
+        self._encoded = self._encoded[rows]
+        super().select(rows)
+
+    def _output(self, ids: torch.Tensor) -> Any:
+        return _decoded(self._model, self._encoded, ids, cache=self._cache, use_cache=True)
+
+
+def _encoded(model: Any, inputs: Sequence[Tokens]) -> torch.Tensor:
+    """What the encoder makes of inputs of one length."""
+    ids = torch.tensor(inputs, device=model.device)
+    hidden: torch.Tensor = model.get_encoder()(ids, torch.ones_like(ids)).last_hidden_state
+    return hidden
+
+
+def _decoded(
+    model: Any, encoded: torch.Tensor, ids: torch.Tensor, cache: Any = None, use_cache: bool = False
+) -> Any:
+    """What the decoder makes of its tokens, behind those in the cache."""
+    return model(
+        encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
+        attention_mask=torch.ones(encoded.shape[:2], dtype=torch.long, device=encoded.device),
+        decoder_input_ids=ids,
+        past_key_values=cache,
+        use_cache=use_cache,
+    )

@@ -1,0 +1,157 @@
+"""A model's files before its weights are read, and the kind of model that they say it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import transformers
+from transformers import AutoConfig
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+)
+
+from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local.adapter import Adapter, find_adapter
+from plumbline.eval_workers.models.local.source import Source, find_source
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.warehouse.errors import BadInput, UsageProblem
+
+#: ``causal``: each token from those before it. ``masked``: a token from those on both sides.
+#: ``encoder-decoder``: each token of an output from those before it and from an input.
+Kind = Literal["causal", "masked", "encoder-decoder"]
+
+
+@dataclass(frozen=True)
+class _Class:
+    """How a kind is found and loaded: configurations that have it, and ends of architectures."""
+
+    auto: str
+    configurations: Any
+    endings: tuple[str, ...]
+
+
+_CLASSES: dict[Kind, _Class] = {
+    "causal": _Class(
+        "AutoModelForCausalLM", MODEL_FOR_CAUSAL_LM_MAPPING, ("ForCausalLM", "LMHeadModel")
+    ),
+    "masked": _Class(
+        "AutoModelForMaskedLM", MODEL_FOR_MASKED_LM_MAPPING, ("ForMaskedLM", "ForPreTraining")
+    ),
+    "encoder-decoder": _Class(
+        "AutoModelForSeq2SeqLM",
+        MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+        ("ForConditionalGeneration", "LMHeadModel", "MTModel"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Files:
+    """Where a model lies, its configuration, the adapter for it, and its kind."""
+
+    source: Source
+    config: Any
+    adapter: Adapter | None
+    kind: Kind
+
+
+def read_files(model: str, options: ModelOptions) -> Files:
+    """Find a model and read its configuration; no weights are loaded.
+
+    Raises ``BadInput`` for what isn't a language model or can't be had, and for an adapter of
+    another base; ``UsageProblem`` for code that is trusted under another name.
+    """
+    if options.trust_remote_code not in (None, model):
+        problem = f"the code to be trusted is that of model {model}"
+        fix = "give the option the same name as --model"
+        raise UsageProblem(f"--trust-remote-code {options.trust_remote_code}", problem, fix)
+    adapter = find_adapter(options.adapter) if options.adapter is not None else None
+    source, config = read_config(model, options)
+    kind = kind_of(source, config)
+    if adapter is not None:
+        adapter.check_base(source)
+    return Files(source, config, adapter, kind)
+
+
+def read_config(model: str, options: ModelOptions) -> tuple[Source, Any]:
+    """Where a model of any kind lies, at a commit, and its configuration; no weights are loaded.
+
+    Raises ``BadInput`` for what can't be had, and for a configuration that asks for a third party's
+    code or for more layers than models have.
+    """
+    loading.silence()
+    trusts_code = options.trust_remote_code is not None
+    source = loading.at_commit(find_source(model, options.revision, trusts_code))
+    loading.refuse_endless(source)
+    config = loading.load(source, AutoConfig.from_pretrained)
+    if trusts_code:
+        _refuse_foreign_code(source.name, getattr(config, "auto_map", None) or {})
+    _refuse_kernels(source.name, config)
+    return source, config
+
+
+def auto_class(kind: Kind) -> Any:
+    """The class of transformers that makes models of a kind.
+
+    >>> auto_class("masked").__name__
+    'AutoModelForMaskedLM'
+    """
+    return getattr(transformers, _CLASSES[kind].auto)
+
+
+def kind_of(source: Source, config: Any) -> Kind:
+    """The kind that a configuration and the architecture in it name.
+
+    Raises ``BadInput`` for what gives no score to a sentence, or was saved without the part that
+    does.
+    """
+    own = getattr(config, "auto_map", None) or {}
+    architectures = getattr(config, "architectures", None) or []
+    what = ", ".join(architectures) or f"model type {config.model_type}"
+    able = [kind for kind in _CLASSES if _is_able(kind, config, own)]
+    if not able:
+        problem = f"{what} is not a causal language model, nor a masked or encoder-decoder one"
+        raise BadInput(f"model {source.name}", problem, "give a language model")
+    for kind in able:
+        if not architectures or any(a.endswith(_CLASSES[kind].endings) for a in architectures):
+            return kind
+    problem = f"{what}, of the kind {able[0]}, was saved without the head of a language model"
+    raise BadInput(f"model {source.name}", problem, "give a language model")
+
+
+def _is_able(kind: Kind, config: Any, own: dict[str, Any]) -> bool:
+    """Whether a configuration can be that of a kind.
+
+    BERT and its kin have a head for next tokens, but see later ones unless told otherwise: then
+    they are masked models, whatever the head.
+    """
+    made = _CLASSES[kind]
+    if made.auto not in own and type(config) not in made.configurations:
+        return False
+    if getattr(config, "is_encoder_decoder", False) or kind == "encoder-decoder":
+        return kind == "encoder-decoder" and bool(config.is_encoder_decoder)
+    if type(config) not in MODEL_FOR_MASKED_LM_MAPPING:
+        return True
+    is_left_to_right = any(getattr(config, name, False) for name in ("is_decoder", "causal"))
+    return is_left_to_right == (kind == "causal")
+
+
+def _refuse_foreign_code(name: str, own: dict[str, Any]) -> None:
+    """A reference OTHER/REPOSITORY--module.Class has no revision: a score could not be repeated."""
+    for reference in own.values():
+        if "--" in str(reference):
+            problem = f"its code is in another repository ({reference}), of no certain version"
+            raise BadInput(f"model {name}", problem, "download model and code to one directory")
+
+
+def _refuse_kernels(name: str, config: Any) -> None:
+    """A kernel OWNER/REPOSITORY is compiled code of somebody's, run where a package for it is."""
+    for part in (config, config.get_text_config()):
+        for kind in ("_attn_implementation", "_experts_implementation"):
+            chosen = getattr(part, kind, None)
+            if isinstance(chosen, str) and "/" in chosen:
+                problem = f"its configuration asks for foreign code: {kind[1:]} {chosen}"
+                raise BadInput(f"model {name}", problem, "take the line out of its config.json")

@@ -1,0 +1,80 @@
+"""Forward passes side by side on a CPU, in lanes that share the weights.
+
+Threads of one matrix product wait for each other at every small kernel, and a core that another
+program uses holds up all of them. Lanes wait for nobody: each is a thread of this process that
+computes whole passes and takes the next one when it is done. The system shares out the cores, so a
+lane for each core that this process may use suits a busy machine too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from plumbline.eval_workers.models import devices
+
+Item = TypeVar("Item")
+
+
+def shares(n_threads: int, n_items: int) -> tuple[int, int]:
+    """How many lanes some passes get, and how many threads each lane has.
+
+    >>> shares(2, 20), shares(16, 6), shares(16, 1), shares(1, 20)
+    ((2, 1), (6, 2), (1, 16), (1, 1))
+    """
+    n_lanes = max(1, min(n_threads, n_items))
+    return n_lanes, n_threads // n_lanes
+
+
+def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int) -> None:
+    """Do ``work`` on each item, begun in order; a single lane is the calling thread.
+
+    The first error stops all lanes and is raised, an interruption of the calling thread too.
+    """
+    n_lanes, n_each = shares(n_threads, len(items))
+    if n_lanes == 1:
+        for item in items:
+            work(item)
+        return
+    left, errors = iter(items), list[BaseException]()
+    taking = threading.Lock()
+
+    def lane() -> None:
+        try:
+            devices.limit_threads(n_each)
+            while not errors:
+                with taking:
+                    item = next(left, None)
+                if item is None:
+                    return
+                work(item)
+        except BaseException as e:  # raised in the calling thread
+            errors.append(e)
+
+    lanes = [threading.Thread(target=lane, daemon=True) for _ in range(n_lanes)]
+    try:
+        for thread in lanes:
+            thread.start()
+        for thread in lanes:
+            thread.join()
+    except BaseException as e:  # Ctrl-C, which only the calling thread gets
+        errors.append(e)
+        _interrupt(lanes)
+        raise
+    finally:
+        for thread in lanes:
+            if thread.ident is not None:
+                thread.join()
+        devices.limit_threads(n_threads)  # what a lane sets is what later threads start with
+    if errors:
+        raise errors[0]
+
+
+def _interrupt(threads: Sequence[threading.Thread]) -> None:
+    """Raise ``KeyboardInterrupt`` in those that are alive, each once its kernel is done."""
+    for thread in threads:
+        if thread.is_alive():
+            number, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(number, error)

@@ -1,0 +1,197 @@
+"""Reading a model's parts with transformers: what goes wrong is one line."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+# Else a service elsewhere is asked to rewrite weights that are not safetensors, unasked.
+os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
+
+import huggingface_hub
+import transformers
+from transformers.utils import is_protobuf_available, is_sentencepiece_available
+from transformers.utils.hub import cached_file, extract_commit_hash
+
+from plumbline.eval_workers.models import model_lists
+from plumbline.eval_workers.models.local.source import ADAPTER_CONFIG, Source
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    MissingComponent,
+    UsageProblem,
+    failure,
+)
+from plumbline.warehouse.files import json_object
+
+_SAFE = ("model.safetensors", "model.safetensors.index.json")
+#: What a configuration calls its numbers of layers and experts, and the most that are built.
+_COUNTED = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
+_MOST = 4096
+#: BOS by convention, for tokenizers of these model types that name none.
+_BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
+
+
+def silence() -> None:
+    """The libraries' own progress bars and warnings off: commands have theirs."""
+    huggingface_hub.utils.logging.set_verbosity_error()
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+
+
+def at_commit(source: Source) -> Source:
+    """The source with a hub revision made a commit: a branch can move, also during a run.
+
+    Raises ``BadInput`` for an adapter: the library would load the base that it names instead.
+    """
+    if source.is_local:
+        return source
+    if _on_hub_if_any(source, ADAPTER_CONFIG):
+        fix = f"give --model BASE --adapter {source.name}"
+        raise BadInput(f"model {source.name}", "is an adapter", fix)
+    path = load(source, cached_file, filename="config.json")
+    commit = extract_commit_hash(str(path), None)
+    if commit is None:
+        raise BadInput(f"model {source.name}", f"no commit is known of {path}")
+    pinned = replace(source, revision=commit)
+    _refuse_pickles(pinned)
+    return pinned
+
+
+def _refuse_pickles(source: Source) -> None:
+    """A hub repository without safetensors: read only if a shipped list of models names it.
+
+    Also then, and from a directory, no pickle is read that holds more than tensors.
+    """
+    if any(_on_hub_if_any(source, name) for name in _SAFE):
+        return
+    pickles = ("pytorch_model.bin", "pytorch_model.bin.index.json")
+    if source.name in _listed() or not any(_on_hub_if_any(source, name) for name in pickles):
+        return  # missing weights are reported where they are loaded
+    fix = "choose a revision with safetensors, or download it and give the directory"
+    raise BadInput(f"model {source.name}", "has its weights as pickles, no safetensors", fix)
+
+
+def _listed() -> set[str]:
+    """Models of the lists that come with Plumbline, some of which exist as pickles alone."""
+    return {model.id for name in model_lists.LISTS.names() for model in model_lists.load(name)}
+
+
+def refuse_endless(source: Source) -> None:
+    """Raise ``BadInput`` for a configuration that claims more layers or experts than models have.
+
+    Each would be made as an object before the weights show that there are none for it.
+    """
+    what = f"model {source.name}"
+    try:
+        parts = [json_object(Path(load(source, cached_file, filename="config.json")))]
+    except (OSError, ValueError) as e:
+        raise BadInput(what, f"can't be loaded: config.json: {first_line(e)}") from e
+    for part in parts:  # grows by the configurations inside it
+        for key, value in part.items():
+            if isinstance(value, dict):
+                parts.append(value)
+            elif _COUNTED.fullmatch(key) and isinstance(value, int) and value > _MOST:
+                problem = f"its config.json claims {key} {value:,}, more than {_MOST:,}"
+                raise BadInput(what, problem, "check where it comes from")
+
+
+def _on_hub_if_any(source: Source, filename: str) -> bool:
+    """Whether a file is in a hub repository; of one that can't be had, no file is known."""
+    maybe = {
+        "_raise_exceptions_for_missing_entries": False,
+        "_raise_exceptions_for_connection_errors": False,
+        "_raise_exceptions_for_gated_repo": False,
+    }
+    try:
+        found = load(source, cached_file, filename=filename, **maybe)
+    except (BadInput, Interrupted):
+        return False  # the configuration is asked for next, and what is wrong told then
+    return found is not None
+
+
+def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
+    """Load a part of a model; what goes wrong is one line, ``Interrupted`` if the hub is away."""
+    if not source.is_local:
+        options["revision"] = source.revision or "main"
+    options["local_files_only"] = source.is_local
+    if loader is not cached_file:
+        # Code that comes with a model runs only when it was asked for by name.
+        options["trust_remote_code"] = source.trusts_code
+    try:
+        return loader(source.location, **options)
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except Exception as e:  # the libraries raise many kinds
+        if "trust_remote_code" in str(e) and not source.trusts_code:
+            problem = "needs code of its own, which is not run unless asked for"
+            fix = f"to run the code in its repository, give --trust-remote-code {source.location}"
+            raise UsageProblem(f"model {source.location}", problem, fix) from e
+        # The library's last try with such a file is another format's package, which it then names.
+        can_convert = is_sentencepiece_available() and is_protobuf_available()
+        if "tiktoken" in str(e) and not can_convert:
+            problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"
+            raise MissingComponent(f"model {source.location}", problem, fix) from e
+        if source.is_local:
+            raise BadInput(f"model {source.location}", f"can't be loaded: {first_line(e)}") from e
+        problem = f"not a local directory, and can't be had from the hub: {first_line(e)}"
+        fix = "check name and network; a gated model needs HF_TOKEN; or a directory: docs/models.md"
+        raise failure(e, f"model {source.name}", problem, fix) from e
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def saved_quantisation(config: Any) -> str | None:
+    """Method of the quantisation a checkpoint was saved with."""
+    saved = getattr(config, "quantization_config", None)
+    if saved is None:
+        return None
+    return str(saved.get("quant_method") if isinstance(saved, dict) else saved.quant_method)
+
+
+def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) -> tuple[str, int]:
+    """The context token: the one asked for, the tokenizer's, the configuration's, the convention's.
+
+    The configuration's counts only if the tokenizer holds it for a special token: several model
+    types fill it with a default that means another token in the vocabulary at hand.
+    """
+    vocabulary = tokenizer.get_vocab()
+    if options.bos is not None:
+        if options.bos not in vocabulary:
+            raise UsageProblem(f"--bos {options.bos}", f"is not a single token of model {name}")
+        return f"option: {options.bos}", vocabulary[options.bos]
+    if tokenizer.bos_token_id is not None:
+        return "tokenizer.bos_token", int(tokenizer.bos_token_id)
+    special = {i for i, token in tokenizer.added_tokens_decoder.items() if token.special}
+    special.update(tokenizer.all_special_ids)
+    configured = getattr(config, "bos_token_id", None)
+    if isinstance(configured, int) and configured in special:
+        return "config.bos_token_id", configured
+    convention = _BOS_CONVENTIONS.get(config.model_type)
+    if convention in vocabulary:
+        return f"convention: {convention}", vocabulary[convention]
+    problem = "neither its tokenizer nor its configuration names a BOS token to start from"
+    raise UsageProblem(f"model {name}", problem, "choose one of its tokens with --bos TOKEN")
+
+
+def special_around(tokenizer: Any, mode: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Special tokens that a tokenizer puts before and after a text; ``mode`` of its call.
+
+    ``mode`` is `text` for what a model reads, `text_target` for what it writes.
+    """
+    for text in ("a", "the", "1", "."):
+        bare = tokenizer(**{mode: text}, add_special_tokens=False)["input_ids"]
+        whole = tokenizer(**{mode: text})["input_ids"]
+        for start in range(len(whole) - len(bare) + 1):
+            end = start + len(bare)
+            if bare and whole[start:end] == bare:
+                return tuple(whole[:start]), tuple(whole[end:])
+    return (), ()

@@ -1,0 +1,335 @@
+"""What every backend does alike: texts to token ids, refusals, sums. See ``base`` for a score.
+
+Texts are encoded as at the start of a text: a tokenizer that puts a space before the first word
+does so here, one that does not (GPT-2, GPT-NeoX) sees the first word without it. A backend gets
+token ids and returns log-probabilities of tokens; it never sees a text.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import ClassVar
+
+from transformers import AutoTokenizer
+
+from plumbline.eval_workers.models.base import LOG_LIKELIHOOD, Identity, TextScore, Tokens
+from plumbline.eval_workers.models.instruction import Instruction
+from plumbline.eval_workers.models.kinds.conversation import load_conversation
+from plumbline.eval_workers.models.kinds.files import Files, Kind, read_files
+from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local.chat_template import Frame, rendered, without_bos
+from plumbline.eval_workers.models.local.text_form import reworded
+from plumbline.eval_workers.models.local.weights import quantisation
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.warehouse.errors import BadInput, UsageProblem
+
+#: Options that not every backend has for every kind of model, and where they are.
+_NOT_EVERYWHERE = {
+    "adapter": "of causal models with --backend transformers",
+    "quantisation": "of causal models with --backend transformers",
+    "trust_remote_code": "of --backend transformers",
+    "tensor_parallel": "of --backend vllm",
+    "chat": "of causal models",
+    "pll": "of masked models with --backend transformers",
+}
+
+
+class Reader(ABC):
+    """A language model of one kind and what it makes of texts; the base of all backends.
+
+    The tokenizer and configuration are read at once, the weights when they are first needed.
+    Raises ``BadInput`` for what is not a language model of the kind or can't be had,
+    ``UsageProblem`` for options that contradict themselves or a model without a token to start
+    from, ``MissingComponent`` for a GPU that is not there.
+    """
+
+    #: Whether every word has tokens of its own, so that what is decoded must be what was given.
+    knows_all_words = True
+
+    kind: ClassVar[Kind] = "causal"
+    #: Those of ``_NOT_EVERYWHERE`` that the backend takes.
+    supports: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(
+        self,
+        model: str,
+        options: ModelOptions,
+        versions: Mapping[str, str],
+        files: Files | None = None,
+    ) -> None:
+        """``versions`` of the packages that compute: they define a score too.
+
+        ``files`` of the model where they were read already.
+        """
+        self.options = options
+        self._refuse_unsupported()
+        self.files = files or read_files(model, options)
+        self.source, self.config = self.files.source, self.files.config
+        self.adapter = self.files.adapter
+        self._check_kind(self.files.kind)
+        self.tokenizer = loading.load(self.source, AutoTokenizer.from_pretrained)
+        ids, tokens = self.tokenizer.all_special_ids, self.tokenizer.all_special_tokens
+        self._special = dict(zip(ids, tokens, strict=True))
+        self._frames: dict[str, Frame] = {}
+        policy, bos_token_id = self._context()
+        said = [] if options.chat is None else load_conversation(options.chat).messages()
+        conversation = self._conversation(said) if said else None
+        self.identity = Identity(
+            model=self.source.name,
+            revision=str(self.source.revision),
+            backend=options.backend,
+            backend_version=self._versions(versions),
+            dtype=options.dtype,
+            bos_policy=policy,
+            bos_token_id=bos_token_id,
+            quantisation=quantisation(self.source.name, self.config, options),
+            adapter=self.adapter.name if self.adapter else None,
+            text_form=options.text_form,
+            step=self.source.step,
+            measure=self.measure,
+            conversation=conversation,
+        )
+        if conversation is not None:
+            self._frame(conversation, [message["content"] for message in said])
+
+    @property
+    def measure(self) -> str:
+        """What a score is, in a few words."""
+        return LOG_LIKELIHOOD if self.options.chat is None else f"{LOG_LIKELIHOOD} in a chat"
+
+    def _conversation(self, said: Sequence[Mapping[str, str]]) -> str:
+        """What stands before each text to be scored, as the model's chat template writes it."""
+        fix = "leave out --chat, or its `system`" if len(said) > 1 else "leave out --chat"
+        return rendered(self.tokenizer, said, self.source.name, fix)
+
+    def _context(self) -> tuple[str, int]:
+        """How the token that every text starts from was chosen, and its id."""
+        return loading.choose_bos(self.source.name, self.tokenizer, self.config, self.options)
+
+    def _check_kind(self, kind: Kind) -> None:
+        if kind == self.kind:
+            return
+        problem = (
+            f"{self.config.model_type} is not a {self.kind} language model but of the kind {kind}"
+        )
+        fix = "what this kind can do, with --backend transformers, is in docs/models.md"
+        raise BadInput(f"model {self.source.name}", problem, fix)
+
+    def _refuse_unsupported(self) -> None:
+        defaults = ModelOptions()
+        for option, place in _NOT_EVERYWHERE.items():
+            value = getattr(self.options, option)
+            if value != getattr(defaults, option) and option not in self.supports:
+                what = f"--{option.replace('_', '-')} {value}"
+                problem = f"{self.options.backend} has no such option for {self.kind} models"
+                raise UsageProblem(what, problem, f"leave it out: it is {place}")
+
+    def _versions(self, versions: Mapping[str, str]) -> str:
+        """All that computes: a model's own code may differ from the library's of the same name."""
+        parts = [f"{name} {version}" for name, version in versions.items()]
+        if self.adapter is not None:
+            parts.append(f"peft {self.adapter.peft_version}")
+        if self.options.trust_remote_code is not None:
+            parts.append("the model's own code")
+        return ", ".join(parts)
+
+    @property
+    @abstractmethod
+    def n_parameters(self) -> int:
+        """Parameters, tied weights counted once (loads the weights)."""
+
+    @property
+    @abstractmethod
+    def _n_embedded(self) -> int:
+        """Token ids below this can be both read and predicted by the weights (loads them)."""
+
+    @property
+    def _n_context(self) -> int | None:
+        """Longest text in tokens, without BOS; ``None``: no limit is known."""
+        limit = getattr(self.config, "max_position_embeddings", None)
+        return None if limit is None else int(limit)
+
+    def lead(self, instruction: Instruction) -> str:
+        """What goes before a prompt to give an instruction; empty without one.
+
+        The frame of a chat is remembered: a text that starts with it may hold its special tokens.
+        Raises ``UsageProblem`` for a chat that the model's template can't make, or an instruction
+        that holds special tokens or what the vocabulary can't spell.
+        """
+        if instruction.text is None or instruction.form == "prefix":
+            return instruction.prefix
+        said = [{"role": "user", "content": instruction.text}]
+        text = rendered(self.tokenizer, said, self.source.name, "use the form prefix")
+        self._frame(text, [instruction.text])
+        return text
+
+    def _frame(self, text: str, said: Sequence[str]) -> None:
+        """Remember the frame of a chat: a text that starts with it may hold its special tokens."""
+        if text in self._frames:
+            return
+        ids = without_bos(self._ids([text])[0], self.identity.bos_token_id)
+        unknown = self.tokenizer.unk_token_id
+        for message in said:
+            own = self._special_of(self._ids([message])[0])
+            if not own and unknown in ids and self.tokenizer.unk_token not in text:
+                own = [unknown]  # the template's own characters may be strange to the vocabulary
+            if own:
+                problem = f"the tokenizer gives the special token {self._special[own[0]]}"
+                what = f"instruction {message!r}"
+                raise UsageProblem(what, f"{problem} for part of it", "write it anew")
+        self._frames[text] = Frame(text, tuple(ids), tuple(self._special_of(ids)))
+
+    def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
+        """The text each token stands for, with the space that it starts with.
+
+        Parts of a character that tokens share are U+FFFD. Decoders drop the space before a first
+        word, so a token is decoded behind itself.
+        """
+        found = {}
+        for i in token_ids:
+            once, twice = (
+                self.tokenizer.decode([i] * n, clean_up_tokenization_spaces=False) for n in (1, 2)
+            )
+            found[i] = twice[len(once) :]
+        return found
+
+    def n_computed(self, sequences: Collection[Tokens]) -> int:
+        """Tokens that go through the model for distinct sequences, each with a BOS before it."""
+        return sum(map(len, sequences))
+
+    def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
+        """What ``score`` would compute of each text, or why it can't: token ids, without weights.
+
+        Where the weights hold fewer tokens than the configuration says, ``score`` refuses more.
+        """
+        return self._each_encoded(texts, int(self.config.get_text_config().vocab_size))
+
+    def _each_encoded(self, texts: Sequence[str], n_vocabulary: int) -> list[Tokens | str]:
+        try:  # all at once, several times as fast
+            many = self._ids([self._answer(text) or " " for text in texts]) if texts else []
+        except Exception:  # one of them is at fault, and is to be named
+            return [self._encode(self._answer(text), n_vocabulary) for text in texts]
+        return [
+            self._usable(self._answer(text), ids, n_vocabulary)
+            if text
+            else self._encode(text, n_vocabulary)
+            for text, ids in zip(texts, many, strict=True)
+        ]
+
+    def _answer(self, text: str) -> str:
+        """The text behind the conversation in which it is scored, if there is one."""
+        return f"{self.identity.conversation or ''}{text}" if text else text
+
+    def _encode(
+        self,
+        text: str,
+        n_vocabulary: int,
+        *,
+        bounded: bool = True,
+        ids_of: Callable[[list[str]], list[list[int]]] | None = None,
+    ) -> Tokens | str:
+        """Token ids without BOS or EOS, or why the text can't be scored.
+
+        Where it is not ``bounded``, a text may be longer than the context. ``ids_of`` texts is
+        ``_ids`` unless given.
+        """
+        if not text:
+            return "the text is empty"
+        try:
+            (ids,) = (ids_of or self._ids)([text])
+        except Exception as e:  # tokenizers raise what they like
+            return f"the tokenizer can't encode it: {loading.first_line(e)}"
+        return self._usable(text, ids, n_vocabulary, bounded=bounded)
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        found = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+        return list(found)
+
+    def _special_of(self, ids: Sequence[int]) -> list[int]:
+        return [i for i in ids if i in self._special]
+
+    def _usable(
+        self, text: str, ids: list[int], n_vocabulary: int, *, bounded: bool = True
+    ) -> Tokens | str:
+        allowed: tuple[int, ...] = ()
+        own = text
+        if frames := [frame for start, frame in self._frames.items() if text.startswith(start)]:
+            frame = max(frames, key=lambda frame: len(frame.text))
+            allowed, own = frame.special, text[len(frame.text) :]
+            ids = without_bos(ids, self.identity.bos_token_id)
+        if not ids:
+            return "the tokenizer gives no token for it"
+        special = self._special_of(ids)
+        if tuple(special) != allowed:
+            more = special[len(allowed) :] or special
+            return f"the tokenizer gives the special token {self._special[more[0]]} for part of it"
+        if max(ids) >= n_vocabulary:
+            return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
+        if bounded and self._n_context is not None and len(ids) > self._n_context:
+            return f"{len(ids)} tokens, more than the model's context of {self._n_context}"
+        if bounded and self.knows_all_words:
+            read = self.tokenizer.decode(
+                ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
+            )
+            if problem := reworded(own, read, is_framed=bool(frames)):
+                return f"the tokenizer {problem}"
+        return tuple(ids)
+
+    @property
+    def _n_vocabulary(self) -> int:
+        if self.identity.bos_token_id >= self._n_embedded:
+            problem = f"BOS is token {self.identity.bos_token_id}, the vocabulary ends before it"
+            raise BadInput(f"model {self.source.name}", problem, "choose another with --bos TOKEN")
+        return self._n_embedded
+
+
+class Scorer(Reader):
+    """A model that scores a text from left to right, behind a token to start from."""
+
+    @abstractmethod
+    def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
+        """log p(token | BOS, earlier tokens) in nats of every token of each sequence.
+
+        Sequences are distinct, not empty and within the context; BOS is not among their tokens.
+        """
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """A score for each text, in the order given; equal token sequences are computed once."""
+        n_vocabulary = self._n_vocabulary
+        different = list(dict.fromkeys(texts))
+        encoded = dict(zip(different, self._each_encoded(different, n_vocabulary), strict=True))
+        sequences = sorted({e for e in encoded.values() if not isinstance(e, str)})
+        logprobs = dict(zip(sequences, self._token_logprobs(sequences), strict=True))
+        scores = {
+            text: TextScore(math.nan, problem=e)
+            if isinstance(e, str)
+            else self._of_answer(e, logprobs[e])
+            for text, e in encoded.items()
+        }
+        return [scores[text] for text in texts]
+
+    def _of_answer(self, ids: Tokens, logprobs: list[float]) -> TextScore:
+        """The score of a text whose tokens stand behind those of the conversation, if there is one.
+
+        A token that the end of the template and the first word share, such as a blank and a word,
+        is the text's.
+        """
+        if self.identity.conversation is None:
+            return summed(ids, logprobs)
+        given = self._frames[self.identity.conversation].ids
+        same = itertools.takewhile(lambda both: both[0] == both[1], zip(given, ids, strict=False))
+        n_given = sum(1 for _ in same)
+        if n_given == len(ids):
+            return TextScore(math.nan, problem="the tokenizer gives no token for it")
+        return summed(ids[n_given:], logprobs[n_given:])
+
+
+def summed(ids: Tokens, logprobs: list[float]) -> TextScore:
+    """The score of a text from its tokens' log-probabilities, summed in float64."""
+    total = math.fsum(logprobs) if all(map(math.isfinite, logprobs)) else sum(logprobs)
+    if not math.isfinite(total):
+        return TextScore(math.nan, ids, tuple(logprobs), f"its log-probability is {total}")
+    return TextScore(total, ids, tuple(logprobs))

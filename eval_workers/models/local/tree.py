@@ -1,0 +1,102 @@
+"""Token sequences laid out as a tree: what they begin with alike is computed once.
+
+In a causal model what stands before a token decides its log-probability, so sequences that begin
+alike share that part of the computation. One forward pass holds a tree in depth-first order: BOS is
+the root, each node attends to itself and its ancestors and has its depth for a position. The nodes
+under ``k`` are the ones from ``k`` up to ``ends[k]``, so node ``j`` attends to ``k`` just when
+``k <= j < ends[k]``. No node is padding. A sequence's last token predicts
+nothing, so it isn't a node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from plumbline.eval_workers.models.base import Tokens
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Nodes of one forward pass, and for each sequence the nodes that predict its tokens.
+
+    ``tokens``, ``depths`` and ``ends`` have one entry a node; ``paths`` one list a sequence, as
+    long as the sequence, from the root on.
+    """
+
+    tokens: list[int]
+    depths: list[int]
+    ends: list[int]
+    paths: list[list[int]]
+
+
+def n_shared(one: Tokens, other: Tokens) -> int:
+    """Leading tokens, the last of either left out, that two sequences have in common.
+
+    >>> n_shared((5, 6, 7), (5, 6, 8, 9)), n_shared((5,), (5,))
+    (2, 0)
+    """
+    most = min(len(one), len(other)) - 1
+    for n in range(most):
+        if one[n] != other[n]:
+            return n
+    return most
+
+
+def n_nodes(sequences: Sequence[Tokens]) -> int:
+    """Nodes of the one tree that holds all sorted sequences; 0 without any.
+
+    >>> n_nodes([(1, 2, 3), (1, 2, 4), (1, 5, 6)]), n_nodes([])
+    (4, 0)
+    """
+    shared = map(n_shared, sequences, sequences[1:])
+    return sum(len(s) - 1 for s in sequences) - sum(shared) + bool(sequences)
+
+
+def end_of_tree(sequences: Sequence[Tokens], start: int, n_nodes: int) -> int:
+    """Where the tree that starts with ``sequences[start]`` ends, by a limit on its nodes.
+
+    Sequences are sorted; a single one may be larger than the limit.
+
+    >>> sequences = [(1, 2, 3), (1, 2, 4), (1, 5, 6), (7, 8)]
+    >>> [end_of_tree(sequences, 0, n) for n in (1, 3, 4, 5)]
+    [1, 2, 3, 4]
+    """
+    n = len(sequences[start])
+    for end in range(start + 1, len(sequences)):
+        n += len(sequences[end]) - 1 - n_shared(sequences[end - 1], sequences[end])
+        if n > n_nodes:
+            return end
+    return len(sequences)
+
+
+def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
+    """The tree of sorted sequences, none of them empty.
+
+    >>> t = tree([(1, 2, 3), (1, 2, 4), (1, 5, 6)], bos=0)
+    >>> t.tokens, t.depths, t.ends
+    ([0, 1, 2, 5], [0, 1, 2, 2], [4, 4, 3, 4])
+    >>> t.paths
+    [[0, 1, 2], [0, 1, 2], [0, 1, 3]]
+    """
+    tokens, depths, paths = [bos], [0], []
+    path, before = [0], sequences[0][:1]
+    for sequence in sequences:
+        del path[n_shared(before, sequence) + 1 :]
+        for depth in range(len(path), len(sequence)):
+            path.append(len(tokens))
+            tokens.append(sequence[depth - 1])
+            depths.append(depth)
+        paths.append(path[:])
+        before = sequence
+    return Tree(tokens, depths, _ends(depths), paths)
+
+
+def _ends(depths: list[int]) -> list[int]:
+    ends = [len(depths)] * len(depths)
+    open_: list[int] = []
+    for node, depth in enumerate(depths):
+        while open_ and depths[open_[-1]] >= depth:
+            ends[open_.pop()] = node
+        open_.append(node)
+    return ends

@@ -1,0 +1,113 @@
+"""A model's weights: loaded, quantised on the way in, with an adapter on them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from importlib import metadata
+from typing import Any
+
+import torch
+from transformers import BitsAndBytesConfig
+
+from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.kinds.files import Files, auto_class
+from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local.adapter import put_on
+from plumbline.eval_workers.models.local.source import Source
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+
+
+def load_model(files: Files, options: ModelOptions) -> Any:
+    """The language model on its device, ready to score.
+
+    The memory of models that nobody uses any more is given back first.
+    Raises ``BadInput`` for weights that are missing or can't be read and for an adapter that does
+    not fit, ``MissingComponent`` for a GPU that is not there.
+    """
+    auto = auto_class(files.kind)
+    model = read_weights(files.source, auto.from_pretrained, files.config, options)
+    return (model if files.adapter is None else put_on(model, files.adapter)).eval()
+
+
+def read_weights(
+    source: Source, loader: Callable[..., Any], config: Any, options: ModelOptions
+) -> Any:
+    """What ``loader``, a class's ``from_pretrained``, makes of a model's files, on its device.
+
+    Raises as ``load_model``.
+    """
+    devices.release()
+    device = _device(options.device)
+    devices.limit_threads(devices.n_threads())  # torch knows of no container's quota
+    dtype = getattr(torch, options.dtype)
+    how: dict[str, Any] = {
+        "dtype": dtype,
+        "output_loading_info": True,
+        "weights_only": True,  # of a pickle nothing but tensors is read
+    }
+    if attention := _attention(config, device):
+        how["attn_implementation"] = attention
+    if options.quantisation is not None:
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # a line a layer and pass
+        how["quantization_config"] = _bits_and_bytes(options.quantisation, dtype)
+    is_quantised = options.quantisation or loading.saved_quantisation(config)
+    if is_quantised:
+        how["device_map"] = {"": device}  # such weights can't be moved afterwards
+    model, info = loading.load(source, loader, **how)
+    if missing := sorted(info["missing_keys"]):
+        problem = f"{len(missing)} weights are missing, {missing[0]} among them"
+        raise BadInput(f"model {source.name}", problem, "download or save it again")
+    return model.eval() if is_quantised else model.to(device).eval()
+
+
+def _attention(config: Any, device: str) -> str | None:
+    """How a model attends where PyTorch's own choice is wrong, ``None`` elsewhere.
+
+    Where all heads share one key, the fused kernel with a mask leaves a last position out (issue
+    191937 of PyTorch, mended in August 2026): with torch 2.11 on an H100 scores were off by 5 nats.
+    """
+    text = config.get_text_config()
+    shares = getattr(text, "num_key_value_heads", None) == 1 or getattr(text, "multi_query", False)
+    return "eager" if device == "cuda" and shares else None
+
+
+def is_int8(config: Any, options: ModelOptions) -> bool:
+    """Whether the weights are bitsandbytes' int8, by the checkpoint or by the options."""
+    saved = getattr(config, "quantization_config", None)
+    by_file = isinstance(saved, dict) and saved.get("load_in_8bit") is True
+    return by_file or options.quantisation == "int8"
+
+
+def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
+    """The quantisation that defines a score: the checkpoint's own, or ours with its version.
+
+    Raises ``UsageProblem`` for a checkpoint that is quantised already, ``MissingComponent``
+    without bitsandbytes.
+    """
+    saved, wanted = loading.saved_quantisation(config), options.quantisation
+    if wanted is None:
+        return saved
+    if saved is not None:
+        problem = f"model {name} was saved quantised ({saved})"
+        raise UsageProblem(f"--quantisation {wanted}", problem, "leave the option out")
+    try:
+        return f"bitsandbytes {wanted} {metadata.version('bitsandbytes')}"
+    except metadata.PackageNotFoundError as e:
+        fix = "pip install bitsandbytes"
+        raise MissingComponent(f"--quantisation {wanted}", "needs bitsandbytes", fix) from e
+
+
+def _bits_and_bytes(quantisation: str, dtype: torch.dtype) -> BitsAndBytesConfig:
+    if quantisation == "int8":
+        return BitsAndBytesConfig(load_in_8bit=True)
+    return BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
+    )
+
+
+def _device(wanted: str) -> str:
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise MissingComponent("--device cuda", "no CUDA device is visible", "use --device cpu")
+    return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"

@@ -1,0 +1,16 @@
+"""Back-off n-gram models of counts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+#: Where an English sentence ends: a mark, closing quotes, a blank, and no title before it.
+SENTENCE_END = re.compile(r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bMrs)[.!?][\"'”’)]*\s+")
+
+
+@dataclass(frozen=True)
+class NgramOptions:
+    """A count-based model; ``order``: its longest n-grams, in words."""
+
+    order: int = 5

@@ -1,0 +1,75 @@
+"""Scores with a count-based n-gram model of words, as ``plumbline train --preset 5gram`` makes it.
+
+A word that its text lacks has a probability too; sampling is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import NoReturn
+
+import tokenizers
+from transformers import PretrainedConfig
+
+from plumbline.eval_workers.models.base import Tokens
+from plumbline.eval_workers.models.continuer import Continuer
+from plumbline.eval_workers.models.kinds.files import Files
+from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local.source import find_source, is_ngram
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.ngram.ngram_model import VERSION, NgramModel
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.files import json_object
+
+
+class NgramBackend(Continuer):
+    """A count-based model; see ``Reader`` for what it raises."""
+
+    knows_all_words = False  # a word that the text doesn't hold is the unknown one
+
+    def __init__(self, model: str, options: ModelOptions) -> None:
+        if not is_ngram(model):
+            fix = "make one with plumbline train --preset 5gram"
+            raise BadInput(f"model {model}", "is not the directory of an n-gram model", fix)
+        if options.dtype != ModelOptions().dtype:
+            problem = "an n-gram model has no weights of another type"
+            raise UsageProblem(f"--dtype {options.dtype}", problem, "leave it out")
+        loading.silence()
+        source = find_source(model, options.revision)
+        config = PretrainedConfig(**json_object(Path(source.location) / "config.json"))
+        versions = {"n-grams": str(VERSION), "tokenizers": tokenizers.__version__}
+        super().__init__(model, options, versions, Files(source, config, None, "causal"))
+        self.identity = replace(self.identity, dtype="float64")
+
+    @cached_property
+    def _model(self) -> NgramModel:
+        directory = Path(self.source.location)
+        return NgramModel.load(directory, self.config.order, self.config.vocab_size)
+
+    @property
+    def n_parameters(self) -> int:
+        """N-grams of all lengths."""
+        return sum(len(ngrams.keys) for ngrams in self._model.lengths)
+
+    @property
+    def _n_embedded(self) -> int:
+        return self._model.n_words
+
+    def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
+        return self._model.logprobs(sequences) if sequences else []
+
+    def _new_tokens(
+        self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
+    ) -> NoReturn:
+        problem = "counts n-grams, scores sentences and can't continue a text"
+        fix = "give a neural model: a hub id, or one of plumbline train with another preset"
+        raise UsageProblem(f"model {self.source.name}", problem, fix)
+
+
+def open_model(model: str, options: ModelOptions) -> NgramBackend:
+    """The model of a directory."""
+    return NgramBackend(model, options)

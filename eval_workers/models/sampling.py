@@ -1,0 +1,170 @@
+"""The contract of sampling: a prompt and a seed go in, new text comes out.
+
+Each sample has a seed of its own, made from the options' seed, the prompt as sent and the sample's
+number: the first n samples are the same however many are drawn, in which order, and with which
+others, as far as a backend computes the same in every batch. Sweeps share their chance: at another
+temperature or cut the same sample draws with the same seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from plumbline.eval_workers.models.base import Model, texts_hash
+from plumbline.eval_workers.models.instruction import Instruction
+from plumbline.warehouse.errors import UsageProblem
+
+Finish = Literal["stop", "length"]
+
+
+@dataclass(frozen=True)
+class SamplingOptions:
+    """How new tokens are drawn; by default as FairPair does.
+
+    The logits are divided by ``temperature``, then the ``top_k`` most likely tokens are kept, then
+    the fewest most likely ones that hold ``top_p`` of the rest (``None``: all of them). ``greedy``
+    takes the most likely token instead, and none of these counts, nor the seed. A sample ends with
+    the model's end token, or is cut at ``max_new_tokens``. ``instruction`` is given before each
+    prompt in a ``form``, see ``backends.instruction``.
+
+    Raises ``UsageProblem`` for values that draw nothing, an empty instruction or an unknown form.
+    """
+
+    temperature: float = 1.0
+    top_p: float | None = 0.9
+    top_k: int | None = None
+    max_new_tokens: int = 128
+    seed: int = 0
+    greedy: bool = False
+    instruction: str | None = None
+    form: str = "prefix"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.temperature) and self.temperature > 0):
+            fix = "for the most likely token use greedy decoding"
+            raise UsageProblem(f"temperature {self.temperature:g}", "has to be above 0", fix)
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise UsageProblem(f"top_p {self.top_p:g}", "has to be above 0 and at most 1")
+        if self.top_k is not None and self.top_k < 1:
+            raise UsageProblem(f"top_k {self.top_k}", "has to be 1 or more")
+        if self.max_new_tokens < 1:
+            raise UsageProblem(f"max_new_tokens {self.max_new_tokens}", "has to be 1 or more")
+        _ = self.full_instruction
+
+    @property
+    def full_instruction(self) -> Instruction:
+        """The instruction in its form."""
+        return Instruction(self.instruction, self.form)
+
+    def row(self) -> dict[str, Any]:
+        """The columns of table ``sampling``, without ``sampling_key`` and ``run_id``.
+
+        >>> SamplingOptions(greedy=True, max_new_tokens=9).row()["temperature"] is None
+        True
+        """
+        drawn = not self.greedy
+        return {
+            "method": "sample" if drawn else "greedy",
+            "temperature": float(self.temperature) if drawn else None,
+            "top_p": None if self.top_p is None or self.greedy else float(self.top_p),
+            "top_k": self.top_k if drawn else None,
+            "max_new_tokens": self.max_new_tokens,
+            "seed": self.seed if drawn else 0,
+            "instruction": self.instruction,
+            "form": None if self.instruction is None else self.form,
+            "instruction_key": self.full_instruction.key,
+        }
+
+    @property
+    def key(self) -> str:
+        """Hash of all that counts (16 hex digits): two ways to decode never share it.
+
+        >>> SamplingOptions().key == SamplingOptions(top_k=9).key
+        False
+        >>> SamplingOptions(greedy=True).key == SamplingOptions(greedy=True, top_k=9).key
+        True
+        """
+        row = self.row()
+        # A prefix, once the only form, is in no key: samples from before stay in use.
+        del row["instruction_key"]
+        if row["form"] in (None, "prefix"):
+            del row["form"]
+        text = json.dumps(row, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def label(self) -> str:
+        """A way to decode by what it does not leave alone.
+
+        >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(top_p=None).label
+        ('top_k 10', 'temperature 1')
+        """
+        if self.greedy:
+            return "greedy"
+        cuts = {"top_p": self.top_p, "top_k": self.top_k}
+        parts = [f"{name} {value:g}" for name, value in cuts.items() if value is not None]
+        if self.temperature != 1 or not parts:
+            parts = [f"temperature {self.temperature:g}", *parts]
+        return ", ".join(parts)
+
+    def draw(self, text: str, sample: int) -> Draw:
+        """What is to be drawn for a sample, numbered from 0, of a prompt as it is sent."""
+        return Draw(text, sample, sample_seed(self.seed, texts_hash([text]), sample))
+
+
+@dataclass(frozen=True, order=True)
+class Draw:
+    """One sample that is wanted: the prompt as sent, the sample's number and its own seed."""
+
+    text: str
+    sample: int
+    seed: int
+
+    @property
+    def text_id(self) -> str:
+        """Hash of the prompt as sent (16 hex digits)."""
+        return texts_hash([self.text])
+
+
+def sample_seed(seed: int, text_id: str, sample: int) -> int:
+    """The seed of one sample, from 0 to 2^53 - 1: what every JSON reader keeps exactly.
+
+    >>> sample_seed(0, "ab", 1) == sample_seed(0, "ab", 1)
+    True
+    >>> len({sample_seed(s, t, k) for s in (0, 1) for t in ("ab", "cd") for k in range(100)})
+    400
+    """
+    digest = hashlib.sha256(json.dumps([seed, text_id, sample]).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 11
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What came after a prompt, or the ``problem`` why nothing could; then no other field counts.
+
+    Attributes:
+        text: the new text only; empty when the model ended at once.
+        finish: `stop`: the model ended it; `length`: it was cut at the limit.
+        n_tokens: new tokens, the one that ended it not counted; ``None`` where unknown.
+    """
+
+    text: str = ""
+    finish: Finish = "stop"
+    n_tokens: int | None = None
+    problem: str | None = None
+
+
+class Continuer(Model, Protocol):
+    """A model that continues prompts."""
+
+    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
+        """A sample for each draw, in the order given (loads the weights).
+
+        A prompt that has no room for ``max_new_tokens``, or can't be encoded, has a problem.
+        """
+        ...

@@ -1,0 +1,162 @@
+"""Scores and continues with vLLM, whose engine is a process in an environment of its own.
+
+Texts become token ids here, as in every backend; the process (``vllm_process``) gets ids and
+returns log-probabilities or new ids.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import tokenizers
+import torch
+from transformers import AutoModelForCausalLM
+
+from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.base import Tokens
+from plumbline.eval_workers.models.continuer import Continuer
+from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.vllm.vllm_engine import EngineFailed, RemoteEngine, killed
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
+
+#: Keys and values of attention on a CPU, where vLLM would take nine tenths of all memory.
+_CPU_CACHE_BYTES = 1 << 30
+
+
+class VllmBackend(Continuer):
+    """A causal language model run by vLLM; see ``Reader`` for what it raises.
+
+    ``options.batch_tokens`` bounds the tokens of one pass: a longer text is read in several.
+    ``options.device`` can only agree with the build of vLLM that is installed.
+
+    Raises ``MissingComponent`` where vLLM or a GPU is not installed, ``BadInput`` for a model that
+    vLLM does not run, ``Interrupted`` where its process is killed.
+    """
+
+    supports = frozenset({"chat", "tensor_parallel"})
+
+    def __init__(self, model: str, options: ModelOptions) -> None:
+        self._engine = RemoteEngine(
+            f"model {model}", {"OMP_NUM_THREADS": str(torch.get_num_threads())}
+        )
+        versions = {**self._engine.versions, "tokenizers": tokenizers.__version__}
+        super().__init__(model, replace(options, backend="vllm"), versions)
+
+    @cached_property
+    def _n_positions(self) -> int:
+        """Positions that the engine has room for; loads the weights.
+
+        Memory of models that nobody uses is freed first.
+        """
+        devices.release()
+        _ = self._skeleton  # first, as vLLM takes the memory as it is where a weight is missing
+        platform = self._ask("platform")
+        device, n_wanted = platform["device"], self.options.tensor_parallel
+        if self.options.device not in ("auto", device):
+            problem, fix = f"the vLLM installed computes on {device} only", f"use --device {device}"
+            raise UsageProblem(f"--device {self.options.device}", problem, fix)
+        if device == "cuda" and (n_devices := platform["n_devices"]) < n_wanted:
+            problem = f"{n_devices} GPUs are visible"
+            raise MissingComponent(f"--tensor-parallel {n_wanted}", problem, "use no more of them")
+        loaded = self._ask(
+            "load",
+            n_tokens=devices.batch_tokens(self.options, device),
+            model=self.source.location,
+            revision=None if self.source.is_local else self.source.revision,
+            dtype=self.options.dtype,
+            tensor_parallel_size=n_wanted,
+            **({"kv_cache_memory_bytes": _CPU_CACHE_BYTES} if device == "cpu" else {}),
+        )
+        return int(loaded["n_positions"])
+
+    def _ask(self, name: str, **arguments: Any) -> Any:
+        """What the process finds; what vLLM raises there is bad input, in one line."""
+        try:
+            return self._engine.ask(name, **arguments)
+        except EngineFailed as e:
+            if devices.is_about_memory(error := RuntimeError(str(e))) or e.kind == "MemoryError":
+                raise error from e
+            raise self._refusal(e) from e
+
+    def _refusal(self, error: EngineFailed) -> BadInput | Interrupted:
+        """What stopped vLLM, from its error and, where workers failed, what they printed."""
+        name, fix = f"model {self.source.name}", "try --backend transformers"
+        reasons, printed = re.findall(r"Value error, (.*)", str(error)), self._engine.printed()
+        if not reasons and "root cause" in str(error):
+            reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
+            if not reasons:
+                return killed(name, "lost a worker that said nothing, as one that is killed")
+        if "died unexpectedly" in printed:
+            return killed(name, "lost a worker, which was killed")
+        reason = reasons[0] if reasons else loading.first_line(error)
+        if re.search(r"[Aa]rchitecture.*support|no vLLM implementation", reason):
+            architectures = getattr(self.config, "architectures", None) or [self.config.model_type]
+            return BadInput(name, f"vLLM does not run {', '.join(architectures)}", fix)
+        return BadInput(name, f"vLLM can't run it: {reason.split(' [type=')[0]}", fix)
+
+    @cached_property
+    def _skeleton(self) -> Any:
+        """The model with all shapes and no weights, which vLLM pads and merges.
+
+        Raises ``BadInput`` if weights are missing in the files.
+        """
+        if self.identity.quantisation:  # vLLM itself checks these
+            with torch.device("meta"):
+                return AutoModelForCausalLM.from_config(self.config)
+        load: Callable[..., Any] = AutoModelForCausalLM.from_pretrained
+        model, info = loading.load(self.source, load, device_map="meta", output_loading_info=True)
+        if missing := sorted(info["missing_keys"]):
+            problem = f"{len(missing)} weights are missing, {missing[0]} among them"
+            raise BadInput(f"model {self.source.name}", problem, "download or save it again")
+        return model
+
+    @property
+    def n_parameters(self) -> int:
+        """Parameters, tied weights counted once."""
+        _ = self._n_positions  # as of every backend: with the weights
+        return sum(p.numel() for p in self._skeleton.parameters())
+
+    @cached_property
+    def _n_embedded(self) -> int:
+        rows = self._skeleton.get_input_embeddings().weight.shape[0]
+        output = self._skeleton.get_output_embeddings()
+        return int(min(rows, output.weight.shape[0]) if output is not None else rows)
+
+    @property
+    def _n_context(self) -> int:
+        """vLLM counts BOS and the token it generates."""
+        limit, configured = self._n_positions - 2, super()._n_context
+        return limit if configured is None else min(limit, configured)
+
+    def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
+        if not sequences:
+            return []
+        _ = self._n_positions
+        found: list[list[float]] = self._ask("score", sequences=self._after_bos(sequences))
+        return found
+
+    def _new_tokens(
+        self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
+    ) -> list[Tokens]:
+        _ = self._n_positions
+        how = {
+            "temperature": 0.0 if options.greedy else options.temperature,
+            "max_tokens": options.max_new_tokens,
+            "stop_token_ids": sorted(self._ends),
+        }
+        if not options.greedy:
+            how |= {"top_p": options.top_p or 1.0, "top_k": options.top_k or 0}
+        sequences = self._after_bos(prompts)
+        return [tuple(new) for new in self._ask("draw", sequences=sequences, seeds=seeds, how=how)]
+
+    def _after_bos(self, sequences: Sequence[Tokens]) -> list[list[int]]:
+        return [[self.identity.bos_token_id, *ids] for ids in sequences]
+
+
+open_model = VllmBackend

@@ -1,0 +1,265 @@
+"""Benchmarks, one file each, found by module name and imported only when asked for.
+
+Other packages add theirs by entry points of ``plumbline.benchmarks``: see ``docs/extend.md``. A
+benchmark module offers:
+
+- ``NAMES``: the names a user types. A name's module is found without importing any: `-` and `_`
+  are the same, and what stands around the module's name tells its benchmarks apart (``use-5`` and
+  ``use-10`` are both in ``use.py``, ``fr-pairs`` is in ``pairs.py``).
+- ``DESCRIPTION``: one line.
+- ``DEFAULT_LOCATION``: where its source lies under ``PLUMBLINE_DATA``, or ``None`` when it is made
+  from the warehouse or from the program alone.
+- ``read(name, source)``: returns a ``Parsed``; ``source`` is a path, or ``None`` without one.
+
+Modules of ours whose name starts with `_` are shared helpers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed as Parsed
+from plumbline.eval_workers.pairs.benchmarks._parsed import Row as Row
+from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.plugins import Registry
+from plumbline.warehouse.storage.store import Store
+
+#: Rejected rows that an import shows.
+_REJECTS_SHOWN = 3
+
+
+class Benchmark(Protocol):
+    """What a module of this package offers."""
+
+    NAMES: tuple[str, ...]
+    DESCRIPTION: str
+    DEFAULT_LOCATION: str | None
+
+    def read(self, name: str, source: Path | None) -> Parsed:
+        """All rows of a benchmark's source. Raises ``BadInput`` when it can't be read at all."""
+        ...
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Outcome of an import: rows in the source = pairs + rejects.
+
+    ``turned``: groups, as ``old/young``, of which other pairs have the same ones turned round;
+    ``n_changed``: pairs it had before that went or have other sentences now; ``first_rejects``: a
+    line for each of the first rejects, its place and its reason.
+    """
+
+    benchmark: str
+    n_pairs: int
+    n_rejects: int
+    turned: tuple[str, ...] = ()
+    n_changed: int = 0
+    first_rejects: tuple[str, ...] = ()
+
+    def lines(self) -> Iterator[str]:
+        """What its counts don't say."""
+        yield from self.first_rejects
+        if self.n_rejects > len(self.first_rejects):
+            yield f"and so on: plumbline sql \"FROM reject WHERE subject = '{self.benchmark}'\""
+        if self.n_changed:
+            yield (
+                f"Warning: gone or with other sentences now: {self.n_changed:,} of its earlier "
+                "pairs; their scores and all figures of the benchmark went with them: score and "
+                "measure again"
+            )
+        if self.turned:
+            turned, fix = (
+                " and ".join(self.turned),
+                "if you meant one, turn rows of the other round",
+            )
+            yield f"Warning: {turned} are measured apart ({fix})"
+
+
+MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchmark)
+
+
+def discover() -> dict[str, str]:
+    """Every name that can be imported, with its description (imports all benchmark modules).
+
+    >>> "use-5" in discover()
+    True
+    """
+    found: list[Benchmark] = [MODULES.load(module) for module in MODULES.names()]
+    return {name: benchmark.DESCRIPTION for benchmark in found for name in benchmark.NAMES}
+
+
+def find(name: str) -> Benchmark:
+    """The benchmark module of a name. Raises ``UsageProblem`` naming those that exist.
+
+    >>> find("use-10").DEFAULT_LOCATION
+    'unstereo-eval/data/datasets/raw'
+    """
+    found = _modules_of(name)
+    if len(found) > 1:
+        problem = f"the modules {' and '.join(found)} have one of this name each"
+        raise UsageProblem(f"benchmark {name!r}", problem, "rename or uninstall one")
+    if not found:
+        known = f"there are {', '.join(sorted(discover()))}"
+        raise UsageProblem(f"benchmark {name!r}", "unknown", known)
+    return next(iter(found.values()))
+
+
+def _modules_of(name: str) -> dict[str, Benchmark]:
+    """The modules that have a benchmark of this name; only those that may are imported."""
+    wanted = name.replace("-", "_")
+    fitting = [m for m in MODULES.names() if f"_{m}_" in f"_{wanted}_"]
+    loaded: dict[str, Benchmark] = {m: MODULES.load(m) for m in fitting}
+    return {m: benchmark for m, benchmark in loaded.items() if name in benchmark.NAMES}
+
+
+def default_source(name: str, data: str | Path = "") -> Path | None:
+    """Where a benchmark's source lies; ``None`` if it needs no source.
+
+    ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
+    ``MissingComponent`` when neither is given.
+    """
+    location = find(name).DEFAULT_LOCATION
+    if location is None:
+        return None
+    return _under_data(name, location, data)
+
+
+def _under_data(name: str, location: str, data: str | Path) -> Path:
+    root = data or os.environ.get("PLUMBLINE_DATA")
+    if not root:
+        problem = f"its released files, {location}, are not installed"
+        fix = "give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to the "
+        fix += "directory that holds them: docs/benchmarks.md"
+        raise MissingComponent(f"benchmark {name}", problem, fix)
+    return Path(root) / location
+
+
+@dataclass(frozen=True)
+class How:
+    """How a source becomes pairs, where its module doesn't say so alone.
+
+    Attributes:
+        groups: groups to fill templates for, by their pronouns; default: female and male.
+        recipe: name or path of a recipe, for a file that the user brings.
+        columns: ``ours=theirs``, names of its columns.
+        fills: ``placeholder=list``, words by group to fill templates with.
+    """
+
+    groups: tuple[str, ...] = ()
+    recipe: str = ""
+    columns: tuple[str, ...] = ()
+    fills: tuple[str, ...] = ()
+
+
+def is_own(name: str, how: How) -> bool:
+    """Whether a benchmark is read from a user's file or by a recipe instead of by a module.
+
+    >>> is_own("use-5", How()), is_own("mine", How()), is_own("crows-pairs", How())
+    (False, True, True)
+    """
+    return bool(how.recipe or how.columns) or not _modules_of(name)
+
+
+def import_benchmark(
+    store: Store,
+    name: str,
+    source: Path | None,
+    run_id: str,
+    how: How | None = None,
+    data: str | Path = "",
+) -> Imported:
+    """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
+
+    ``source`` is a path, or ``None`` for the default one below ``data``, see ``default_source``.
+    What ``plumbline benchmark push`` wrote is read as it was, under any name. A name that no module
+    has is that of the user's own pairs, or of a recipe. Raises ``UsageProblem`` for an unknown name
+    without a source, ``MissingComponent`` when no source is known, ``BadInput`` when the source
+    can't be read or holds no usable pair; the warehouse is then left as it was.
+    """
+    from plumbline.eval_workers.pairs.benchmarks.own.pushed import pushed, read_pushed
+
+    how = how or How()
+    path: Path | None
+    again = None if source is None or how.recipe or how.columns else pushed(source)
+    if source is not None and again is not None:
+        parsed, path = for_groups(read_pushed(name, source, again), how), source
+    elif is_own(name, how):
+        parsed, path = _read_own(name, source, how, data)
+    else:
+        path = source if source is not None else default_source(name, data)
+        if path is not None and not path.exists():
+            raise BadInput(f"benchmark {name}", f"{path} does not exist", "give --source PATH")
+        parsed = for_groups(find(name).read(name, path), how)
+    if not parsed.pairs:
+        reason = f"; the first: {parsed.rejects[0]['reason']}" if parsed.rejects else ""
+        where = f" in {path}" if path else ""
+        rows = (
+            f"{len(parsed.rejects)} rows rejected{reason}"
+            if parsed.rejects
+            else "which has no rows"
+        )
+        problem = f"no usable pair{where}, {rows}"
+        raise BadInput(f"benchmark {name}", problem)
+    pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
+    rejects = [{**row, "run_id": run_id} for row in parsed.rejects]
+    with store.together(run_id, f"benchmark {name}"):
+        n_changed = replace_pairs(store, name, pairs, run_id)
+        store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
+    groups = {(str(pair["group_a"]), str(pair["group_b"])) for pair in parsed.pairs}
+    turned = tuple(sorted(f"{a}/{b}" for a, b in groups if (b, a) in groups and a != b))
+    first = tuple(
+        f"{row['source_file']}, row {row['source_row']}: {row['reason']}"
+        for row in rejects[:_REJECTS_SHOWN]
+    )
+    return Imported(name, len(pairs), len(rejects), turned, n_changed, first)
+
+
+def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:
+    from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
+    from plumbline.eval_workers.pairs.benchmarks.own.reader import read_pairs
+    from plumbline.eval_workers.pairs.benchmarks.own.recipe import NO_RECIPE, RECIPES, load
+
+    if source is not None and source.suffix == ".toml":
+        from plumbline.eval_workers.pairs.benchmarks.pairs import read
+
+        return for_groups(read(name, source), how), source
+    named = how.recipe or (name if name in RECIPES.names() else "")
+    recipe = (load(named) if named else NO_RECIPE).with_columns(how.columns)
+    if source is None:
+        if recipe.location is None:
+            if named:
+                raise UsageProblem(f"recipe {named}", "needs a file", f"--source: {recipe.source}")
+            known = f"there are {', '.join(sorted([*discover(), *RECIPES.names()]))}"
+            raise UsageProblem(f"benchmark {name!r}", "unknown", f"{known}; or give --source FILE")
+        source = _under_data(name, recipe.location, data)
+    return read_pairs(name, source, recipe, filler(how.groups, how.fills)), source
+
+
+def for_groups(parsed: Parsed, how: How) -> Parsed:
+    """The same templates filled for other groups; every row that can't be is a reject."""
+    from plumbline.eval_workers.pairs.benchmarks.own.filler import between, filler
+
+    if not how.groups and not how.fills:
+        return parsed
+    fills, made = filler(how.groups, how.fills), Parsed(parsed.name, rejects=parsed.rejects)
+    for pair in parsed.pairs:
+        kept = {k: v for k, v in pair.items() if k not in _OF_SENTENCES}
+        try:
+            items = fills.items(str(pair["template"]), str(pair["pair_id"]))
+        except ValueError as e:
+            file, row = str(pair["source_file"]), int(str(pair["source_row"]))
+            made.reject(file, row, str(e), str(pair["template"]))
+            continue
+        made.take([row for item in items for row in between(item, **kept)])
+    return made
+
+
+_OF_SENTENCES = (
+    *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
+    "pronoun_first",
+)

@@ -1,0 +1,123 @@
+"""What a source of pairs holds: its pairs, and the rows that can't be used with their reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from plumbline.eval_workers.pairs.pronouns.templates import (
+    fill,
+    pronoun_first,
+    template_problem,
+)
+from plumbline.eval_workers.work.rejects import reject_row
+
+Row = dict[str, object]
+
+
+@dataclass
+class Parsed:
+    """What a source holds: every row of it is either a pair or a reject.
+
+    ``pairs`` are rows of ``benchmark_pair`` without ``benchmark``; ``rejects`` rows of ``reject``
+    without ``run_id``. Rows are added with ``add``, which keeps that account.
+    """
+
+    name: str
+    pairs: list[Row] = field(default_factory=list)
+    rejects: list[Row] = field(default_factory=list)
+    _seen: set[str] = field(default_factory=set)
+
+    def add(
+        self, *, pair_id: str, template: str, source_file: str, source_row: int, **columns: object
+    ) -> None:
+        """Add the pair of one source row, or its reject when the template or the id is unusable.
+
+        ``columns`` are the optional columns of ``benchmark_pair``.
+
+        >>> parsed = Parsed("demo")
+        >>> parsed.add(pair_id="1", template="{pronoun} ran.", source_file="f", source_row=1)
+        >>> parsed.add(pair_id="2", template="They ran.", source_file="f", source_row=2)
+        >>> [p["sentence_a"] for p in parsed.pairs], len(parsed.rejects)
+        (['She ran.'], 1)
+        """
+        if problem := template_problem(template):
+            reason = self._identifier_problem(pair_id) or problem
+            self.reject(source_file, source_row, reason, template)
+            return
+        self.take(
+            [
+                {
+                    "pair_id": pair_id,
+                    "item_id": pair_id,
+                    "template": template,
+                    "sentence_a": fill(template, "f"),
+                    "sentence_b": fill(template, "m"),
+                    "group_a": "female",
+                    "group_b": "male",
+                    "pronoun_first": pronoun_first(template),
+                    "source_file": source_file,
+                    "source_row": source_row,
+                    **columns,
+                }
+            ]
+        )
+
+    def take(self, pairs: Sequence[Row]) -> None:
+        """Add the pairs of one source row, or its reject if one of them can't be used.
+
+        >>> parsed, row = Parsed("demo"), {"source_file": "f", "source_row": 1, "template": ""}
+        >>> sides = {"sentence_a": "Tea.", "sentence_b": "Tea.", "group_a": "x", "group_b": "y"}
+        >>> parsed.take([{**row, **sides, "pair_id": "1", "item_id": "1"}])
+        >>> parsed.rejects[0]["reason"]
+        'both sentences are the same'
+        """
+        problem = next(filter(None, map(self._problem, pairs)), None)
+        identifiers = {str(pair["pair_id"]) for pair in pairs}
+        if problem is None and len(identifiers) < len(pairs):
+            problem = "two pairs of the row have one identifier"
+        if problem:
+            file, row = str(pairs[0]["source_file"]), int(str(pairs[0]["source_row"]))
+            text = str(pairs[0]["template"])
+            if not text or "{differs}" in text:
+                text = f"{pairs[0]['sentence_a']} | {pairs[0]['sentence_b']}"
+            self.reject(file, row, problem, text)
+            return
+        self._seen |= identifiers
+        self.pairs += pairs
+
+    def _problem(self, pair: Row) -> str | None:
+        """Why a pair can't be used, or ``None``."""
+        sentences, groups = (
+            [str(pair[f"{what}_{side}"]) for side in "ab"] for what in ("sentence", "group")
+        )
+        if problem := self._identifier_problem(str(pair["pair_id"])):
+            return problem
+        if any("\udc80" <= c <= "\udcff" for v in pair.values() for c in str(v)):
+            return "the row holds bytes that are not UTF-8"
+        if any(not s.strip() or "\x00" in s for s in sentences):
+            return "a sentence is empty or holds a NUL"
+        if sentences[0] == sentences[1]:
+            return "both sentences are the same"
+        if groups[0] == groups[1] or any(not g.strip() or "/" in g for g in groups):
+            return f"the groups are {groups[0]!r} and {groups[1]!r}, expected two names without /"
+        return None
+
+    def _identifier_problem(self, pair_id: str) -> str | None:
+        if not pair_id:
+            return "the row has no identifier"
+        if pair_id in self._seen:
+            return f"the identifier {pair_id} was already used by an earlier row"
+        return None
+
+    def reject(self, source_file: str, source_row: int, reason: str, excerpt: str) -> None:
+        """Keep a source row that can't be used, with its reason."""
+        row = reject_row(
+            stage="benchmark",
+            subject=self.name,
+            source_file=source_file,
+            source_row=source_row,
+            reason=reason,
+            excerpt=excerpt,
+        )
+        self.rejects.append(row)

@@ -1,0 +1,46 @@
+"""The closed world's own benchmark: one tested word a pair, in sentence frames the corpus lacks.
+
+The pairs do not depend on any seed or world: what a word's lean is, `planted_word` says for each
+written corpus. Every lexicon word stands in four frames of its class, two that start with the
+pronoun and two where the word comes first, because models lean far more where the pronoun leads
+(UnStereoEval, Belem et al., ICLR 2024). All other words of a frame have a planted lean of 0, so
+that under a perfect learner a pair's log ratio is the planted lean of its word.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plumbline.eval_workers.pairs.benchmarks import Parsed
+from plumbline.eval_workers.pairs.closed_world.truth import grammar, lexicon
+
+NAMES = ("closed-world",)
+DESCRIPTION = "Words of the closed world in held-out frames; their leans are planted and known."
+DEFAULT_LOCATION: str | None = None
+
+_SOURCE = "eval_workers/pairs/closed_world/lexicon.toml"
+
+
+def read(name: str, source: Path | None) -> Parsed:
+    """All pairs; ``source`` is not used, ``source_row`` is the word's place in the lexicon.
+
+    >>> parsed = read("closed-world", None)
+    >>> len(parsed.pairs), len(parsed.rejects)
+    (2296, 0)
+    >>> [pair["word"] for pair in parsed.pairs[:4]]
+    ['baker', 'baker', 'baker', 'baker']
+    """
+    parsed = Parsed(name)
+    row = 0
+    for word_class, words in lexicon().items():
+        for word in words:
+            row += 1
+            for number, frame in enumerate(grammar().probes[word_class], start=1):
+                parsed.add(
+                    pair_id=f"{word_class}-{word}-{number}",
+                    template=frame.replace(f"{{{word_class}}}", word),
+                    source_file=_SOURCE,
+                    source_row=row,
+                    word=word,
+                )
+    return parsed

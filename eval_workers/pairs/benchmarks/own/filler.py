@@ -1,0 +1,221 @@
+"""Templates to sentences of several groups: by their pronouns, and by words of a list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from plumbline.eval_workers.pairs.benchmarks._parsed import Row
+from plumbline.eval_workers.pairs.pronouns.forms import fill_for, forms
+from plumbline.eval_workers.pairs.pronouns.templates import capital_at, fill, template_problem
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.plugins import Registry
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.placeholders import PLACEHOLDER
+from plumbline.warehouse.text.toml_file import Text, Texts, toml_table
+
+GROUP_WORDS = Registry(
+    *("list of words by group", "plumbline.eval_workers.pairs.benchmarks.own.words", ".toml"),
+    instead="give a word list or the path of a .toml file",
+)
+#: The groups of pairs for which none are named.
+USUAL = ("female", "male")
+_PRONOUN_OF = {"female": "she", "male": "he"}
+_SLOT = re.compile(r"(?:\b([Aa])n? )?\{(\w+)\}")
+_NAMED = re.compile(r"\{([a-z]\w*)\}")
+_VOWEL = re.compile(
+    r"(?!uni|use|usu|eu|one\b|once\b|ut[io])[aeiou]|hon(?:est|our|or)|hour|heir", re.I
+)
+
+
+@dataclass(frozen=True)
+class GroupWords:
+    """Words by group, as many for each: the k-th of every group are versions of each other."""
+
+    words: Mapping[str, tuple[str, ...]]
+    pronouns: Mapping[str, str] = field(default_factory=dict)
+
+
+@toml_table
+class _Group:
+    words: Annotated[Texts, Field(min_length=1)]
+    pronoun: Annotated[
+        str | None, AfterValidator(lambda group: group and forms(group) and group)
+    ] = None
+
+
+@toml_table
+class _File:
+    about: Text
+    source: Text
+    groups: Annotated[
+        Mapping[Annotated[str, Field(pattern="^[^/]+$")], _Group],
+        Field(min_length=2, title="two or more groups"),
+    ]
+
+    def __post_init__(self) -> None:
+        if len({len(one.words) for one in self.groups.values()}) > 1:
+            raise ValueError("every group needs as many words as the others")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item: a template and its sentence for each group."""
+
+    item_id: str
+    template: str
+    sentences: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Filler:
+    """Fills templates for groups; ``words`` are lists by the name of their placeholder."""
+
+    groups: tuple[str, ...] = USUAL
+    words: Mapping[str, GroupWords] = field(default_factory=dict)
+
+    def items(self, template: str, identifier: str) -> list[Item]:
+        """An item of a template, or one for each word of its lists.
+
+        Raises ``ValueError`` with the reason for a template that can't be filled for every group.
+
+        >>> filler = Filler(("she", "they"))
+        >>> [dict(i.sentences) for i in filler.items("The cook said {pronoun} was late.", "1")]
+        [{'she': 'The cook said she was late.', 'they': 'The cook said they were late.'}]
+        """
+        for name in _NAMED.findall(PLACEHOLDER.sub("", template)):
+            if name not in self.words:
+                raise ValueError(f"{{{name}}} has no words (give them by --fill {name}=LIST)")
+        named = [n for n in dict.fromkeys(_SLOT.findall(template)) if n[1] in self.words]
+        used = [self.words[name] for _, name in named]
+        if not used:
+            return [
+                Item(identifier, template, {g: self._pronouns(template, g) for g in self.groups})
+            ]
+        n_words = min(len(words) for one in used for words in one.words.values())
+        return [
+            Item(
+                identifier if n_words == 1 else f"{identifier}:{k + 1:02d}",
+                template,
+                {g: self._filled(template, g, k) for g in self.groups},
+            )
+            for k in range(n_words)
+        ]
+
+    def _filled(self, template: str, group: str, k: int) -> str:
+        """The template with the k-th words of a group, then with its pronouns."""
+
+        def put(match: re.Match[str]) -> str:
+            article, name = match[1], match[2]
+            if name not in self.words:
+                return match[0]
+            word = self.words[name].words[group][k]
+            if article:
+                return f"{article}{'n' if _VOWEL.match(word) else ''} {word}"
+            return capital_at(template, match.start(), word)
+
+        text = _SLOT.sub(put, template)
+        return self._pronouns(text, group) if PLACEHOLDER.search(text) else _plain(text)
+
+    def _pronouns(self, template: str, group: str) -> str:
+        if self.groups == USUAL and not self.words:
+            if problem := template_problem(template):
+                raise ValueError(problem)
+            return fill(template, "f" if group == "female" else "m")
+        return fill_for(template, self._pronoun(group))
+
+    def _pronoun(self, group: str) -> str:
+        of_lists = {g: p for one in self.words.values() for g, p in one.pronouns.items()}
+        return of_lists.get(group) or _PRONOUN_OF.get(group, group)
+
+
+def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
+    """A filler for groups and for ``placeholder=list``.
+
+    Without groups, those of the first list, or female and male. Raises ``UsageProblem`` for fewer
+    than two groups, for one twice, and for one without pronouns that a list lacks.
+
+    >>> filler(["she", "he", "they"]).groups
+    ('she', 'he', 'they')
+    >>> filler(fills=["kin=kinship"]).groups
+    ('female', 'male', 'neutral')
+    """
+    words: dict[str, GroupWords] = {}
+    for text in fills:
+        name, is_pair, given = text.partition("=")
+        if not is_pair or not re.fullmatch(r"[a-z]\w*", name) or name.startswith("pronoun"):
+            raise UsageProblem(f"--fill {text}", "is not PLACEHOLDER=LIST", "such as kin=kinship")
+        words[name] = load_words(given, is_name=name == "name")
+    chosen = tuple(groups) or (tuple(next(iter(words.values())).words) if words else USUAL)
+    if len(chosen) < 2 or len(set(chosen)) < len(chosen):
+        raise UsageProblem(f"--groups {','.join(chosen)}", "is not two or more different groups")
+    for group in chosen:
+        for name, one in words.items():
+            if group not in one.words:
+                known = f"there are {', '.join(one.words)}"
+                raise UsageProblem(f"group {group!r}", f"has no words for {{{name}}}", known)
+        if not words:
+            forms(_PRONOUN_OF.get(group, group))
+    return Filler(chosen, words)
+
+
+def load_words(name: str, *, is_name: bool = False) -> GroupWords:
+    """A list of words by group: one of ours, a word list of pairs, or the path of a TOML file.
+
+    The words of a word list are lowercase; ``is_name`` gives them capitals. Raises ``UsageProblem``
+    where there is none, ``BadInput`` for a file that is none.
+
+    >>> load_words("kinship").words["neutral"][0]
+    'parent'
+    >>> load_words("names", is_name=True).words["male"][0]
+    'James'
+    """
+    what = f"words {name}"
+    if name not in GROUP_WORDS.names() and name in wordlists.LISTS.names():
+        found = wordlists.load(name)
+        cased = [(p.female.capitalize(), p.male.capitalize()) for p in found.pairs]
+        pairs = cased if is_name else [(p.female, p.male) for p in found.pairs]
+        columns = tuple(zip(*pairs, strict=True))
+        return GroupWords(dict(zip(USUAL, columns, strict=True)))
+    source = Path(name) if name.endswith(".toml") else GROUP_WORDS.text(name)
+    groups = toml_file.load(_File, source, what).groups
+    pronouns = {group: one.pronoun for group, one in groups.items() if one.pronoun}
+    return GroupWords({group: one.words for group, one in groups.items()}, pronouns)
+
+
+def between(item: Item, **columns: object) -> list[Row]:
+    """The pairs of an item, one for every two of its groups in their order.
+
+    >>> item = Item("1", "{pronoun}", {"she": "She ran.", "he": "He ran.", "they": "They ran."})
+    >>> [(pair["pair_id"], pair["group_a"], pair["sentence_b"]) for pair in between(item)]
+    [('1 she/he', 'she', 'He ran.'), ('1 she/they', 'she', 'They ran.'), \
+('1 he/they', 'he', 'They ran.')]
+    """
+    is_one = len(item.sentences) == 2
+    return [
+        {
+            "pair_id": item.item_id if is_one else f"{item.item_id} {a}/{b}",
+            "item_id": item.item_id,
+            "template": item.template,
+            "sentence_a": item.sentences[a],
+            "sentence_b": item.sentences[b],
+            "group_a": a,
+            "group_b": b,
+            "pronoun_first": item.template.lstrip("\"'“‘«([ ").startswith("{"),
+            **columns,
+        }
+        for a, b in combinations(item.sentences, 2)
+    ]
+
+
+def _plain(text: str) -> str:
+    if left := re.search(r"[{}]", text):
+        raise ValueError(f"the template holds {left.group()!r}, which is not a placeholder")
+    return text

@@ -1,0 +1,126 @@
+"""A benchmark that ``plumbline benchmark push`` wrote: the same pairs again, or an error."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed, Row
+from plumbline.eval_workers.pairs.benchmarks.own.rows import KINDS
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.files import LARGEST, object_of
+from plumbline.warehouse.input.sources import describe, located, open_file, unreadable
+from plumbline.warehouse.paths import Address
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.columns import Column
+
+#: The file that says which files hold the pairs, and which pairs they are.
+METADATA = "plumbline.json"
+_COLUMNS: dict[str, Column] = {
+    c.name: c for c in TABLES["benchmark_pair"].columns if c.name != "benchmark"
+}
+
+
+def fingerprint(pairs: Iterable[Mapping[str, object]]) -> str:
+    """Which pairs a benchmark has: a SHA-256 of all their columns, in any order of the rows.
+
+    The benchmark's own name is not among them; a column that is missing counts as NULL.
+
+    >>> one, other = {"pair_id": "1", "word": "tea"}, {"pair_id": "2"}
+    >>> fingerprint([one, other]) == fingerprint([{**other, "word": None}, one])
+    True
+    >>> fingerprint([one]) == fingerprint([{**one, "word": "cup"}])
+    False
+    """
+    digest = hashlib.sha256()
+    for pair in sorted(pairs, key=lambda row: str(row["pair_id"])):
+        digest.update(json.dumps([pair.get(name) for name in _COLUMNS]).encode() + b"\n")
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Pushed:
+    """What a repository's metadata says: the benchmark's name, fingerprint, and its files."""
+
+    name: str
+    fingerprint: str
+    files: tuple[Path, ...]
+
+
+def pushed(source: Path) -> Pushed | None:
+    """What a directory or address holds, where it is a benchmark that was pushed; else ``None``.
+
+    Raises ``BadInput`` when its metadata can't be read.
+    """
+    path = located(f"{source}/{METADATA}")
+    is_file = source.suffix.lower() in KINDS or "*" in str(source)
+    if isinstance(path, Address):
+        is_web = str(path).startswith("http")
+        if is_file or is_web or describe(path) is None:
+            return None
+    elif not path.is_file():
+        return None
+    try:
+        with open_file(path) as file:
+            found = object_of(file.read(LARGEST))
+    except OSError as e:
+        raise unreadable(path, e) from e
+    except ValueError as e:
+        raise BadInput(str(path), str(e)) from e
+    name, mark, listed = (found.get(key) for key in ("name", "fingerprint", "files"))
+    if not (isinstance(name, str) and isinstance(mark, str) and isinstance(listed, list)):
+        return None
+    # Only those beside it: what was pushed says nothing of other files of this machine.
+    plain = [n for n in listed if isinstance(n, str) and PurePosixPath(n).name == n]
+    files = [located(f"{source}/{n}") for n in plain if n.endswith(".parquet")]
+    return Pushed(name, mark, tuple(files))
+
+
+def name_at(address: Path) -> str:
+    """The name of the benchmark that was pushed to an address; ``UsageProblem`` for any other."""
+    found = pushed(address)
+    if found is None:
+        fix = f"plumbline benchmark import NAME --source {address}"
+        raise UsageProblem(str(address), "has no benchmark that was pushed there", fix)
+    return found.name
+
+
+def read_pushed(name: str, source: Path, found: Pushed) -> Parsed:
+    """All pairs of a benchmark that was pushed, with the columns that they had.
+
+    Raises ``BadInput`` when a file can't be read, or the pairs are not those that were pushed.
+    """
+    parsed = Parsed(name)
+    for path in found.files:
+        for row in _rows(path):
+            parsed.take([row])
+    reason = f"; {parsed.rejects[0]['reason']}" if parsed.rejects else ""
+    if reason or fingerprint(parsed.pairs) != found.fingerprint:
+        problem = f"its pairs are not those that {METADATA} names{reason}"
+        fix = "push it again; or give --source one of its Parquet files: pairs of your own"
+        raise BadInput(str(source), problem, fix)
+    return parsed
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    try:
+        with open_file(path) as raw, pq.ParquetFile(raw) as file:
+            names = [name for name in _COLUMNS if name in file.schema_arrow.names]
+            table = file.read(columns=names)
+    except (OSError, pa.ArrowInvalid) as e:
+        raise unreadable(path, e) from e
+    for name, column in _COLUMNS.items():
+        kind = table[name].type if name in names else None
+        if kind not in (None, column.type) or (
+            not column.nullable and (kind is None or table[name].null_count)
+        ):
+            problem = f"column {name} is {kind or 'missing'}"
+            needs = "" if column.nullable else ", without NULL"
+            raise BadInput(str(path), problem, f"expected {column.type}{needs}")
+    yield from table.to_pylist()

@@ -1,0 +1,260 @@
+"""Pairs from the rows of a user's file: each row is a pair, or a reject with the reason."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed, Row
+from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, between
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import COLUMNS, Choices, Recipe
+from plumbline.eval_workers.pairs.benchmarks.own.rows import (
+    SourceRow,
+    files_of,
+    rows_of_file,
+    value_at,
+)
+from plumbline.eval_workers.pairs.benchmarks.own.shared_text import shared_template
+from plumbline.warehouse.errors import BadInput
+
+_SIDES = {"a": "a", "b": "b", "sentence_a": "a", "sentence_b": "b", "stereo": "a"}
+_SIDES |= {"antistereo": "b"}
+_SLOT = re.compile(r"\{([^{}]*)\}")
+#: Columns whose values have to be texts in the file, not numbers or lists.
+_TEXTS = ("sentence_a", "sentence_b", "template")
+_DEFAULT_GROUPS = {"group_a": "a", "group_b": "b"}
+
+
+class Unusable(ValueError):
+    """Why a row makes no pair."""
+
+
+def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parsed:
+    """The pairs of a file, or of all files of a directory or pattern.
+
+    A row has two sentences, or a template, or choices as the recipe says. Rows of templates make a
+    pair for every two groups of ``filler``, and for each of its words.
+
+    A row that equals an earlier one in every column is rejected: it would count twice.
+
+    Raises ``BadInput`` for a file that can't be read or lacks the columns.
+    """
+    files = files_of(source)
+    parsed = Parsed(name)
+    first: dict[bytes, str] = {}
+    for path in files:
+        is_first = True
+        for row in rows_of_file(path, recipe.rows):
+            if is_first and not row.problem:
+                _check_columns(path, row, recipe)
+                is_first = False
+            file = row.file if len(files) == 1 else str(path.relative_to(_common(files)))
+            is_alone = len(files) == 1
+            place = f"row {row.number}" + ("" if is_alone else f" of {file}")
+            if row.problem is None and (same := first.setdefault(_digest(row), place)) != place:
+                row = replace(row, problem=f"the same as {same}")
+            _add(parsed, row, file, recipe, filler, is_alone=is_alone)
+    return parsed
+
+
+def _digest(row: SourceRow) -> bytes:
+    """Equal for rows with the same values in the same columns."""
+    fields = json.dumps(sorted(row.fields.items(), key=str), default=str)
+    return hashlib.blake2b(fields.encode(), digest_size=16).digest()
+
+
+def _common(files: Sequence[Path]) -> Path:
+    parents = set.intersection(*({*path.parents} for path in files))
+    return max(parents, key=lambda path: len(path.parts))
+
+
+def _check_columns(path: Path, row: SourceRow, recipe: Recipe) -> None:
+    """Refuse a file whose first row shows that it has other columns."""
+    if recipe.choices:
+        return
+    wanted = ["template"] if _has(row, recipe, "template") else ["sentence_a", "sentence_b"]
+    missing = [name for name in wanted if not _has(row, recipe, name)]
+    named = [column for column in recipe.columns.values() if not _is_there(row.fields, column)]
+    if missing or named:
+        what = ", ".join(dict.fromkeys([*named, *(recipe.columns.get(n, n) for n in missing)]))
+        has = ", ".join(map(str, row.fields)) or "none"
+        fix = f"it has {has}: name them with --column sentence_a=NAME, docs/pairs.md"
+        if len(row.fields) == 1 and ";" in has:
+            fix = f"it has {has}: columns are parted by commas, or by tabs in .tsv"
+        raise BadInput(str(path), f"no column {what}", fix)
+
+
+def _is_there(fields: Mapping[str, Any], column: str) -> bool:
+    return column in fields or ("." in column and column.split(".")[0] in fields)
+
+
+def _has(row: SourceRow, recipe: Recipe, name: str) -> bool:
+    return name in recipe.fixed or _is_there(row.fields, recipe.columns.get(name, name))
+
+
+def _add(
+    parsed: Parsed, row: SourceRow, file: str, recipe: Recipe, filler: Filler, *, is_alone: bool
+) -> None:
+    try:
+        if row.problem:
+            raise Unusable(row.problem)
+        for column, values in recipe.only.items():
+            if (held := _text(value_at(row.fields, column))) not in values:
+                raise Unusable(f"{column} is {held!r}, the recipe takes {', '.join(values)}")
+        pairs = _pairs(row, file, recipe, filler, is_alone=is_alone)
+    except ValueError as e:
+        excerpt = " | ".join(str(v) for v in row.fields.values() if isinstance(v, str))
+        parsed.reject(file, row.number, str(e), excerpt[:400])
+        return
+    parsed.take(pairs)
+
+
+def _pairs(
+    row: SourceRow, file: str, recipe: Recipe, filler: Filler, *, is_alone: bool
+) -> list[Row]:
+    """Rows of ``benchmark_pair`` without ``benchmark``."""
+
+    def value(name: str) -> str:
+        found = value_at(row.fields, recipe.columns.get(name, name))
+        if name in _TEXTS and not (found is None or isinstance(found, str)):
+            raise Unusable(f"{name} is {found!r}, expected a text")
+        return recipe.fixed.get(name, "") if found is None else _text(found)
+
+    number = f"{row.number:05d}"
+    identifier = value("id") or (number if is_alone else f"{file}:{number}")
+    common: Row = {
+        "category": value("category") or None,
+        "weight": _weight(value("weight")),
+        "word": value("word") or None,
+        **_clusters(recipe, value),
+        "extra": _extra(row.fields, recipe),
+        "source_file": file,
+        "source_row": row.number,
+    }
+    template = value("template")
+    if template and not value("sentence_a"):
+        items = filler.items(template, identifier)
+        return [pair for item in items for pair in between(item, **common)]
+    direction = _direction(value("direction"), recipe.direction)
+    if recipe.choices:
+        a, b = _chosen(row.fields, recipe.choices)
+    else:
+        a, b = value("sentence_a"), value("sentence_b")
+    groups = [value(name) or default for name, default in _DEFAULT_GROUPS.items()]
+    shared = template or shared_template(a, b)
+    return [
+        {
+            "pair_id": identifier,
+            "item_id": value("item") or identifier,
+            "template": shared,
+            "sentence_a": a,
+            "sentence_b": b,
+            "group_a": groups[0],
+            "group_b": groups[1],
+            "direction": direction,
+            "pronoun_first": shared.lstrip("\"'“‘«([ ").startswith("{"),
+            **common,
+        }
+    ]
+
+
+def _clusters(recipe: Recipe, value: Callable[[str], str]) -> Row:
+    """What the row is alike with others in, named by its columns.
+
+    Columns that differ in a number alone, as ``job_1`` and ``job_2``, hold names of the same kind.
+    """
+    kinds = {name: recipe.columns.get(name, name) for name in ("cluster", "cluster_2")}
+    return {
+        name: f"{re.sub(r'[ _]?[0-9]+$', '', kind)}: {held}"
+        for name, kind in kinds.items()
+        if (held := value(name))
+    }
+
+
+def _weight(text: str) -> float | None:
+    if not text:
+        return None
+    try:
+        weight = float(text)
+    except ValueError:
+        weight = math.nan
+    if not 0 <= weight < math.inf:
+        raise Unusable(f"weight is {text!r}, expected a number of 0 or more")
+    return weight
+
+
+def _direction(text: str, named: Mapping[str, Sequence[str]]) -> str | None:
+    if not text:
+        return None
+    sides = {value: side for side, values in named.items() for value in values} or _SIDES
+    if text not in sides:
+        raise Unusable(f"direction is {text!r}, expected one of {', '.join(sides)}")
+    return sides[text]
+
+
+def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
+    """The two sentences of a row that lists several texts with their labels."""
+    listed = _listed(fields, choices)
+    if choices.a_in:
+        held = value_at(fields, choices.a_in)
+        wanted = {_text(v) for v in held} if isinstance(held, list) else {_text(held)}
+    else:
+        wanted = set(choices.a)
+    neither = [text for text, label in listed if label in choices.neither]
+    of_a = [text for text, label in listed if _means(label, wanted, choices)]
+    rest = [text for text, _ in listed if text not in (*of_a, *neither)]
+    of_b = [t for t, label in listed if label in choices.b] if choices.b else rest
+    if len(of_a) != 1 or len(of_b) != 1:
+        labels = ", ".join(label for _, label in listed)
+        problem = f"of the labels {labels}, {len(of_a)} are {' or '.join(sorted(wanted))}"
+        raise Unusable(f"{problem} and {len(of_b)} the other side's, expected one of each")
+    return _sentence(fields, choices, of_a[0]), _sentence(fields, choices, of_b[0])
+
+
+def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]]:
+    if not choices.each:
+        pairs = zip(choices.texts, choices.labels, strict=True)
+        return [(_text(value_at(fields, t)), _text(value_at(fields, n))) for t, n in pairs]
+    found = value_at(fields, choices.each)
+    if isinstance(found, Mapping):  # a list of each column, as data sets on the hub have it
+        held = (found.get(choices.text) or [], found.get(choices.label) or [])
+        return [(_text(t), _text(label)) for t, label in zip(*held, strict=False)]
+    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+        raise Unusable(f"{choices.each} is not a list of texts")
+    return [(_text(one.get(choices.text)), _text(one.get(choices.label))) for one in found]
+
+
+def _means(label: str, wanted: set[str], choices: Choices) -> bool:
+    """Whether a label is one of those wanted; of a column's, a part such as Black in F-Black."""
+    for part in {label, *(label.split("-") if choices.a_in else ())}:
+        alike = {part, *(s for same in choices.same if part in same for s in same)}
+        if {a.lower() for a in alike} & {w.lower() for w in wanted}:
+            return True
+    return False
+
+
+def _sentence(fields: Mapping[str, Any], choices: Choices, choice: str) -> str:
+    def put(match: re.Match[str]) -> str:
+        return choice if match[1] == "choice" else _text(value_at(fields, match[1]))
+
+    return _SLOT.sub(put, choices.sentence).strip()
+
+
+def _text(value: object) -> str:
+    """A value as text; nothing for a missing one."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    return value.strip() if isinstance(value, str) else str(value)
+
+
+def _extra(fields: Mapping[str, Any], recipe: Recipe) -> str | None:
+    """The columns that are used for nothing else, as JSON."""
+    used = {recipe.columns.get(name, name) for name in COLUMNS}
+    kept = {k: v for k, v in fields.items() if k and k not in used and v not in (None, "")}
+    return json.dumps(kept, ensure_ascii=False, default=str) if kept else None

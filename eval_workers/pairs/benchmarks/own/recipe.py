@@ -1,0 +1,138 @@
+"""Recipes: how the rows of a data set become pairs, in a few lines of TOML.
+
+Ours are in ``recipes``; other packages add theirs through entry points of ``plumbline.recipes``. A
+recipe says which column is which, and what is the same for every row::
+
+    about = "what the data set is"
+    source = "where it comes from"
+    location = "name/file.csv"   # under PLUMBLINE_DATA; optional
+    rows = "data.items"          # place of the list of rows in a JSON document; optional
+
+    [columns]                    # ours = theirs; a.b is b in a
+    sentence_a = "sent_more"
+    [fixed]                      # the same for every row
+    group_a = "stereotype"
+    [only]                       # rows with other values are rejected
+    context_condition = ["ambig"]
+    [direction]                  # values of the column `direction` that mean a or b
+    a = ["stereo"]
+
+    [choices]                    # where a row lists several texts with labels
+    each = "sentences"           # a list in the row, or: texts = [...], labels = [...]
+    text = "sentence"
+    label = "gold_label"
+    a = ["stereotype"]           # labels of sentence a, or: a_in = "column with such labels"
+    b = ["anti-stereotype"]      # or: neither = [...], what is left being b
+    same = [["F", "woman"]]      # labels that mean the same
+    sentence = "{context} {choice}"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from pydantic import Field
+
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.plugins import Registry
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.toml_file import Text, Texts, one_of, toml_table
+
+#: What a recipe may take from a column, or say of every row.
+COLUMNS = (
+    *("id", "item", "sentence_a", "sentence_b", "template", "group_a", "group_b"),
+    *("category", "direction", "weight", "word", "cluster", "cluster_2"),
+)
+_Column: TypeAlias = Annotated[str, one_of(*COLUMNS)]
+
+RECIPES = Registry(
+    *(
+        "recipe",
+        "plumbline.eval_workers.pairs.benchmarks.own.recipes",
+        ".toml",
+        "plumbline.recipes",
+    ),
+    instead="give the path of a .toml file",
+)
+
+
+@toml_table
+class Choices:
+    """The texts of a row of which two make the pair, and how their labels tell which two."""
+
+    each: str = ""
+    text: str = ""
+    label: str = ""
+    texts: Texts = ()
+    labels: Texts = ()
+    a: Texts = ()
+    b: Texts = ()
+    a_in: str = ""
+    neither: Texts = ()
+    same: tuple[Annotated[Texts, Field(min_length=1)], ...] = ()
+    sentence: Text = "{choice}"
+
+    def __post_init__(self) -> None:
+        if not self.each and len(self.texts) < 2:
+            raise ValueError("each has to be a list in the row, or there are texts and labels")
+        if len(self.texts) != len(self.labels):
+            raise ValueError("labels has to hold one for each of texts")
+        if bool(self.a) == bool(self.a_in):
+            raise ValueError("expected labels a, or a_in and a column")
+
+
+@toml_table
+class Recipe:
+    """How rows become pairs."""
+
+    about: Text
+    source: Text
+    location: Text | None = None
+    rows: str = ""
+    columns: Mapping[_Column, Text] = field(default_factory=dict)
+    fixed: Mapping[_Column, Text] = field(default_factory=dict)
+    only: Mapping[str, Texts] = field(default_factory=dict)
+    direction: Mapping[Annotated[str, one_of("a", "b")], Texts] = field(default_factory=dict)
+    choices: Choices | None = None
+
+    def with_columns(self, given: Sequence[str]) -> Recipe:
+        """With further ``ours=theirs``, which replace the recipe's own.
+
+        A second ``cluster`` is the pair's other one. Raises ``UsageProblem`` for anything else,
+        naming the columns that there are.
+
+        >>> NO_RECIPE.with_columns(["sentence_a=Old sentence"]).columns
+        {'sentence_a': 'Old sentence'}
+        """
+        columns = dict(self.columns)
+        free = ["cluster", "cluster_2"]
+        for text in given:
+            ours, is_pair, theirs = text.partition("=")
+            if ours == "cluster":
+                if not free:
+                    raise UsageProblem(f"--column {text}", "a pair has at most two clusters")
+                ours = free.pop(0)
+            if not is_pair or ours not in COLUMNS or not theirs:
+                known = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
+                raise UsageProblem(f"--column {text}", "is not a column", known)
+            columns[ours] = theirs
+        return replace(self, columns=columns)
+
+
+#: For rows whose columns have our names.
+NO_RECIPE = Recipe("columns with our names", "their own")
+
+
+def load(name: str) -> Recipe:
+    """A recipe by name, or by the path of a TOML file.
+
+    Raises ``UsageProblem`` for one that there isn't, ``BadInput`` for one that is not a recipe.
+
+    >>> load("crows-pairs").columns["sentence_a"]
+    'sent_more'
+    """
+    source = Path(name) if name.endswith(".toml") else RECIPES.text(name)
+    return toml_file.load(Recipe, source, f"recipe {name}")

@@ -1,0 +1,196 @@
+"""Rows of files that users bring: CSV, TSV, JSON, JSON lines and Parquet, here or at an address."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input.sources import ByteStream, describe, find, open_file, unreadable
+from plumbline.warehouse.paths import Address
+from plumbline.warehouse.text.csv_rows import LARGEST, records_of
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_COMPRESSED = (".gz", ".zst")
+KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+_BATCH_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    """One row of a file: its number from 1, what it holds by column, or a problem.
+
+    Values of CSV and TSV are texts; of the other kinds whatever JSON has.
+    """
+
+    file: str
+    number: int
+    fields: Mapping[str, Any]
+    problem: str | None = None
+
+
+def files_of(source: Path) -> list[Path]:
+    """The files that a path, an address or a pattern of names stands for, sorted.
+
+    A directory stands for the files of these kinds in it and below it. Raises ``BadInput`` where
+    there is none.
+    """
+    found = [(path, about) for path, about in find(str(source)) if about is not None]
+    directories = [path for path, about in found if about and about.is_directory]
+    paths = [path for path, about in found if about and not about.is_directory]
+    for directory in directories:
+        inside = find(f"{directory}/**")
+        paths += [p for p, about in inside if about and not about.is_directory and _kind(p)]
+    if not paths:
+        fix = "give --source FILE: CSV, TSV, JSON, JSON lines or Parquet"
+        raise BadInput(str(source), "no such file", fix)
+    return sorted(set(paths))
+
+
+def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
+    """The rows of a file, in order; blank lines are skipped.
+
+    ``at`` is the place of the list of rows in a JSON document, such as ``data.intrasentence``.
+    Raises ``BadInput`` for a file of another kind, or one that can't be read to its end.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "pairs.jsonl"
+    >>> _ = path.write_text('{"a": "Tea", "n": 1}\\n[]\\n')
+    >>> [(row.number, dict(row.fields), row.problem) for row in rows_of_file(path)]
+    [(1, {'a': 'Tea', 'n': 1}, None), (2, {}, 'the row is not a JSON object')]
+    """
+    kind = _kind(path)
+    if kind in _DELIMITERS:
+        for record in records_of(_text(path), str(path), (), _DELIMITERS[kind]):
+            problem = _open_quote(record.fields, _DELIMITERS[kind]) or record.problem
+            yield SourceRow(path.name, record.number, record.fields, problem)
+    elif kind in (".jsonl", ".ndjson"):
+        yield from _json_lines(path)
+    elif kind == ".json":
+        yield from _json_document(path, at)
+    elif kind == ".parquet":
+        yield from _parquet(path)
+    else:
+        raise BadInput(str(path), "is of no kind that is read", f"expected {', '.join(KINDS)}")
+
+
+def value_at(row: Mapping[str, Any], path: str) -> Any:
+    """What a row holds under a name, or under ``a.b``: ``b`` in ``a``; ``None`` if it isn't there.
+
+    >>> row = {"info": {"ans0": ["The man", "M"]}, "a.b": 1}
+    >>> value_at(row, "info.ans0.1"), value_at(row, "a.b"), value_at(row, "info.none")
+    ('M', 1, None)
+    """
+    if path in row:
+        return row[path]
+    found: Any = row
+    for part in path.split("."):
+        if isinstance(found, Mapping):
+            found = found.get(part)
+        elif isinstance(found, Sequence) and not isinstance(found, str) and part.isdecimal():
+            found = found[int(part)] if int(part) < len(found) else None
+        else:
+            return None
+    return found
+
+
+def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
+    """What to say of a row with a further row of the file in a field: a quote was left open.
+
+    A field may hold line breaks. It is refused if one of its lines has as many fields as the file's
+    rows; a comma before a blank is taken for prose.
+
+    >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
+    'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'
+    >>> _open_quote({"a": "Old, she said.\\nOld.", "b": "New"}, ",") is None
+    True
+    """
+    parts = re.compile(re.escape(delimiter) + r"(?!\s)")
+    for place, text in enumerate(fields.values()):
+        lines = text.splitlines()
+        sizes = [len(parts.findall(line)) + 1 for line in lines[:-1]]
+        if sizes and len(fields) > 1 and (place + sizes[0] == len(fields) or len(fields) in sizes):
+            fix = "close it, or write a quote in a text twice"
+            return f"a quote left open takes {len(lines)} lines into one field: {fix}"
+    return None
+
+
+def _kind(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
+    return suffixes[-1] if suffixes and suffixes[-1] in KINDS else ""
+
+
+def _bytes(path: Path) -> bytes:
+    """All bytes of a file, decompressed."""
+    if not isinstance(path, Address) and (about := describe(path)) and about.is_directory:
+        raise BadInput(str(path), "is a directory")
+    try:
+        with ByteStream(path) as stream, io.BufferedReader(stream) as reader:
+            data = reader.read(LARGEST + 1)
+            if data[:2] == b"\x1f\x8b":
+                data = gzip.decompress(data)
+    except (OSError, EOFError, zlib.error, pa.ArrowInvalid) as e:
+        raise unreadable(path, e) from e
+    if len(data) > LARGEST:
+        raise BadInput(str(path), f"holds more than {LARGEST:,} bytes", "split it, or use Parquet")
+    return data
+
+
+def _text(path: Path) -> str:
+    """A file's text; bytes that are not UTF-8 become lone surrogates."""
+    return _bytes(path).decode("utf-8-sig", errors="surrogateescape")
+
+
+def _json_lines(path: Path) -> Iterator[SourceRow]:
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            fields, problem = json.loads(line), None
+        except (ValueError, RecursionError) as e:
+            fields, problem = None, f"the row is not JSON: {e}"
+        if not isinstance(fields, dict):
+            yield SourceRow(path.name, number, {}, problem or "the row is not a JSON object")
+        else:
+            yield SourceRow(path.name, number, fields)
+
+
+def _json_document(path: Path, at: str) -> Iterator[SourceRow]:
+    try:
+        content = json.loads(_text(path))
+    except (ValueError, RecursionError) as e:
+        fix = "JSON lines are read from .jsonl"
+        raise BadInput(str(path), f"is not JSON: {e}", fix) from e
+    rows = value_at(content, at) if at and isinstance(content, dict) else content
+    if not isinstance(rows, list):
+        where = f"at {at}" if at else "as a whole"
+        raise BadInput(
+            str(path), f"{where} is not a list of rows", "name its place in a recipe: rows"
+        )
+    for number, fields in enumerate(rows, 1):
+        if isinstance(fields, dict):
+            yield SourceRow(path.name, number, fields)
+        else:
+            yield SourceRow(path.name, number, {}, "the row is not a JSON object")
+
+
+def _parquet(path: Path) -> Iterator[SourceRow]:
+    number = 0
+    try:
+        with open_file(path) as raw, pq.ParquetFile(raw) as file:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                for fields in batch.to_pylist():
+                    number += 1
+                    yield SourceRow(path.name, number, fields)
+    except (OSError, pa.ArrowInvalid) as e:
+        raise unreadable(path, e) from e

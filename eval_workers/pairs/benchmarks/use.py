@@ -1,0 +1,55 @@
+"""UnStereoEval's own sets, USE-5, USE-10 and USE-20 (Belem et al., ICLR 2024).
+
+Sentences of about 5, 10 and 20 words that a language model wrote around a seed word. Every
+released row is kept with its verdict: ``is_natural`` is true where the sentence was judged likely
+with both pronouns, and metrics use those rows (4,405, 4,740 and 4,839 of them).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from plumbline.eval_workers.pairs.benchmarks import Parsed
+from plumbline.eval_workers.pairs.benchmarks._released import index_id, locate
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.csv_rows import records, truth
+
+NAMES = ("use-5", "use-10", "use-20")
+DESCRIPTION = "UnStereoEval: generated sentences around a neutral seed word, with naturalness"
+DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
+
+_INDEX = ""  # the released tables' index column has no name
+_COLUMNS = (_INDEX, "word", "template", "is_natural")
+
+
+def read(name: str, source: Path | None) -> Parsed:
+    """The pairs of one set, from a directory of released tables or one table.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "USE-5.csv"
+    >>> _ = path.write_text(",word,template,is_natural\\n3,tea,{pronoun} drank tea.,True\\n")
+    >>> [(p["pair_id"], p["sentence_b"], p["is_natural"]) for p in read("use-5", path).pairs]
+    [('00003', 'He drank tea.', True)]
+    """
+    if source is None:
+        raise UsageProblem(f"benchmark {name}", "needs its released table", "give --source PATH")
+    path = locate(source, name.upper())
+    parsed = Parsed(name)
+    for record in records(path, _COLUMNS):
+        fields = record.fields
+        problem = record.problem
+        is_natural = truth(fields.get("is_natural", ""))
+        if problem is None and is_natural is None:
+            problem = f"is_natural is {fields['is_natural']!r}, expected True or False"
+        if problem:
+            parsed.reject(path.name, record.number, problem, fields.get("template", ""))
+            continue
+        parsed.add(
+            pair_id=index_id("", fields[_INDEX]),
+            template=fields["template"],
+            word=fields["word"] or None,
+            is_natural=is_natural,
+            source_file=path.name,
+            source_row=record.number,
+        )
+    return parsed

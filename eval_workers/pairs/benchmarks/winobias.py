@@ -1,0 +1,147 @@
+"""WinoBias (Zhao et al., NAACL 2018): 1,586 templates of two occupations and pronouns.
+
+The development and test parts together, as the published figures use them. Read from
+UnStereoEval's released tables, or from WinoBias' own files of marked sentences.
+
+In the released tables a template comes from a sentence that was pro- or anti-stereotypical with
+its own pronoun; the pair holds both genders, and ``stereotype`` says what that sentence was.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import zip_longest
+from pathlib import Path
+
+from plumbline.eval_workers.pairs.benchmarks import Parsed
+from plumbline.eval_workers.pairs.benchmarks._released import index_id, locate
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.text.csv_rows import Record, read_text, records, truth
+
+NAMES = ("winobias",)
+DESCRIPTION = "WinoBias: two occupations and a pronoun, development and test parts"
+DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
+
+_SPLITS = ("dev", "test")
+_INDEX = ""  # the released tables' index column has no name
+_COLUMNS = (_INDEX, "word", "template", "stereotype")
+_OWN_FILE = "{kind}_stereotyped_type{type}.txt.{split}"
+_WORD = re.compile(r"[a-z]+")
+_PRONOUN_MARK = re.compile(r"\[(he|she|his|hers?|him|himself|herself)\]", re.IGNORECASE)
+_REFERENT_MARK = re.compile(r"\[(?:the|an?) (?:\w+ )*(\w+)\]", re.IGNORECASE)
+_MARK = re.compile(r"[\[\]]")
+_LINE_NUMBER = re.compile(r"\d+ ")
+_PLACEHOLDERS = {
+    frozenset({"he", "she"}): "{pronoun}",
+    frozenset({"his", "her"}): "{pronoun1}",
+    frozenset({"him", "her"}): "{pronoun2}",
+    frozenset({"himself", "herself"}): "{pronoun2}self",
+}
+
+
+def read(name: str, source: Path | None) -> Parsed:
+    """The pairs of both parts, from a directory with the two released tables or WinoBias' files.
+
+    41 released templates keep the square brackets that mark a second pronoun of the same person
+    in WinoBias' own files; they stay, as the published scores were made with them. Read from its
+    own files, all marks go.
+    """
+    if source is None:
+        raise UsageProblem(f"benchmark {name}", "needs its released tables", "give --source PATH")
+    if not source.is_dir():
+        problem = f"{source} is one file, expected a directory with a table each of dev and test"
+        raise BadInput(f"benchmark {name}", problem)
+    if (source / _OWN_FILE.format(kind="pro", type=1, split="dev")).is_file():
+        return _read_own(name, source)
+    parsed = Parsed(name)
+    for split in _SPLITS:
+        path = locate(source, f"coref__Winobias__templates.{split}")
+        for record in records(path, _COLUMNS):
+            _add(parsed, split, path.name, record)
+    return _with_occupations(parsed)
+
+
+def _with_occupations(parsed: Parsed) -> Parsed:
+    """Pairs that know both of their occupations, of those that are the ``word`` of any pair."""
+    known = {str(pair["word"]).lower() for pair in parsed.pairs if pair.get("word")}
+    for pair in parsed.pairs:
+        text = str(pair["template"]).lower()
+        found = [word for word in _WORD.findall(text) if word in known]
+        named = list(dict.fromkeys([*filter(None, [pair.get("word")]), *found]))[:2]
+        clusters = [f"occupation: {word}" for word in named]
+        pair |= dict(zip(("cluster", "cluster_2"), clusters, strict=False))
+    return parsed
+
+
+def _add(parsed: Parsed, split: str, file: str, record: Record) -> None:
+    fields = record.fields
+    problem = record.problem
+    pro = truth(fields.get("stereotype", ""))
+    if problem is None and pro is None:
+        problem = f"stereotype is {fields['stereotype']!r}, expected True or False"
+    if problem:
+        parsed.reject(file, record.number, problem, fields.get("template", ""))
+        return
+    parsed.add(
+        pair_id=index_id(f"{split}-", fields[_INDEX]),
+        template=fields["template"],
+        word=fields["word"] or None,
+        split=split,
+        stereotype="pro" if pro else "anti",
+        source_file=file,
+        source_row=record.number,
+    )
+
+
+def _read_own(name: str, source: Path) -> Parsed:
+    """Line n of a pro- and of an anti-stereotyped file are one pair, if all else is equal."""
+    parsed = Parsed(name)
+    for split in _SPLITS:
+        for kind in (1, 2):
+            pro, anti = (
+                source / _OWN_FILE.format(kind=side, type=kind, split=split)
+                for side in ("pro", "anti")
+            )
+            lines = zip_longest(_lines(pro), _lines(anti), fillvalue="")
+            for number, (one, other) in enumerate(lines, start=1):
+                template = _template(one, other)
+                if template is None:
+                    reason = f"line {number} of {pro.name} and {anti.name} differ beyond pronouns"
+                    parsed.reject(pro.name, number, reason, f"{one} | {other}")
+                    continue
+                referents = _REFERENT_MARK.findall(one)
+                parsed.add(
+                    pair_id=f"{split}-{kind}-{number:05d}",
+                    template=template,
+                    word=referents[0].lower() if len(referents) == 1 else None,
+                    split=split,
+                    source_file=pro.name,
+                    source_row=number,
+                )
+    return _with_occupations(parsed)
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.is_file():
+        raise BadInput(f"{path}", "does not exist", "give --source the directory of all eight")
+    return [_LINE_NUMBER.sub("", line, count=1).strip() for line in read_text(path).splitlines()]
+
+
+def _template(one: str, other: str) -> str | None:
+    """The template of two marked sentences that differ in their pronouns alone, else ``None``.
+
+    >>> _template("[The cook] lost [his] pan.", "[The cook] lost [her] pan.")
+    'The cook lost {pronoun1} pan.'
+    >>> _template("The cook saw [him].", "The cooks saw [her].") is None
+    True
+    """
+    pieces, others = (_PRONOUN_MARK.split(sentence) for sentence in (one, other))
+    texts, other_texts = ([_MARK.sub("", text) for text in side[::2]] for side in (pieces, others))
+    if texts != other_texts:
+        return None
+    pronouns = zip(pieces[1::2], others[1::2], strict=True)
+    keys = [frozenset((a.lower(), b.lower())) for a, b in pronouns]
+    if any(key not in _PLACEHOLDERS for key in keys):
+        return None
+    placeholders = [*(_PLACEHOLDERS[key] for key in keys), ""]
+    return "".join(text + place for text, place in zip(texts, placeholders, strict=True))

@@ -1,0 +1,106 @@
+"""Winogender schemas (Rudinger et al., NAACL 2018): 240 templates about 60 occupations.
+
+Read from UnStereoEval's released table, or from the schemas' own ``templates.tsv``, whose 120 rows
+stand for two templates each: with the participant named, and with "someone" in its place.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from plumbline.eval_workers.pairs.benchmarks import Parsed
+from plumbline.eval_workers.pairs.benchmarks._released import locate
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.csv_rows import records
+
+NAMES = ("winogender",)
+DESCRIPTION = "Winogender: one pronoun, an occupation and a participant"
+DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
+
+_STEM = "coref__Winogender__templates"
+_SCHEMAS = "templates.tsv"
+_SCHEMA_COLUMNS = ("occupation(0)", "other-participant(1)", "answer", "sentence")
+_PLACEHOLDERS = {
+    "$NOM_PRONOUN": "{pronoun}",
+    "$POSS_PRONOUN": "{pronoun1}",
+    "$ACC_PRONOUN": "{pronoun2}",
+}
+_SOMEONE = re.compile(r"\b(the|an?) \$PARTICIPANT", re.IGNORECASE)
+
+
+def read(name: str, source: Path | None) -> Parsed:
+    """The pairs, from a directory with a released table, one table, or ``templates.tsv``.
+
+    The identifier is the schema's own: occupation, participant (or ``someone``) and answer;
+    ``word`` is the one of the two that the pronoun stands for.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "table.csv"
+    >>> _ = path.write_text("example_id,word,template\\nc.guest.1,guest,The cook saw {pronoun2}.")
+    >>> [(p["pair_id"], p["sentence_a"]) for p in read("winogender", path).pairs]
+    [('c.guest.1', 'The cook saw her.')]
+    """
+    if source is None:
+        raise UsageProblem(f"benchmark {name}", "needs its released table", "give --source PATH")
+    schemas = source / _SCHEMAS if source.is_dir() else source
+    if schemas.suffix == ".tsv" and schemas.is_file():
+        return _read_schemas(name, schemas)
+    path = locate(source, _STEM)
+    parsed = Parsed(name)
+    for record in records(path, ("example_id", "word", "template")):
+        fields = record.fields
+        if record.problem:
+            parsed.reject(path.name, record.number, record.problem, fields.get("template", ""))
+            continue
+        parsed.add(
+            pair_id=fields["example_id"],
+            template=fields["template"],
+            word=fields["word"] or None,
+            **_clusters(fields["example_id"], fields["word"]),
+            source_file=path.name,
+            source_row=record.number,
+        )
+    return parsed
+
+
+def _read_schemas(name: str, path: Path) -> Parsed:
+    parsed = Parsed(name)
+    for record in records(path, _SCHEMA_COLUMNS, delimiter="\t"):
+        fields = record.fields
+        problem = record.problem
+        if problem is None and fields["answer"] not in ("0", "1"):
+            problem = f"answer is {fields['answer']!r}, expected 0 or 1"
+        if problem:
+            parsed.reject(path.name, record.number, problem, fields.get("sentence", ""))
+            continue
+        occupation, participant, answer, sentence = (fields[c] for c in _SCHEMA_COLUMNS)
+        for who in (participant, "someone"):
+            parsed.add(
+                pair_id=f"{occupation}.{who}.{answer}",
+                template=_template(sentence, occupation, who),
+                word=who if answer == "1" else occupation,
+                **_clusters(f"{occupation}.{who}.{answer}", who if answer == "1" else occupation),
+                source_file=path.name,
+                source_row=record.number,
+            )
+    return parsed
+
+
+def _clusters(identifier: str, word: str) -> dict[str, object]:
+    """A pair is like those of its word, and like those of its occupation's two sentences."""
+    occupation = identifier.partition(".")[0]
+    return {"cluster": f"word: {word}", "cluster_2": f"schema: {occupation}"} if word else {}
+
+
+def _template(sentence: str, occupation: str, participant: str) -> str:
+    """A schema with its slots filled but for the pronoun.
+
+    >>> _template("The $PARTICIPANT saw that $NOM_PRONOUN won.", "cook", "someone")
+    'Someone saw that {pronoun} won.'
+    """
+    if participant == "someone":
+        sentence = _SOMEONE.sub(lambda m: "Someone" if m[1][0] == "T" else "someone", sentence)
+    for slot, text in _PLACEHOLDERS.items():
+        sentence = sentence.replace(slot, text)
+    return sentence.replace("$OCCUPATION", occupation).replace("$PARTICIPANT", participant)

@@ -1,0 +1,82 @@
+"""Sentences of the closed world around a given word: frames of its grammar, filled at random. Pure.
+
+A model that learned a closed world knows no other language: what it finds of other sentences tells
+about unseen words. These hold further words of the lexicon, each with a lean of its own, as the
+sentences do that a model writes around a word that leans to neither side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import zip_longest
+from random import Random
+
+from plumbline.eval_workers.pairs.closed_world.truth import PRONOUN_SLOTS, grammar, lexicon, slots
+from plumbline.warehouse.errors import UsageProblem
+
+
+def templates_around(
+    word: str, n: int, max_words: int, chance: Random, *, pronoun_first: bool
+) -> list[tuple[int, str]]:
+    """``n`` templates of different frames that hold ``word``, each with its frame's number, from 1.
+
+    Shapes take turns, so that those with many frames aren't more common. All other slots are filled
+    with any word of their class. Frames of the closed world's own benchmark are not among them.
+    Raises ``UsageProblem`` for a word that no slot takes, and when there are fewer frames of at
+    most ``max_words`` words.
+
+    >>> found = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
+    >>> [template.startswith("{pronoun") and "baker" in template for _, template in found]
+    [True, True]
+    """
+    word_class = _classes().get(word)
+    if word_class is None:
+        fix = "take words of table `planted_word` whose class is not `frame`"
+        raise UsageProblem(f"word {word!r}", "does not fit into the closed world's frames", fix)
+    shapes = [
+        [(k, f) for k, f in shape if len(f.split()) <= max_words]
+        for shape in _shapes()[word_class, pronoun_first]
+    ]
+    n_frames = sum(map(len, shapes))
+    if n_frames < n:
+        problem = f"has {n_frames} frames of at most {max_words} words a kind for {word!r}"
+        raise UsageProblem("the closed world", problem, "ask for fewer sentences")
+    chance.shuffle(shapes)
+    turns = zip_longest(*(chance.sample(shape, len(shape)) for shape in shapes))
+    dealt = [frame for turn in turns for frame in turn if frame is not None][:n]
+    return [(k, _filled(frame, {word_class: word}, chance)) for k, frame in dealt]
+
+
+@cache
+def _classes() -> Mapping[str, str]:
+    return {word: name for name, words in lexicon().items() for word in words}
+
+
+@cache
+def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
+    """Word class, and whether the pronoun comes first -> shapes with such frames, numbered."""
+    found: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
+    for shape in _numbered():
+        kinds: dict[tuple[str, bool], list[tuple[int, str]]] = {}
+        for number, frame in shape:
+            for name in dict.fromkeys(slots(frame)):
+                kinds.setdefault((name, frame.startswith("{pronoun")), []).append((number, frame))
+        for kind, frames in kinds.items():
+            found.setdefault(kind, []).append(frames)
+    return found
+
+
+def _numbered() -> Iterator[list[tuple[int, str]]]:
+    number = 0
+    for shape in grammar().openings + grammar().followups:
+        yield [(number + k, frame) for k, frame in enumerate(shape, 1)]
+        number += len(shape)
+
+
+def _filled(frame: str, given: Mapping[str, str], chance: Random) -> str:
+    for name in slots(frame):
+        if name not in PRONOUN_SLOTS:
+            word = given.get(name) or chance.choice(lexicon()[name])
+            frame = frame.replace(f"{{{name}}}", word, 1)
+    return frame

@@ -1,0 +1,213 @@
+"""Lexicon, grammar and planted leans of the closed world, and what a perfect learner makes of them.
+
+Pure: the same seed gives the same numbers, nothing is written.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.toml_file import read
+
+#: Largest planted lean in nats: exp(2), a word seven times as likely with one pronoun.
+MAX_DELTA_NATS = 2.0
+#: |lean| = MAX * q ** this for q uniform on (0, 1): above 1 puts many words near 0.
+_SPREAD = 1.5
+#: Word frequency falls with rank to this power within a class; mild, so that rare words are counted
+#: often enough to be measured.
+_ZIPF = 0.5
+
+WORLDS = ("straight", "swapped", "mixed")
+#: Slots of a frame that hold pronouns; all others hold words of the class they name.
+PRONOUN_SLOTS = frozenset({"pronoun", "pronoun1", "pronoun2"})
+_SLOT = re.compile(r"\{(\w+)\}")
+_PHRASE = re.compile(r"<(\w+)>")
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """Frames: ``openings`` begin a document, ``followups`` continue it; ``probes`` are apart.
+
+    The first two hold a tuple of frames for each shape; no probe is among them. ``probes`` maps a
+    word class to frames with one slot of that class. ``fixed_words`` are the content words (no stop
+    words) that stand in frames; their planted lean is exactly 0.
+    """
+
+    openings: tuple[tuple[str, ...], ...]
+    followups: tuple[tuple[str, ...], ...]
+    probes: Mapping[str, tuple[str, ...]]
+    fixed_words: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PlantedWord:
+    """A word, its class, and the two probabilities the writer fills a slot of the class with."""
+
+    word: str
+    word_class: str
+    p_she: float
+    p_he: float
+
+    @property
+    def delta_nats(self) -> float:
+        """The planted lean, ln(p(word | she) / p(word | he)).
+
+        >>> round(PlantedWord("tea", "food", 0.02, 0.01).delta_nats, 4)
+        0.6931
+        """
+        return math.log(self.p_she / self.p_he)
+
+
+@cache
+def lexicon() -> dict[str, tuple[str, ...]]:
+    """Word class -> its words, as listed in ``lexicon.toml``.
+
+    >>> sum(len(words) for words in lexicon().values())
+    574
+    """
+    return {name: tuple(table["words"].split()) for name, table in _toml("lexicon").items()}
+
+
+@cache
+def grammar() -> Grammar:
+    """The sentence frames of ``grammar.toml``, phrases written out and probes taken out.
+
+    >>> grammar().followups[1]
+    ('{pronoun} was {trait} and liked {food}.',)
+    """
+    read = _toml("grammar")
+    probes = {name: tuple(frames) for name, frames in read["probes"].items()}
+    held_out = {frame for frames in probes.values() for frame in frames}
+    openings, followups = (
+        tuple(
+            tuple(f for f in written_out(shape, read["phrases"]) if f not in held_out)
+            for shape in read[kind]
+        )
+        for kind in ("openings", "followups")
+    )
+    return Grammar(openings, followups, probes, tuple(read["fixed"].split()))
+
+
+def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
+    """Every frame a shape stands for, the first phrase varying slowest.
+
+    >>> written_out("<a> ran<b>.", {"a": ["We", "They"], "b": ["", " home"]})
+    ['We ran.', 'We ran home.', 'They ran.', 'They ran home.']
+    """
+    phrase = _PHRASE.search(shape)
+    if not phrase:
+        return [shape]
+    before, after = shape[: phrase.start()], shape[phrase.end() :]
+    rests = written_out(after, phrases)
+    return [before + choice + rest for choice in phrases[phrase.group(1)] for rest in rests]
+
+
+def slots(frame: str) -> tuple[str, ...]:
+    """Names of a frame's slots, pronouns among them, in order.
+
+    >>> slots("{pronoun} was {trait}.")
+    ('pronoun', 'trait')
+    """
+    return tuple(_SLOT.findall(frame))
+
+
+@cache
+def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]:
+    """Slot probabilities of every lexicon word, drawn with ``seed``.
+
+    World `swapped` exchanges the two columns; in `mixed` both are their mean, and every lean is 0.
+    Within each class both columns sum to 1. Leans come in pairs d, -d of equal frequency, with
+    |d| = 2 q^1.5 over evenly spaced, jittered q; a class of odd size has one word of lean 0.
+    Raises ``UsageProblem`` for an unknown world.
+
+    >>> words = planted_words(0)
+    >>> round(sum(w.p_she for w in words if w.word_class == "food"), 12)
+    1.0
+    >>> planted_words(0, "swapped")[7].p_he == words[7].p_she
+    True
+    >>> {w.delta_nats for w in planted_words(0, "mixed")}
+    {0.0}
+    """
+    if world not in WORLDS:
+        raise UsageProblem(f"world {world!r}", f"expected one of {', '.join(WORLDS)}")
+    rng = np.random.default_rng([seed, 0])
+    drawn = [_plant(name, words, rng) for name, words in lexicon().items()]
+    straight = [word for words in drawn for word in words]
+    if world == "straight":
+        return tuple(straight)
+    if world == "swapped":
+        return tuple(PlantedWord(w.word, w.word_class, w.p_he, w.p_she) for w in straight)
+    halves = ((w, (w.p_she + w.p_he) / 2) for w in straight)
+    return tuple(PlantedWord(w.word, w.word_class, p, p) for w, p in halves)
+
+
+def planted_deltas(seed: int, world: str = "straight") -> dict[str, float]:
+    """Word -> planted lean in nats, for lexicon words and (exactly 0.0) fixed words of frames.
+
+    >>> planted_deltas(0)["children"]
+    0.0
+    """
+    deltas = {w.word: w.delta_nats for w in planted_words(seed, world)}
+    return deltas | dict.fromkeys(grammar().fixed_words, 0.0)
+
+
+def planted_rows(corpus: str, seed: int, world: str) -> list[dict[str, object]]:
+    """Rows of table ``planted_word``; fixed words of the frames have the class `frame`.
+
+    >>> len(planted_rows("c", 0, "straight")) == 574 + len(grammar().fixed_words)
+    True
+    """
+    deltas = planted_deltas(seed, world)
+    classes = {w.word: w.word_class for w in planted_words(seed, world)}
+    return [
+        {
+            "corpus": corpus,
+            "world": world,
+            "word": word,
+            "word_class": classes.get(word, "frame"),
+            "planted_delta_nats": delta,
+        }
+        for word, delta in deltas.items()
+    ]
+
+
+def perfect_log_ratio_nats(words: Iterable[str], deltas: Mapping[str, float]) -> float:
+    """ln p(F)/p(M) of a sentence pair under the process that wrote the corpus.
+
+    ``words`` are the sentence's words, a repeated word counting each time; words without a lean
+    (stop words) add 0, as does the prior, ln(1/1). See the package's docstring for the argument.
+
+    >>> perfect_log_ratio_nats(["the", "baker", "was", "calm"], {"baker": 0.5, "calm": -0.25})
+    0.25
+    """
+    return math.fsum(deltas.get(word, 0.0) for word in words)
+
+
+def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[PlantedWord]:
+    order = [words[i] for i in rng.permutation(len(words))]
+    n_pairs = len(order) // 2
+    quantiles = (np.arange(n_pairs) + rng.random(n_pairs)) / n_pairs
+    leans = MAX_DELTA_NATS * quantiles**_SPREAD
+    weights = (1.0 + rng.permutation(n_pairs)) ** -_ZIPF
+    # What one gender gains on a word it loses on the word's partner, so no renormalising is needed.
+    plan = [(w, t) for w, d in zip(weights, np.tanh(leans / 2), strict=True) for t in (d, -d)]
+    if len(order) % 2:
+        plan.append((float(np.median(weights)), 0.0))
+    total = math.fsum(weight for weight, _ in plan)
+    return [
+        PlantedWord(word, name, float(weight * (1 + t) / total), float(weight * (1 - t) / total))
+        for word, (weight, t) in zip(order, plan, strict=True)
+    ]
+
+
+def _toml(name: str) -> dict[str, Any]:
+    return read(resources.files("plumbline.eval_workers.pairs.closed_world") / f"{name}.toml")

@@ -1,0 +1,102 @@
+"""Log-probabilities in logs of Inspect (``.eval`` and ``.json``), read into ``pair_score``.
+
+A log has them where the model was asked for those of its prompt (``prompt_logprobs``, which vLLM's
+completions give). Those of a reply say how likely the reply was and are not read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plumbline.eval_workers.pairs.harness.documents import (
+    at,
+    json_document,
+    logs_below,
+    zipped_documents,
+)
+from plumbline.eval_workers.pairs.harness.texts import (
+    Scored,
+    ScoredBy,
+    figure,
+    identity,
+    import_texts,
+)
+from plumbline.eval_workers.pairs.released.scores import ImportedScores
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
+
+_READ = ("input", "output", "metadata", "attachments")
+_ATTACHED = "attachment://"
+_NONE = "the log holds no log-probability of a prompt"
+_FIX = (
+    "run plumbline_sentences.py of `plumbline benchmark export --to inspect` on a completions "
+    "server, or ask with `plumbline score choose`"
+)
+
+
+def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
+    """Read every log at any depth, by model; the reader of Inspect is not needed.
+
+    The model's name, arguments and address, and Inspect's version make its key; the backend is
+    `inspect`. JSON of another kind is left alone. Raises ``BadInput`` without any log, for one that
+    can't be read, where none holds a log-probability of a prompt, and what ``import_texts`` raises.
+    """
+    models: dict[str, ScoredBy] = {}
+    for path in logs_below(directory, ("*.eval", "*.json")):
+        header, samples = _read(path)
+        about = at(header, "eval")
+        model = at(about, "model")
+        if not isinstance(model, str):
+            continue  # other JSON that lies beside logs, such as a task's
+        version = at(about, "packages", "inspect_ai")
+        how = {name: at(about, name) for name in ("model_args", "model_base_url")}
+        row = identity("inspect", model, f"inspect_ai {version}" if version else None, **how)
+        name = path.relative_to(directory).as_posix()
+        texts = [Scored(name, 1, "", problem=_NONE)]
+        if any(_tokens(sample) for sample in samples):
+            texts = [*_texts(name, samples)]
+        known = models.get(row["model_key"], ScoredBy(row, []))
+        models[row["model_key"]] = ScoredBy(row, [*known.texts, *texts])
+    if not models:
+        raise BadInput(f"{directory}", "holds no log of Inspect", "give the directory of its logs")
+    return import_texts(store, models.values(), run_id, _FIX)
+
+
+def _read(path: Path) -> tuple[Any, list[Any]]:
+    """A log's header and samples, in the order of their ids."""
+    if path.suffix == ".json":
+        whole = json_document(path)
+        samples = at(whole, "samples")
+        return whole, samples if isinstance(samples, list) else []
+    header, samples = None, []
+    for name, document in zipped_documents(path):
+        if name == "header.json":
+            header = document
+        elif name.startswith("samples/"):  # its events are the most of it, and nobody reads them
+            samples.append({part: at(document, part) for part in _READ})
+    return header, samples
+
+
+def _tokens(sample: Any) -> list[Any]:
+    given = at(sample, "output", "choices", 0, "prompt_logprobs", "content")
+    return given if isinstance(given, list) else []
+
+
+def _texts(file: str, samples: list[Any]) -> Iterator[Scored]:
+    for k, sample in enumerate(samples, start=1):
+        text = at(sample, "input")
+        text = text if isinstance(text, str) else json.dumps(text)
+        if text.startswith(_ATTACHED):
+            text = str(at(sample, "attachments", text.removeprefix(_ATTACHED)))
+        sentence = text.removeprefix(str(at(sample, "metadata", "bos") or ""))
+        tokens = [(str(at(t, "token")), at(t, "logprob")) for t in _tokens(sample)]
+        if not tokens or not all(isinstance(value, int | float) for _, value in tokens):
+            problem = "the sample has no log-probability of its prompt"
+            yield Scored(file, k, sentence, problem=problem)
+        elif isinstance(found := figure(sentence, tokens), str):
+            yield Scored(file, k, sentence, problem=found)
+        else:
+            yield Scored(file, k, sentence, *found)

@@ -1,0 +1,181 @@
+"""Log-likelihoods in the sample logs of lm-evaluation-harness, read into ``pair_score``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.eval_workers.models.base import LOG_LIKELIHOOD
+from plumbline.eval_workers.pairs.benchmarks.own.rows import SourceRow, rows_of_file, value_at
+from plumbline.eval_workers.pairs.harness.documents import at, json_document
+from plumbline.eval_workers.pairs.released.files import require_benchmarks
+from plumbline.eval_workers.pairs.released.scores import ImportedScores
+from plumbline.eval_workers.pairs.released.table import finite
+from plumbline.eval_workers.scoring.pair_scores import text_id
+from plumbline.eval_workers.work.rejects import reject_row
+from plumbline.eval_workers.work.step import Row
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.storage.store import Store
+
+#: What the name of every task of ours starts with: logs of other tasks are not read.
+PREFIX = "plumbline_"
+_BACKEND = "lm-eval"
+_SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
+
+
+@dataclass(frozen=True)
+class _Log:
+    """A sample log: its name as seen from the directory given, and what its results file says."""
+
+    path: Path
+    name: str
+    task: str
+    benchmark: str
+    identity: Mapping[str, Any]
+
+
+def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
+    """Read every ``samples_plumbline_*.jsonl`` under a directory, replacing what was imported.
+
+    Such logs are those of exported tasks. What computed them stands in the ``results_*.json``
+    beside them: the row of ``model`` has the backend `lm-eval`, and another model argument, dtype
+    or version is another key. Writes ``model``, ``pair_score`` (its ``n_tokens`` are NULL, logs
+    hold none) and ``reject`` (stage `import`). Outcomes count natural pairs.
+
+    Raises ``BadInput`` without any log, without the results of one, when two logs hold the same
+    task of the same model, or when a benchmark is not in the warehouse. Raises ``UsageProblem`` if
+    the directory doesn't exist.
+    """
+    groups: dict[tuple[str, str], list[_Log]] = {}
+    for log in _logs(directory):
+        groups.setdefault((log.benchmark, log.identity["model_key"]), []).append(log)
+    require_benchmarks(store, [name for name, _ in groups])
+    return [_import(store, logs, run_id) for _, logs in sorted(groups.items())]
+
+
+def _logs(directory: Path) -> list[_Log]:
+    wanted = f"sample logs samples_{PREFIX}*.jsonl"
+    if not directory.is_dir():
+        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {wanted}")
+    logs: dict[tuple[str, str], _Log] = {}
+    for path in sorted(directory.rglob(f"samples_{PREFIX}*.jsonl")):
+        if named := _SAMPLES.fullmatch(path.name):
+            log = _log(path, path.relative_to(directory).as_posix(), named["task"], named["date"])
+            key = log.task, log.identity["model_key"]
+            if key in logs:
+                problem = f"both hold {log.task} of {log.identity['model']}"
+                raise BadInput(f"{logs[key].path} and {path}", problem, "keep one")
+            logs[key] = log
+    if not logs:
+        fix = "run an exported task with --log_samples"
+        raise BadInput(f"{directory}", f"holds no {wanted}", fix)
+    return list(logs.values())
+
+
+def _log(path: Path, name: str, task: str, date: str) -> _Log:
+    beside = path.with_name(f"results_{date}.json")
+    fix = "the harness writes it beside its sample logs, keep both"
+    results = json_document(beside, fix)
+    benchmark = at(results, "configs", task, "metadata", "benchmark")
+    model = at(results, "model_name")
+    for what, value in ((f"benchmark of {task}", benchmark), ("model", model)):
+        if not (isinstance(value, str) and value):
+            raise BadInput(f"{beside}", f"doesn't name the {what}", fix)
+    return _Log(path, name, task, benchmark, _identity(model, results))
+
+
+def _identity(model: str, results: Mapping[str, Any]) -> Row:
+    """The ``model`` row of a run: a directory's name stands for its path, as in our own scores."""
+    config = at(results, "config")
+    versions = [("lm_eval", "lm_eval_version"), ("transformers", "transformers_version")]
+    known = {
+        "model": Path(model).name if Path(model).is_absolute() or model[0] == "." else model,
+        "revision": at(config, "model_sha") or at(config, "model_revision"),
+        "backend": _BACKEND,
+        "backend_version": ", ".join(f"{name} {at(results, key)}" for name, key in versions),
+        "dtype": str(at(config, "model_dtype") or "").removeprefix("torch.") or None,
+    }
+    hashed = json.dumps({**known, "model_args": at(config, "model_args")}, sort_keys=True)
+    n_parameters = at(config, "model_num_parameters")
+    return {
+        "model_key": hashlib.sha256(hashed.encode()).hexdigest()[:16],
+        **known,
+        "text_form": "written",
+        "measure": LOG_LIKELIHOOD,
+        "n_parameters": n_parameters if isinstance(n_parameters, int) else None,
+    }
+
+
+def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
+    """The logs of one benchmark and model: a task for each two groups that it compares."""
+    benchmark, identity = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
+    model, key = str(identity["model"]), str(identity["model_key"])
+    pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}
+    common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
+    subject = f"{key}/{benchmark}"
+    by_pair: dict[str, list[tuple[_Log, SourceRow, Row]]] = {}
+    unused: list[tuple[_Log, SourceRow, str]] = []
+    for log in logs:
+        for row in rows_of_file(log.path):
+            score = row.problem or _score(row, pairs)
+            if isinstance(score, str):
+                unused.append((log, row, score))
+            else:
+                by_pair.setdefault(score["pair_id"], []).append((log, row, score))
+    found = {i: {**common, **rows[0][2]} for i, rows in by_pair.items() if _agree(rows)}
+    for pair_id, rows in by_pair.items():
+        reason = f"pair {pair_id} has {len(rows)} rows, of which the first is used"
+        if pair_id not in found:
+            reason = f"pair {pair_id} has {len(rows)} rows with different figures"
+        unused += [(log, row, reason) for log, row, _ in rows[pair_id in found :]]
+    rejects = [{**_reject(*one, subject), "run_id": run_id} for one in unused]
+    with store.together(run_id, f"scores of {model}/{benchmark}"):
+        store.publish("model", [identity], unit=key, run_id=run_id)
+        where = {"benchmark": benchmark, "model_key": key}
+        store.replace("pair_score", list(found.values()), where, run_id)
+        store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    natural = {i for i, pair in pairs.items() if pair["is_natural"] is not False}
+    counts = (len(natural | set(found)), len(found), len(rejects), len(natural - set(found)))
+    return ImportedScores(model, benchmark, *counts, tuple(log.name for log in logs))
+
+
+def _score(row: SourceRow, pairs: Mapping[str, Row]) -> Row | str:
+    """The columns of ``pair_score`` that a row gives, or why it can't be used."""
+    pair_id = value_at(row.fields, "doc.pair_id")
+    pair = pairs.get(pair_id) if isinstance(pair_id, str) else None
+    if pair is None:
+        return f"no pair of the benchmark has the pair_id {pair_id!r}"
+    found: Row = {"pair_id": pair_id, "text_id": text_id(pair)}
+    for k, side in enumerate("ab"):
+        given = f"arguments.gen_args_{k}.arg_"
+        if value_at(row.fields, f"{given}1") != pair[f"sentence_{side}"]:
+            return f"sentence {side} is not that of the pair, export the task again"
+        if value_at(row.fields, f"{given}0") != "":
+            return f"sentence {side} was scored after a context, expected none"
+        text = value_at(row.fields, f"resps.{k}.0.0")
+        value = finite(str(text))
+        if value is None or value > 0:
+            return f"resps of sentence {side} hold {text!r}, expected a finite number, 0 or less"
+        found[f"logprob_{side}_nats"] = value
+    return found
+
+
+def _agree(rows: Sequence[tuple[_Log, SourceRow, Row]]) -> bool:
+    return all(score == rows[0][2] for _, _, score in rows)
+
+
+def _reject(log: _Log, row: SourceRow, reason: str, subject: str) -> Row:
+    sentence = value_at(row.fields, "doc.sentence_a")
+    return reject_row(
+        stage="import",
+        subject=subject,
+        source_file=log.name,
+        source_row=row.number,
+        reason=reason,
+        excerpt=sentence if isinstance(sentence, str) else "",
+    )

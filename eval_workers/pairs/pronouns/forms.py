@@ -1,0 +1,272 @@
+"""Templates filled with the pronouns of any group, the verb made to agree.
+
+Templates are written for *she* and *he*, so their verbs are those of the singular. For a pronoun
+that takes a plural verb (*they*) the verbs of which it is the subject change; where the words alone
+don't say which these are, the sentence is refused with the reason. Pure; closed word classes of
+``forms.toml`` decide.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+
+from plumbline.eval_workers.pairs.pronouns.agreement import TOKEN, stands_alone
+from plumbline.eval_workers.pairs.pronouns.templates import capital_at, template_problem
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.text.placeholders import PLACEHOLDER
+from plumbline.warehouse.text.toml_file import Text, Words, load, toml_table
+
+
+@toml_table
+class Forms:
+    """The pronouns of one group; ``plural``: its verb is that of a plural subject."""
+
+    nominative: Text
+    determiner: Text
+    accusative: Text
+    reflexive: Text
+    alone: Text
+    plural: bool = False
+
+
+class Undecided(ValueError):
+    """The words of a sentence don't say which form agrees."""
+
+
+#: A placeholder, or a word or mark of a template.
+_PIECE = re.compile(rf"{PLACEHOLDER.pattern}|{TOKEN.pattern}")
+_WORD = re.compile(r"[^\W_]")
+_SUBJECT = "{pronoun}"
+
+
+def forms(group: str) -> Forms:
+    """The pronouns of a group. Raises ``UsageProblem`` naming those that there are.
+
+    >>> forms("xe").reflexive, forms("they").plural
+    ('xemself', True)
+    """
+    known = _file().forms
+    if group not in known:
+        there_are = ", ".join(known)
+        raise UsageProblem(f"group {group!r}", "has no pronouns", f"there are {there_are}")
+    return known[group]
+
+
+def fill_for(template: str, group: str) -> str:
+    """A template with the pronouns of a group.
+
+    Raises ``Undecided`` with the reason for a verb or pronoun whose form the words don't tell,
+    ``UsageProblem`` for an unknown group, ``ValueError`` as ``template_problem`` says.
+
+    >>> fill_for("{pronoun} says {pronoun} was late and lost {pronoun1} key.", "they")
+    'They say they were late and lost their key.'
+    >>> fill_for("Does {pronoun} like {pronoun2}self?", "xe")
+    'Does xe like xemself?'
+    >>> try:
+    ...     fill_for("The cook said {pronoun}'s finished.", "they")
+    ... except Undecided as reason:
+    ...     print(reason)
+    whether "'s finished" is "is" or "has" stays undecided
+    """
+    if problem := template_problem(template):
+        raise ValueError(problem)
+    mine = forms(group)
+    pieces = list(_PIECE.finditer(template))
+    words = [piece.group() for piece in pieces]
+    changed = _agreeing(words) if mine.plural else {}
+    text, end = "", 0
+    for k, piece in enumerate(pieces):
+        word = changed.get(k, piece.group())
+        if PLACEHOLDER.fullmatch(piece.group()):
+            word = capital_at(template, piece.start(), _form(mine, words, k))
+        text += template[end : piece.start()] + word
+        end = piece.end()
+    return text + template[end:]
+
+
+def _form(mine: Forms, words: Sequence[str], k: int) -> str:
+    placeholder = words[k]
+    if placeholder == "{pronoun1}" and stands_alone(words[k + 1 :]):
+        return mine.alone
+    return {
+        _SUBJECT: mine.nominative,
+        "{pronoun1}": mine.determiner,
+        "{pronoun2}": mine.accusative,
+        "{pronoun2}self": mine.reflexive,
+    }[placeholder]
+
+
+def _agreeing(words: Sequence[str]) -> dict[int, str]:
+    """The words that change for a plural subject, by their place."""
+    changed: dict[int, str] = {}
+    for k, word in enumerate(words):
+        if word == _SUBJECT:
+            changed |= _of_subject(words, k)
+    return changed
+
+
+def _of_subject(words: Sequence[str], k: int) -> dict[int, str]:
+    """The words that agree with the subject at place k."""
+    following = words[k + 1].lower() if k + 1 < len(words) else ""
+    if following in ("'", "’"):
+        return _contracted(words, k + 1)
+    if following == "and":
+        return {}  # a subject of two is plural already
+    if following in ("or", "who", "that", "which"):
+        raise Undecided(f'which verb agrees in "{_near(words, k)}" stays undecided')
+    place = _next_verb(words, k + 1)
+    verb = words[place].lower() if place < len(words) else ""
+    found: dict[int, str] = {}
+    if _inflects(verb):
+        found[place] = _plural(words[place])
+        found |= _coordinated(words, place)
+    elif not _WORD.match(verb) or verb.startswith("{"):
+        found |= _inverted(words, k)
+        if not found and verb in (",", "(", "-", "–", "—") and any(map(_inflects, words[place:])):
+            raise Undecided(f'which verb agrees in "{_near(words, k)}" stays undecided')
+    else:
+        found |= _inverted(words, k)
+        found |= _auxiliaries(words, place)
+    return found
+
+
+def _next_verb(words: Sequence[str], place: int) -> int:
+    """The first place from here on that isn't an adverb or reflexive pronoun."""
+    while place < len(words) and _is_between(words[place]):
+        place += 1
+    return place
+
+
+def _is_between(word: str) -> bool:
+    low = word.lower()
+    manner = low.endswith("ly") and len(low) > 4 and low not in ("reply", "apply", "supply", "rely")
+    return low == "{pronoun2}self" or low in _verbs().between or manner
+
+
+def _inflects(word: str) -> bool:
+    """Whether a word right behind a singular subject has a form of its own for the plural."""
+    low = word.lower()
+    if low in _verbs().plural_of:
+        return True
+    return (
+        low.endswith("s")
+        and len(low) > 2
+        and not low.endswith("ss")
+        and low not in _verbs().no_verb
+    )
+
+
+def _plural(verb: str) -> str:
+    """A verb of the third person singular as it is after *they*.
+
+    >>> [_plural(v) for v in ("is", "tries", "goes", "watches", "uses", "Was", "hasn't", "lies")]
+    ['are', 'try', 'go', 'watch', 'use', 'Were', "haven't", 'lie']
+    """
+    low = verb.lower().replace("’", "'")
+    irregular = {**_verbs().plural_of, **_verbs().base_of}
+    if low in irregular:
+        made = irregular[low]
+    elif low.endswith("ies") and len(low) > 4:
+        made = f"{low[:-3]}y"
+    elif low.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")):
+        made = low[:-2]
+    else:
+        made = low[:-1]
+    return made.capitalize() if verb[0].isupper() else made
+
+
+def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
+    """What the contraction behind a subject becomes: 's is or has, 'd and 'll stay."""
+    ending = words[mark + 1].lower() if mark + 1 < len(words) else ""
+    if ending != "s":
+        return {}
+    place = _next_verb(words, mark + 2)
+    word = words[place].lower() if place < len(words) else ""
+    lists = _verbs()
+    direct = words[mark + 2].lower() if mark + 2 < len(words) else ""
+    if word in lists.has_before:
+        return {mark + 1: "ve"}
+    if word in lists.is_before or direct in lists.is_before or word.endswith("ing"):
+        return {mark + 1: "re"}
+    raise Undecided(f'whether "\'s {word}" is "is" or "has" stays undecided')
+
+
+def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
+    """The auxiliary before a subject where it is its verb: a question, *nor does she*."""
+    place = k - 1
+    before = words[place].lower() if place >= 0 else ""
+    if before not in _verbs().plural_of:
+        return {}
+    opening = words[place - 1].lower() if place else ""
+    if not opening or not _WORD.match(opening) or opening in _verbs().opens:
+        return {place: _plural(words[place])}
+    raise Undecided(f'whose verb "{words[place]}" in "{_near(words, k)}" is stays undecided')
+
+
+def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
+    """Further verbs of the same subject: *she runs and jumps*."""
+    found = _auxiliaries(words, verb)
+    for place in range(verb + 1, len(words)):
+        if words[place] in (".", "!", "?", ";", _SUBJECT):
+            break
+        following = _next_verb(words, place + 1)
+        if words[place].lower() not in (*_verbs().conjunctions, ","):
+            continue
+        word = words[following].lower() if following < len(words) else ""
+        if word in _verbs().plural_of or not _inflects(word):
+            continue
+        then = words[following + 1].lower() if following + 1 < len(words) else ""
+        if then not in _verbs().objects and not PLACEHOLDER.fullmatch(then):
+            raise Undecided(f'whether "{word}" is a verb of the pronoun stays undecided')
+        found[following] = _plural(words[following])
+    return found
+
+
+def _auxiliaries(words: Sequence[str], first: int) -> dict[int, str]:
+    """Forms of be, have and do behind *and*, *or*, *but*: of the same subject."""
+    found: dict[int, str] = {}
+    for place in range(first + 1, len(words)):
+        if words[place] in (".", "!", "?", ";", _SUBJECT):
+            break
+        following = _next_verb(words, place + 1)
+        verb = words[following] if following < len(words) else ""
+        if words[place].lower() in _verbs().conjunctions and verb.lower() in _verbs().plural_of:
+            found[following] = _plural(verb)
+    return found
+
+
+def _near(words: Sequence[str], k: int) -> str:
+    return " ".join("she" if w == _SUBJECT else w for w in words[max(k - 1, 0) : k + 3])
+
+
+@toml_table
+class _Verbs:
+    plural_of: Mapping[str, str]
+    base_of: Mapping[str, str]
+    between: Words
+    no_verb: Words
+    has_before: Words
+    is_before: Words
+    opens: Words
+    conjunctions: Words
+    objects: Words
+
+
+@toml_table
+class _File:
+    about: Text
+    source: Text
+    forms: Mapping[str, Forms]
+    verbs: _Verbs
+
+
+def _verbs() -> _Verbs:
+    return _file().verbs
+
+
+@cache
+def _file() -> _File:
+    return load(_File, resources.files(__package__) / "forms.toml", "forms.toml")

@@ -1,0 +1,249 @@
+"""Which rater judges which pairs: a sample, dealt out evenly, each sheet in an order of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from plumbline.eval_workers.pairs.ratings.form import form_html
+from plumbline.eval_workers.pairs.ratings.questions import Wordings
+from plumbline.eval_workers.scoring.pair_scores import text_id
+from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import as_csv
+
+Row = dict[str, Any]
+
+_RATER = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
+
+
+@dataclass(frozen=True)
+class Design:
+    """How many pairs are judged, by whom, and how many raters judge each pair.
+
+    Attributes:
+        n_per_pair: raters of each pair; ``None`` for all of them, who then judge the same pairs.
+        with_unnatural: draw from the pairs that their source or judge calls unnatural too.
+    """
+
+    n_pairs: int
+    raters: tuple[str, ...]
+    n_per_pair: int | None = None
+    seed: int = 0
+    with_unnatural: bool = False
+
+    @property
+    def each(self) -> int:
+        """Raters of each pair."""
+        return len(self.raters) if self.n_per_pair is None else self.n_per_pair
+
+    def named(self, n_pairs: int) -> str:
+        """The design by which ``n_pairs`` are judged, as `rating_sheet` names it.
+
+        It ends with a hash of what the numbers don't tell: who judges, and how pairs were drawn.
+
+        >>> Design(100, raters("6")).named(100), Design(100, raters("6"), seed=1).named(100)
+        ('100 pairs, 6 of 6 raters (aa86db)', '100 pairs, 6 of 6 raters (5f2b8e)')
+        """
+        drawn = repr((self.raters, self.each, self.seed, self.with_unnatural))
+        mark = hashlib.sha256(drawn.encode()).hexdigest()[:6]
+        return f"{n_pairs} pairs, {self.each} of {len(self.raters)} raters ({mark})"
+
+
+@dataclass(frozen=True)
+class Sheets:
+    """What was made: rows of `rating_sheet` by rater, and the files."""
+
+    rows: dict[str, list[Row]]
+    paths: tuple[Path, ...]
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs that somebody judges."""
+        return len({row["pair_id"] for rows in self.rows.values() for row in rows})
+
+    @property
+    def n_each(self) -> tuple[int, int]:
+        """Fewest and most pairs of a rater."""
+        counts = [len(rows) for rows in self.rows.values()]
+        return min(counts), max(counts)
+
+
+def raters(given: str) -> tuple[str, ...]:
+    """The raters of a command: their number, or their names between commas.
+
+    Raises ``UsageProblem`` for a name that can't be one of a file, and for one twice.
+
+    >>> raters("3"), raters("ana, ben")
+    (('rater-1', 'rater-2', 'rater-3'), ('ana', 'ben'))
+    """
+    if given.isdecimal() and 0 < int(given) < 1000:
+        return tuple(f"rater-{k + 1}" for k in range(int(given)))
+    names = tuple(name.strip() for name in given.split(","))
+    if not all(map(_RATER.fullmatch, names)) or len({n.lower() for n in names}) < len(names):
+        fix = "give a number, or different names of letters, figures, - and _, such as ana,ben"
+        raise UsageProblem(f"--raters {given}", "are not raters", fix)
+    return names
+
+
+def deal(pairs: Sequence[str], design: Design) -> dict[str, list[str]]:
+    """Pairs of each rater: each pair is judged by ``design.each`` of them.
+
+    No rater has two pairs more than another. Among raters with as many pairs, those who share the
+    fewest so far share the next one, so that any two can be compared. Depends on the seed alone.
+
+    >>> dealt = deal("abcdef", Design(6, ("x", "y", "z"), 2))
+    >>> {rater: len(set(own)) for rater, own in dealt.items()}
+    {'x': 4, 'y': 4, 'z': 4}
+    >>> sorted("".join(p for own in dealt.values() for p in own))
+    ['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd', 'e', 'e', 'f', 'f']
+    """
+    draw = random.Random(f"deal {design.seed}")
+    own: dict[str, list[str]] = {rater: [] for rater in design.raters}
+    shared = dict.fromkeys(map(frozenset, combinations(own, 2)), 0)
+    for pair in draw.sample(list(pairs), len(pairs)):
+        chosen: list[str] = []
+        for _ in range(design.each):
+            # Who has the fewest comes first: so numbers never differ by more than one pair.
+            rater = min(
+                (r for r in own if r not in chosen),
+                key=lambda r: (
+                    len(own[r]),
+                    sum(shared[frozenset((r, c))] for c in chosen),
+                    draw.random(),
+                ),
+            )
+            for other in chosen:
+                shared[frozenset((rater, other))] += 1
+            chosen.append(rater)
+        for rater in chosen:
+            own[rater].append(pair)
+    return own
+
+
+def sample(pairs: Sequence[Row], design: Design) -> list[Row]:
+    """A random sample by rank of a hash of seed and pair, so that other pairs change little of it.
+
+    Without ``with_unnatural`` only pairs that metrics use. All of them when they are fewer.
+    """
+
+    def rank(row: Row) -> bytes:
+        return hashlib.sha256(f"{design.seed} {row['pair_id']}".encode()).digest()
+
+    fit = [row for row in pairs if design.with_unnatural or row["is_natural"] is not False]
+    return sorted(fit, key=rank)[: design.n_pairs]
+
+
+def make(
+    store: Store, benchmark: str, design: Design, wordings: Wordings, out: Path, run_id: str
+) -> Sheets:
+    """Draw pairs, deal them out, keep the sheets in the warehouse, write a form and a CSV for each.
+
+    The same options on the same pairs give the same files. Raises ``UsageProblem`` for a benchmark
+    without pairs, for more raters of a pair than there are, and for raters or questions whose
+    answers are there already and who would get others.
+    """
+    if design.each > len(design.raters):
+        problem = f"there are {len(design.raters)} raters"
+        fix = f"give --raters {design.each}, or --per-pair {len(design.raters)}"
+        raise UsageProblem(f"{design.each} raters of each pair", problem, fix)
+    pairs = sample(store.read("benchmark_pair", benchmark=benchmark).to_pylist(), design)
+    if not pairs:
+        fix = f"run `plumbline benchmark import {benchmark}`"
+        raise UsageProblem(f"benchmark {benchmark!r}", "has no pair to judge", fix)
+    by_id = {row["pair_id"]: row for row in pairs}
+    dealt = deal(sorted(by_id), design)
+    if not all(dealt.values()):
+        problem = f"are too few for {len(dealt)} raters by {design.each} of each pair"
+        raise UsageProblem(f"{len(pairs)} pairs", problem, "name fewer raters")
+    rows = {
+        rater: _sheet(benchmark, rater, [by_id[i] for i in own], design.seed)
+        for rater, own in dealt.items()
+    }
+    _keep(store, benchmark, rows, design.named(len(pairs)), wordings, run_id)
+    return Sheets(rows, _write(out, rows, by_id, wordings))
+
+
+def _sheet(benchmark: str, rater: str, pairs: Sequence[Row], seed: int) -> list[Row]:
+    """One rater's pairs in random order, either sentence first at random."""
+    draw = random.Random(f"sheet {seed} {rater}")
+    rows = []
+    for k, pair in enumerate(draw.sample(pairs, len(pairs)), 1):
+        known = {"benchmark": benchmark, "rater": rater, "pair_id": pair["pair_id"]}
+        shown = {"shown_first": draw.choice("ab"), "text_id": text_id(pair)}
+        # A sheet that was made again with other pairs has other names: answers can't go astray.
+        mark = hashlib.sha256(repr((*known.values(), *shown.values())).encode()).hexdigest()[:8]
+        rows.append({**known, "item": f"{rater}-{k:03d}-{mark}", "position": k, **shown})
+    return rows
+
+
+def _keep(
+    store: Store,
+    benchmark: str,
+    rows: dict[str, list[Row]],
+    design: str,
+    wordings: Wordings,
+    run_id: str,
+) -> None:
+    """Sheets and questions into the warehouse; answers that are there must stay readable."""
+    asked = [q.row(k) for k, q in enumerate(wordings.questions, 1)]
+    held = store.read("rating_question", benchmark=benchmark).sort_by("position")
+    others = held.select(list(asked[0])).to_pylist() != asked
+    answered = set(store.read("rating", benchmark=benchmark)["rater"].to_pylist())
+    if answered and others:
+        problem = f"was judged already ({', '.join(sorted(answered))}) with other questions"
+        fix = "give the same --questions, or import it under another name"
+        raise UsageProblem(f"benchmark {benchmark!r}", problem, fix)
+    for rater in sorted(answered & set(rows)):
+        old = store.read("rating_sheet", benchmark=benchmark, rater=rater)["item"].to_pylist()
+        if set(old) != {row["item"] for row in rows[rater]}:
+            problem = f"has answered a sheet of {benchmark} with other pairs"
+            raise UsageProblem(rater, problem, "name other raters, such as --raters ana,ben")
+    with store.together(run_id, f"rating sheets of {benchmark}"):
+        if others:
+            store.drop("rating_sheet", {"benchmark": benchmark}, run_id)
+        new = [{"benchmark": benchmark, **row, "run_id": run_id} for row in asked]
+        store.replace("rating_question", new, {"benchmark": benchmark}, run_id)
+        for rater, own in rows.items():
+            sheet = [{**row, "design": design, "run_id": run_id} for row in own]
+            store.replace("rating_sheet", sheet, {"benchmark": benchmark, "rater": rater}, run_id)
+
+
+def _write(
+    out: Path, rows: dict[str, list[Row]], pairs: dict[str, Row], wordings: Wordings
+) -> tuple[Path, ...]:
+    """The questions as text, and for each rater a form and a CSV with the same items."""
+    empty = dict.fromkeys((q.name for q in wordings.questions), "")
+    paths = [out / "questions.txt"]
+    with disk_problems(out):
+        out.mkdir(parents=True, exist_ok=True)
+        paths[0].write_text(_instructions(wordings), encoding="utf-8", newline="\n")
+        for rater, own in rows.items():
+            items = [_item(row, pairs[row["pair_id"]]) for row in own]
+            paths += [out / f"{rater}.html", out / f"{rater}.csv"]
+            paths[-2].write_text(form_html(rater, items, wordings), encoding="utf-8", newline="\n")
+            text = as_csv([{**item, **empty} for item in items])
+            # With a mark at its start, which spreadsheets need to take it for UTF-8.
+            paths[-1].write_text(text, encoding="utf-8-sig", newline="\n")
+    return tuple(paths)
+
+
+def _item(row: Row, pair: Row) -> dict[str, str]:
+    sides = "ab" if row["shown_first"] == "a" else "ba"
+    shown = {f"sentence_{k}": pair[f"sentence_{side}"] for k, side in enumerate(sides, 1)}
+    return {"item": row["item"], **shown}
+
+
+def _instructions(wordings: Wordings) -> str:
+    asked = [
+        f"{q.name}: {q.wording}\n  Answer with {' or '.join(q.answers)}."
+        for q in wordings.questions
+    ]
+    how = "In the table, write your answer into the column of each question."
+    return "\n\n".join([wordings.title, wordings.intro, *asked, how]) + "\n"

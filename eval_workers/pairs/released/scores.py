@@ -1,0 +1,181 @@
+"""Released log-probabilities of sentence pairs, read into ``pair_score``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from plumbline.eval_workers.pairs.pronouns.templates import fill, template_problem
+from plumbline.eval_workers.pairs.released.files import (
+    ReleasedFile,
+    grouped,
+    require_benchmarks,
+    score_files,
+)
+from plumbline.eval_workers.pairs.released.gather import Row, gather
+from plumbline.eval_workers.pairs.released.join import Line, Places
+from plumbline.eval_workers.pairs.released.models import N_PARAMETERS, model_id
+from plumbline.eval_workers.pairs.released.table import finite
+from plumbline.eval_workers.scoring.pair_scores import text_id
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import Record
+
+_LOGPROBS = ("F_logprob", "M_logprob")
+_N_TOKENS = ("F_num_tokens", "M_num_tokens")
+_SENTENCES = ("template", "F_template", "M_template")
+_COLUMNS = (*_SENTENCES, *_LOGPROBS, *_N_TOKENS)
+#: What a row gives, as columns of ``pair_score``.
+_SCORES = ("logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b", "text_id")
+_BACKEND = "released"
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True)
+class ImportedScores:
+    """Outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
+
+    ``n_pairs`` counts the natural and the unnatural pairs of the benchmark, ``n_missing`` those
+    that no usable row of ``files`` scores, ``n_rejected`` the rows that were not used.
+    """
+
+    model: str
+    benchmark: str
+    n_pairs: int
+    n_scored: int
+    n_rejected: int
+    n_missing: int
+    files: tuple[str, ...]
+
+
+def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
+    """Read every score file under a directory, replacing what was imported before.
+
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), benchmark by benchmark: what
+    comes before an error stays written, and the same command resumes once the error is mended.
+    Nothing is written of a benchmark of which a file can't be used.
+
+    Raises ``BadInput`` without any score file, when a benchmark is not in the warehouse yet,
+    when two files hold the same scores, when a file can't be read to its end, lacks a column or
+    names another model than its file name. Raises ``UsageProblem`` if the directory doesn't exist.
+    """
+    files = score_files(directory)
+    require_benchmarks(store, [file.benchmark for file in files])
+    done = []
+    for benchmark, of_benchmark in grouped(files, lambda f: f.benchmark).items():
+        places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
+        with store.together(run_id, f"scores of {benchmark}"):
+            for of_model in grouped(of_benchmark, lambda f: f.model).values():
+                done.append(_import_model(store, places, of_model, run_id))
+    return done
+
+
+def _import_model(
+    store: Store, places: Places, files: Sequence[ReleasedFile], run_id: str
+) -> ImportedScores:
+    """The files of one model and benchmark, which are its parts."""
+    model, benchmark = files[0].model, files[0].benchmark
+    subject = f"{model}/{benchmark}"
+    reject = {"subject": subject, "run_id": run_id}
+    found, rejects = gather(files, places, _COLUMNS, _figures, reject)
+    identity = _identity(model, run_id)
+    key = identity["model_key"]
+    common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
+    scores = _scores(common, found)
+    store.publish("model", [identity], unit=key, run_id=run_id)
+    store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
+    store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    n_missing = len(places) - len(found)
+    names = tuple(file.name for file in files)
+    return ImportedScores(model, benchmark, len(places), len(found), len(rejects), n_missing, names)
+
+
+def _scores(common: Mapping[str, str], found: Mapping[str, Line]) -> pa.Table:
+    """Rows of ``pair_score`` by pair, sorted by it."""
+    ids = sorted(found)
+    rows = [found[i].figures for i in ids]
+    given = {name: [row[k] for row in rows] for k, name in enumerate(_SCORES)}
+    return pa.table({"pair_id": ids, **given, **{k: [v] * len(ids) for k, v in common.items()}})
+
+
+def _figures(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
+    """The values of ``_SCORES``, or why the row can't be used."""
+    _check_model(file, row)
+    fields = row.fields
+    logprobs = [finite(fields[column]) for column in _LOGPROBS]
+    for column, value in zip(_LOGPROBS, logprobs, strict=True):
+        if value is None or value > 0:
+            return f"{column} is {fields[column]!r}, expected a finite number, 0 or less"
+    n_tokens = [_count(fields[column]) for column in _N_TOKENS]
+    for column, n in zip(_N_TOKENS, n_tokens, strict=True):
+        if not n:
+            return f"{column} is {fields[column]!r}, expected a whole number, 1 or more"
+    identity, problem = _text(*map(fields.__getitem__, _SENTENCES))
+    return problem or (*logprobs, *n_tokens, identity)
+
+
+_model_id = lru_cache(maxsize=1 << 10)(model_id)  # a file's rows all hold one name
+
+
+def _check_model(file: ReleasedFile, row: Record) -> None:
+    name = row.fields.get("model")
+    if name is not None and _model_id(name).lower() != file.model.lower():
+        problem = f"its model is {name!r}, its file name says {file.model}"
+        raise BadInput(f"{file.path}, row {row.number}", problem, "rename the file or mend the row")
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+_Gender = Literal["f", "m"]
+
+
+# All models score the same sentences.
+@lru_cache(maxsize=1 << 15)
+def _text(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | None]:
+    """``text_id`` of the sentences a row names, and what is wrong with them.
+
+    They must be the template's own, each with the pronouns of its column: columns that changed
+    places would turn every figure round.
+    """
+    if not _says(template, sentence_a, "f"):
+        return "", "F_template is not the template with its female pronouns"
+    if not _says(template, sentence_b, "m"):
+        return "", "M_template is not the template with its male pronouns"
+    return text_id({"sentence_a": sentence_a, "sentence_b": sentence_b}), None
+
+
+def _says(template: str, sentence: str, gender: _Gender) -> bool:
+    """Whether a sentence is the template's, but for case, quotes and spaces.
+
+    The released sentences were lowercased but for the first letter, and some lost their quotes.
+
+    >>> _says("'{pronoun} met the CEO.'", "He met the ceo.", "m")
+    True
+    """
+    if template_problem(template):
+        return False
+    if fill(template, gender) == sentence:
+        return True
+    ours, theirs = (_NO_LETTER.sub("", t.lower()) for t in (fill(template, gender), sentence))
+    return ours == theirs
+
+
+def _identity(model: str, run_id: str) -> Row:
+    """The ``model`` row of released scores: how they were computed is not known, so NULL.
+
+    The number of parameters is that of the paper's list of models, NULL for any other model.
+    """
+    text = json.dumps({"backend": _BACKEND, "model": model}, sort_keys=True)
+    key = hashlib.sha256(text.encode()).hexdigest()[:16]
+    known = {"backend": _BACKEND, "text_form": "released", "n_parameters": N_PARAMETERS.get(model)}
+    return {"model_key": key, "model": model, **known, "run_id": run_id}

@@ -1,0 +1,52 @@
+"""How pairs are put to a model that has to choose: the options of ``plumbline score choose``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.chat.options import AskingOptions
+from plumbline.eval_workers.scoring.choices import prompts
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
+
+
+@dataclass(frozen=True, config=STRICT)
+class ChoiceOptions(AskingOptions):
+    """How often and with which words pairs are put to a model.
+
+    Raises ``UsageProblem`` as ``AskingOptions`` does, and without a model.
+    """
+
+    n: Annotated[int, Field(gt=0, le=1_000, description="Asks of each pair in each order.")] = 4
+    temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of the replies.")] = (
+        1.0
+    )
+    max_new_tokens: Annotated[
+        int, Field(gt=0, le=100_000, description="Most tokens of a reply.")
+    ] = 16
+    prompts: Annotated[str, Field(description="Wordings of your own (TOML).")] = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.model:
+            raise UsageProblem("model", "is not given", "give --model NAME")
+
+    def wordings(self) -> tuple[str, ...]:
+        """The wordings, used in turn. Raises as ``prompts.load``."""
+        return prompts.load(Path(self.prompts) if self.prompts else None)
+
+    def key(self) -> str:
+        """Hash of what defines a choice besides model and pair (16 hex digits).
+
+        >>> one, two = ChoiceOptions(model="m"), ChoiceOptions(model="m", n=9)
+        >>> one.key() == two.key(), one.key() == ChoiceOptions(model="m", temperature=0.0).key()
+        (True, False)
+        """
+        parts = [self.wordings(), self.temperature, self.max_new_tokens]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

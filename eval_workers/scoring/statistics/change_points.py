@@ -1,0 +1,265 @@
+"""When the curves of a model's checkpoints change, and from when on its words lean.
+
+Two things make a curve go up and down: that other words would have given another figure, and that
+a model does so from checkpoint to checkpoint, for all words at once. So a step is tested twice: has
+the curve moved since the step before, more than the words explain; and has it changed for good,
+more than the autocorrelation of checkpoints explains. A word leans if it does more than others.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plumbline.eval_workers.scoring.statistics.multiplicity import holm
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.opening import OpenWarehouse
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Row: TypeAlias = Mapping[str, Any]
+
+#: Rate of false finds: of any change at all for `changes`, of their share for `onsets`.
+ALPHA = 0.05
+#: Fewer checkpoints have no curve.
+LEAST_STEPS = 3
+#: Of fewer checkpoints the autocorrelation can't be told, so lasting changes can't be tested.
+LEAST_TESTED = 12
+#: A lasting change that power is for, in standard deviations of an innovation.
+SHIFT = 3
+#: With less power a test has no verdict.
+LEAST_POWER = 0.3
+#: The largest autocorrelation of neighbours; at 1 a curve has no level.
+MOST_RHO = 0.98
+_TINY = 1e-300
+_MODEL = ("series", "setting")
+_WORDS = (*_MODEL, "benchmark", "groups")
+_CURVE = (*_WORDS, "corpus", "contrast", "measure")
+_LAST = ("word", "n_pairs", "relative_nats", "relative_nats_low", "relative_nats_high")
+
+
+def changes(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
+    """Rows of ``change_point``, without their run, for models with three checkpoints or more."""
+    text = "FROM checkpoint_curve WHERE measure <> 'explained variance' ORDER BY ALL"
+    rows = rows_of(root, text)
+    return [row for of in _groups(rows, _MODEL) for row in _changes_of(_groups(of, _CURVE))]
+
+
+def _changes_of(curves: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
+    """Rows of the curves of one model, which are tested together."""
+    curves = [of for of in curves if len(of) >= LEAST_STEPS]
+    steps = [np.array([r["step"] for r in of]) for of in curves]
+    tested = [r for of in curves for r in of[1:]]
+    moved = holm([_p_of_t(r["change"], r["change_se"], r["df"]) for r in tested])
+    lasting = lasting_changes([np.array([r["value"] for r in of]) for of in curves], steps)
+    before = [r["step"] for of in curves for r in of[:-1]]
+    at = [(i, k) for i, of in enumerate(curves) for k in range(1, len(of))]
+    return [
+        {
+            **{column: row[column] for column in (*_CURVE, "step", "change")},
+            "step_before": step_before,
+            "q_moved": p,
+            **dict(
+                zip(("shift", "q_lasting", "power"), lasting.get(place, (None,) * 3), strict=True)
+            ),
+            "n_tests": len(tested),
+        }
+        for row, step_before, p, place in zip(tested, before, moved, at, strict=True)
+    ]
+
+
+def _p_of_t(value: float, se: float | None, df: float | None) -> float | None:
+    """Two-sided p of a mean by Student's t; ``None`` where nothing varies."""
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(df, -abs(value) / se)) if se and df else None
+
+
+def lasting_changes(
+    curves: Sequence[Floats], steps: Sequence[npt.NDArray[np.int64]], n_series: int = 4999
+) -> dict[tuple[int, int], tuple[float, float | None, float]]:
+    """Where curves change for good: (curve, first checkpoint after) -> shift, p, power.
+
+    A curve is cut in two where its means differ most (CUSUM). Under the null hypothesis it is an
+    autoregression of first order that never shifts: p is the share of such series, with the
+    autocorrelation and the innovations that the curve has around its two means, in which some curve
+    is cut as clearly (sieve bootstrap, Bühlmann 1997; min-p, Westfall and Young 1993). Innovations
+    are drawn from the same checkpoints for all curves, which keeps their dependence. Power is the
+    share of these series that are found to change once they shift in their middle by ``SHIFT``
+    standard deviations of an innovation. Where it is below ``LEAST_POWER``, p is ``None``.
+
+    Both parts of a curve that is cut with p <= ``ALPHA`` are tested in turn, all such parts
+    together (binary segmentation). The first cut of each curve is returned, and later ones that are
+    found. A steady drift is taken for autocorrelation, so it has little power; a single checkpoint
+    off the others is no change. ``python -m tools.simulations lasting_changes`` prints false finds
+    and power.
+
+    Args:
+        steps: those of each curve; several curves needn't have the same.
+
+    >>> noise = np.random.default_rng(0).normal(0, 1, (2, 40))
+    >>> found = lasting_changes([noise[0], noise[1] + np.repeat([0, 8], 20)], [np.arange(40)] * 2)
+    >>> [(cut, round(shift)) for cut, (shift, p, power) in found.items() if p and p <= 0.05]
+    [((1, 20), 8)]
+    """
+    rng = np.random.default_rng(0)
+    every = np.unique(np.concatenate([*steps, np.array([], np.int64)]))
+    found: dict[tuple[int, int], tuple[float, float | None, float]] = {}
+    parts = [(i, 0, len(curve)) for i, curve in enumerate(curves) if len(curve) > 1]
+    while parts:
+        draws = rng.random((n_series, every.size))
+        tests = [
+            _test(curves[i][start:end], draws[:, np.searchsorted(every, steps[i][start:end])])
+            for i, start, end in parts
+        ]
+        least = np.min([ranks for _, ranks, _ in tests], axis=0)
+        after = []
+        for (i, start, end), (place, ranks, of_shifted) in zip(parts, tests, strict=True):
+            cut = start + place
+            power = float((_rank(-of_shifted, -least) <= ALPHA).mean())
+            p = float(_rank(-ranks[:1], -least)[0]) if power >= LEAST_POWER else None
+            is_found = p is not None and p <= ALPHA
+            if is_found or (start, end) == (0, len(curves[i])):
+                shift = curves[i][cut:end].mean() - curves[i][start:cut].mean()
+                found[i, cut] = (float(shift), p, power)
+            if is_found:
+                after += [(i, start, cut), (i, cut, end)]
+        parts = [(i, start, end) for i, start, end in after if end - start >= LEAST_TESTED]
+    return found
+
+
+def _test(curve: Floats, draws: Floats) -> tuple[int, Floats, Floats]:
+    """Where a curve is cut; the ranks of its cut and of those under the null; these if shifted.
+
+    ``draws``, from 0 to 1, choose the innovations of each series (rows).
+    """
+    from scipy.signal import lfilter
+
+    cut, size, rho, innovations = (of[0] for of in _cuts(curve[None]))
+    if curve.size < LEAST_TESTED or np.ptp(curve) <= 1e-9 * np.abs(curve).max():
+        return int(cut), np.ones(len(draws) + 1), np.ones(len(draws))
+    series = (innovations - innovations.mean())[(draws * innovations.size).astype(int)]
+    series[:, 0] /= np.sqrt(1 - rho**2)  # as if it had run for ever
+    series = lfilter([1.0], [1.0, -rho], series, axis=1)
+    sizes = np.append(size, _cuts(series)[1])
+    series[:, curve.size // 2 :] += SHIFT * innovations.std()
+    return int(cut), _rank(sizes, sizes), _rank(_cuts(series)[1], sizes)
+
+
+def _rank(values: Floats, among: Floats) -> Floats:
+    """The share of ``among`` that is at least each value."""
+    return np.asarray((among.size - np.searchsorted(np.sort(among), values)) / among.size)
+
+
+def _cuts(values: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats, Floats]:
+    """Of each row: where it is cut, how clearly, its autocorrelation and its innovations.
+
+    The clearness is the largest CUSUM over the long-run standard deviation, of what remains once
+    the means before and after the cut are taken out: else a shift would look like memory.
+    """
+    n = values.shape[1]
+    k = np.arange(1, n)
+    sums = np.cumsum(values - values.mean(axis=1, keepdims=True), axis=1)[:, :-1]
+    cusum = np.abs(sums) / np.sqrt(k * (n - k) / n)
+    cut = cusum.argmax(axis=1) + 1
+    is_after = np.arange(n) >= cut[:, None]
+    after = (values * is_after).sum(axis=1)
+    before = (values.sum(axis=1) - after) / cut
+    rest = values - np.where(is_after, (after / (n - cut))[:, None], before[:, None])
+    rho = _autocorrelation(values, rest)
+    innovations = rest[:, 1:] - rho[:, None] * rest[:, :-1]
+    size = cusum.max(axis=1) * (1 - rho) / np.maximum(innovations.std(axis=1), _TINY)
+    return cut, size, rho, innovations
+
+
+def _autocorrelation(values: Floats, rest: Floats) -> Floats:
+    """Of neighbours in each row of ``rest``, ``values`` without the means before and after a cut.
+
+    Taking out these means draws it down by about (4 + 9 rho) / n, as simulated with 24 to 154
+    checkpoints; a correction by 6 and 10 keeps the rate of false finds up to a rho of 0.9. Further
+    shifts would still look like memory. Differences of values hardly hold any: their mean squares
+    two and one apart have the ratio 1 + rho (after Chakar et al. 2017). That is noisier, so it only
+    bounds the estimate, with 3 / sqrt(n) to spare.
+    """
+    n = values.shape[1]
+    r = (rest[:, 1:] * rest[:, :-1]).sum(axis=1) / np.maximum((rest**2).sum(axis=1), _TINY)
+    one, two = (((values[:, d:] - values[:, :-d]) ** 2).mean(axis=1) for d in (1, 2))
+    most = two / np.maximum(one, _TINY) - 1 + 3 / np.sqrt(n)
+    rho: Floats = np.clip(np.minimum((n * r + 6) / max(n - 10, 1), most), 0, MOST_RHO)
+    return rho
+
+
+def word_onsets(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
+    """Rows of ``word_onset``, without their run, for words with two pairs or more."""
+    text = "FROM checkpoint_word WHERE n_pairs > 1 AND relative_nats IS NOT NULL ORDER BY ALL"
+    rows = rows_of(root, text)
+    return [row for of in _groups(rows, _WORDS) for row in _onsets_of(_groups(of, ("word",)))]
+
+
+def _onsets_of(words: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
+    """Rows of the words of one model and benchmark, which are tested together."""
+    most = max(map(len, words))
+    if most < LEAST_STEPS:
+        return []
+    words = [of for of in words if len(of) == most]
+    means = np.array([[r["relative_nats"] for r in of] for of in words])
+    p = np.array([[_p_of_lean(r) for r in of] for of in words])
+    places, q = onsets(means, p)
+    return [
+        {
+            **{column: of[-1][column] for column in (*_WORDS, *_LAST)},
+            "last_nats": of[-1]["mean_log_ratio_nats"],
+            "p": float(p_of[-1]),
+            "q": float(q_of),
+            "onset_step": None if place < 0 else of[place]["step"],
+        }
+        for of, p_of, q_of, place in zip(words, p, q, places, strict=True)
+    ]
+
+
+def _p_of_lean(row: Row) -> float:
+    """Of a word that leans no more than others do; 1 where its pairs don't vary."""
+    p = _p_of_t(row["relative_nats"], row["relative_nats_se"], row["n_pairs"] - 1)
+    return 1.0 if p is None else p
+
+
+def onsets(means: Floats, p: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+    """From which step each word leans to one side until the last; -1 where it shows no lean.
+
+    Words lean at the last step by Benjamini and Hochberg at ``ALPHA``. The steps of each of these
+    R of m words are then tested backwards from the last, each at ALPHA R / m, until one fails or
+    leans to the other side. As a test is made only after all later ones succeeded, the number of
+    steps needs no further correction; and the share of words with a wrong onset, too early or with
+    no lean at all, is at most ALPHA in the mean (Benjamini and Bogomolov 2014).
+
+    Args:
+        means, p: of each word (rows) at each step: how much more than the others it leans, and p
+            of 0.
+
+    Returns:
+        The place of each word's step, and its q at the last step.
+
+    >>> means = np.array([[0.1, -0.5, 0.6, 0.7], [0.1, 0.1, 0.1, 0.1]])
+    >>> onsets(means, np.array([[0.9, 0.001, 0.001, 0.001], [0.5, 0.5, 0.5, 0.5]]))
+    (array([ 2, -1]), array([0.002, 0.5  ]))
+    """
+    from scipy import stats
+
+    q = np.asarray(stats.false_discovery_control(p[:, -1]))
+    leans = q <= ALPHA
+    level = ALPHA * leans.sum() / len(q)
+    holds = (p <= level) & (np.sign(means) == np.sign(means[:, -1:]))
+    n_steps = np.cumprod(holds[:, ::-1], axis=1).sum(axis=1)
+    return np.where(leans, means.shape[1] - n_steps, -1), q
+
+
+def _groups(rows: Sequence[Row], columns: Sequence[str]) -> list[list[Row]]:
+    """Rows by their values in columns, by step in each."""
+    found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda r: r["step"]):
+        found[tuple(row[column] for column in columns)].append(row)
+    return [found[key] for key in sorted(found, key=str)]

@@ -1,0 +1,328 @@
+"""Where log ratios come from: their mean square over pairs and models, in parts.
+
+A log ratio is the sum of a constant of the model, its slope on each property of the pair, an
+effect of each cluster that the pair is in (its word, its frame), and the pair's own. Each part has
+a matrix of mean products of two models; the matrices add up to that of the log ratios. The variance
+of models within and between families says who shares a part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import comb, nan
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+from scipy.special import stdtrit
+
+from plumbline.eval_workers.scoring.statistics.clusters import (
+    NO_CLUSTER,
+    degrees_of_freedom,
+    n_clusters,
+)
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+
+CONSTANT, PAIR = "constant", "pair"
+#: Columns whose products have eigenvalues this much below the largest say nothing of their own.
+RCOND = 1e-9
+#: Who shares a part: models of all families, those of one family, none; and all of these.
+SHARED = ("all models", "a family", "one model", "sum")
+#: What a property explains where several go together: the mean over all orders of adding them
+#: (Lindeman, Merenda and Gold 1980; Shapley), what it explains alone, and beyond all others.
+AVERAGE, FIRST, LAST = ORDERS = ("average", "first", "last")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Log ratios of pairs (rows) under models (columns), and what is known of both.
+
+    Attributes:
+        y: float64[pair, model], complete.
+        properties: float64[pair, column] by name.
+        clusters: of each pair, as of ``clustered_variance``, each column of a kind in ``kinds``.
+            Two columns of one kind (two occupations in a sentence) have the same numbers.
+        families: of each model, numbered.
+    """
+
+    y: Floats
+    properties: Mapping[str, Floats]
+    clusters: Ints
+    kinds: Sequence[str]
+    families: Ints
+
+    def only(self, is_kept: Bools) -> Table:
+        """Some of the pairs."""
+        of = {name: x[is_kept] for name, x in self.properties.items()}
+        return replace(self, y=self.y[is_kept], properties=of, clusters=self.clusters[is_kept])
+
+
+@dataclass(frozen=True)
+class Share:
+    """A part's share of the mean square, with 95% intervals; NaN with too few clusters.
+
+    ``share_low`` and ``share_high`` are for these models and other words, ``families_low`` and
+    ``families_high`` for other families too. Either needs five.
+    """
+
+    part: str
+    order: str
+    shared: str
+    share: float
+    share_low: float
+    share_high: float
+    families_low: float
+    families_high: float
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Sums over pairs, from which the parts come; those of some pairs may be taken away.
+
+    ``square``, ``xy`` and ``xx`` are products of log ratios and of a design's columns, ``x_sums``
+    and ``y_sums`` their sums by cluster of each kind, and ``both`` says how many pairs are in two
+    clusters, for each two kinds.
+    """
+
+    n: int
+    square: Floats
+    xy: Floats
+    xx: Floats
+    x_sums: list[Floats]
+    y_sums: list[Floats]
+    both: list[list[csr_array]]
+
+    def without(self, other: _Moments) -> _Moments:
+        return _Moments(
+            self.n - other.n,
+            self.square - other.square,
+            self.xy - other.xy,
+            self.xx - other.xx,
+            [a - b for a, b in zip(self.x_sums, other.x_sums, strict=True)],
+            [a - b for a, b in zip(self.y_sums, other.y_sums, strict=True)],
+            [
+                [a - b for a, b in zip(*rows, strict=True)]
+                for rows in zip(self.both, other.both, strict=True)
+            ],
+        )
+
+
+@dataclass(frozen=True)
+class _Design:
+    """A table in numbers: properties as columns of ``x``, of which the first is 1.
+
+    ``is_in`` says which columns are in each set of properties; ``weights`` of these sets make what
+    the constant, and each property in an order, explains.
+    """
+
+    y: Floats
+    x: Floats
+    members: dict[str, csr_array]
+    is_in: Bools
+    weights: dict[tuple[str, str], Floats]
+
+    @staticmethod
+    def of(table: Table) -> _Design:
+        names = [name for name, x in table.properties.items() if np.ptp(x, axis=0).any()]
+        columns = [table.properties[name] for name in names]
+        x = np.hstack([np.ones((len(table.y), 1)), *(of - of.mean(axis=0) for of in columns)])
+        size = np.sqrt((x**2).mean(axis=0))
+        place = np.repeat(np.arange(-1, len(columns)), [1, *(of.shape[1] for of in columns)])
+        sets = [
+            frozenset(s) for k in range(len(names) + 1) for s in combinations(range(len(names)), k)
+        ]
+        is_in = np.array([np.isin(place, [-1, *s]) for s in sets])
+        weights = {(CONSTANT, AVERAGE): np.array([0.0 if s else 1.0 for s in sets])}
+        for order in ORDERS:
+            for k, name in enumerate(names):
+                weights[name, order] = _weights(sets, k, len(names), order)
+        return _Design(
+            table.y, x / np.where(size > 1e-9, size, 1), memberships(table), is_in, weights
+        )
+
+    def moments(self, pairs: Ints | slice) -> _Moments:
+        x, y = self.x[pairs], self.y[pairs]
+        members = [z[pairs] for z in self.members.values()]
+        return _Moments(
+            len(y),
+            y.T @ y,
+            x.T @ y,
+            x.T @ x,
+            [z.T @ x for z in members],
+            [z.T @ y for z in members],
+            [[z.T @ other for other in members] for z in members],
+        )
+
+    def products(self, of: _Moments) -> dict[tuple[str, str], Floats]:
+        squares = np.array([*(u.T @ u for u in of.x_sums), of.xx])
+        sizes = np.array([*(both[a].diagonal().sum() for a, both in enumerate(of.both)), of.n])
+        levels = _levels(of, squares, sizes)
+        # Of no columns but a set's, with zeros elsewhere.
+        inverses = np.linalg.pinv(
+            of.xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
+        )
+        steps = np.tensordot(np.array(list(self.weights.values())), inverses, 1)
+        chance = np.einsum("pij,lij->pl", steps, squares)
+        explained = of.xy.T @ steps @ of.xy - np.tensordot(chance, levels, 1)
+        names = [*self.weights, *((name, AVERAGE) for name in (*self.members, PAIR))]
+        parts = [*explained, *(levels * sizes[:, None, None])]
+        return {name: part / of.n for name, part in zip(names, parts, strict=True)}
+
+
+def memberships(table: Table) -> dict[str, csr_array]:
+    """Which clusters of each kind every pair is in: 0 or 1, pairs by clusters.
+
+    Without kinds whose clusters have one pair each: they can't be told from the pairs.
+    """
+    found = {}
+    for kind in dict.fromkeys(table.kinds):
+        of = table.clusters[:, [k == kind for k in table.kinds]]
+        pair, column = np.nonzero(of != NO_CLUSTER)
+        numbers, cluster = np.unique(of[pair, column], return_inverse=True)
+        is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(of), len(numbers)))
+        is_in.data[:] = 1  # a pair is in a cluster once
+        if is_in.nnz > len(numbers):
+            found[kind] = is_in
+    return found
+
+
+def products(table: Table) -> dict[tuple[str, str], Floats]:
+    """The mean product of two models in each part, float64[model, model], by part and order.
+
+    Parts are ``constant``, the properties, the kinds of clusters and ``pair``, all of order
+    ``average``, which add up to y'y/n; properties also of the other ``ORDERS``. Unbiased where
+    effects of clusters and pairs are independent of each other and of the properties: sums of
+    products of residuals over clusters and over pairs are set equal to their expectations
+    (MINQUE0: Rao 1971), and what noise adds to products of means and slopes is taken off.
+    Properties that don't vary are left out.
+
+    >>> y = np.array([[1.0], [3.0], [2.0], [6.0]])
+    >>> found = products(Table(y, {}, np.array([[0], [0], [1], [1]]), ["word"], np.array([0])))
+    >>> {part: round(float(of[0, 0]), 9) for (part, _), of in found.items()}
+    {'constant': 8.0, 'word': -0.5, 'pair': 5.0}
+    """
+    design = _Design.of(table)
+    return design.products(design.moments(slice(None)))
+
+
+def _levels(of: _Moments, squares: Floats, sizes: Floats) -> Floats:
+    """Covariances of models over clusters of each kind and over pairs, [level, model, model]."""
+    inverse = np.linalg.pinv(of.xx, rcond=RCOND, hermitian=True)
+    slopes = inverse @ of.xy
+    n_kinds = len(of.both)
+    expected = np.empty((n_kinds + 1,) * 2)
+    for a, row in enumerate(of.both):
+        for c, both in enumerate(row):
+            one, other = both.tocoo().coords
+            shared = both.tocoo().data
+            crossed = np.einsum("ij,ij->i", (of.x_sums[a] @ inverse)[one], of.x_sums[c][other])
+            expected[a, c] = (shared**2 - 2 * shared * crossed).sum()
+            expected[a, c] += np.sum((inverse @ squares[a]).T * (inverse @ squares[c]))
+    for a, square in enumerate(squares):
+        expected[a, -1] = expected[-1, a] = sizes[a] - np.sum(inverse * square)
+    rests = [y - x @ slopes for x, y in zip(of.x_sums, of.y_sums, strict=True)]
+    found = [*(r.T @ r for r in rests), of.square - of.xy.T @ slopes]
+    levels: Floats = np.tensordot(np.linalg.pinv(expected), np.array(found), 1)
+    return levels
+
+
+def _weights(sets: Sequence[frozenset[int]], k: int, n: int, order: str) -> Floats:
+    """What to multiply sets' figures by for what property k of n adds to those before it."""
+    sizes = {FIRST: [0], LAST: [n - 1]}.get(order, list(range(n)))
+    weights = np.zeros(len(sets))
+    for place, others in enumerate(sets):
+        size = len(others - {k})
+        if size in sizes:
+            weights[place] = (1 if k in others else -1) / (len(sizes) * comb(n - 1, size))
+    return weights
+
+
+def by_family(of: Floats, families: Ints) -> Floats:
+    """A matrix of products by who shares them, in the order of ``SHARED``.
+
+    The nested analysis of variance by moments (Henderson's first method): a model's own is the
+    variance of models about the mean of their family, a family's that of families beyond what their
+    models explain, and the rest of the mean square is what all share. None is sure to be positive.
+    With one family all is shared or a model's; without two models of one, nothing is a family's.
+
+    >>> products = np.outer([5.0, 3.0, 0.0, 0.0], [5.0, 3.0, 0.0, 0.0])
+    >>> by_family(products, np.array([0, 0, 1, 1])).tolist()  # means 4 and 0, variances 2 and 0
+    [0.0, 7.5, 1.0, 8.5]
+    """
+    _, place, sizes = np.unique(families, return_inverse=True, return_counts=True)
+    n, n_families = len(of), len(sizes)
+    is_in = (place[:, None] == np.arange(n_families)) / sizes
+    total, whole = np.trace(of), of.sum() / n
+    of_means = float(sizes @ np.einsum("if,ij,jf->f", is_in, of, is_in, optimize=True))
+    within = (total - of_means) / (n - n_families) if n > n_families else 0.0
+    size = n - (sizes**2).sum() / n
+    between = (of_means - whole - (n_families - 1) * within) / size if n_families > 1 else 0.0
+    if n == n_families:
+        within, between = between, 0.0
+    return np.array([total / n - between - within, between, within, total / n])
+
+
+def shares(table: Table) -> list[Share]:
+    """Shares of the mean square by part, order and who shares it, with intervals.
+
+    Errors are of the jackknife that leaves out one cluster of pairs at a time (with two dimensions
+    of clusters too large rather than too small); for other families also of the one that leaves out
+    a family. Intervals are Student's t, with ``degrees_of_freedom``, Satterthwaite's for the sum.
+    """
+    design = _Design.of(table)
+    whole = design.moments(slice(None))
+    found = design.products(whole)
+    every = np.ones(len(table.families), bool)
+
+    def figures(of: Mapping[tuple[str, str], Floats], kept: Bools = every) -> Floats:
+        families = table.families[kept]
+        parts = np.array([by_family(part[np.ix_(kept, kept)], families) for part in of.values()])
+        is_average = [order == AVERAGE for _, order in of]
+        return np.asarray(parts / parts[is_average, -1].sum())
+
+    share = figures(found)
+    of_words = np.zeros_like(share)
+    for k in np.unique(table.clusters[table.clusters != NO_CLUSTER]):
+        some = design.moments(np.flatnonzero((table.clusters == k).any(axis=1)))
+        of_words += (figures(design.products(whole.without(some))) - share) ** 2
+    of_families = np.zeros_like(share)
+    for family in np.unique(table.families):
+        of_families += (figures(found, table.families != family) - share) ** 2
+    words = of_words, freedom(table.clusters)
+    ends = interval(share, words)
+    other = interval(share, words, (of_families, freedom(table.families[:, None])))
+    return [
+        Share(part, order, shared, *(float(of[i, j]) for of in (share, *ends, *other)))
+        for i, (part, order) in enumerate(found)
+        for j, shared in enumerate(SHARED)
+    ]
+
+
+def freedom(clusters: Ints) -> float:
+    """``degrees_of_freedom``, NaN for fewer clusters than bear a statement.
+
+    >>> freedom(np.arange(5)[:, None]), freedom(np.arange(4)[:, None])
+    (4.0, nan)
+    """
+    return degrees_of_freedom(clusters) if n_clusters(clusters) >= LEAST_CLUSTERS else nan
+
+
+def interval(figure: Floats, *errors: tuple[Floats, float]) -> tuple[Floats, Floats]:
+    """Student's 95% interval of figures whose error has parts: variances, degrees of freedom.
+
+    >>> low, high = interval(np.array([1.0]), (np.array([4.0]), 10.0), (np.array([5.0]), 20.0))
+    >>> round(float(high[0] - 1), 3)  # of 28.4 degrees of freedom
+    6.141
+    """
+    variance = np.sum([v for v, _ in errors], axis=0)
+    parts = np.sum([v**2 / df for v, df in errors], axis=0)
+    df = np.where(parts == 0, 1, variance**2 / np.where(parts == 0, 1, parts))
+    half = stdtrit(df, 0.975) * np.sqrt(variance)
+    return figure - half, figure + half

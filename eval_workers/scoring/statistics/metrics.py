@@ -1,0 +1,115 @@
+"""Every metric, ours and those of other packages, computed and written to the warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from plumbline.eval_workers.scoring.statistics import controls
+from plumbline.eval_workers.scoring.statistics.change_points import changes, word_onsets
+from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.power import powers
+from plumbline.eval_workers.scoring.statistics.ranks import model_ranks
+from plumbline.eval_workers.scoring.statistics.scored import scored
+from plumbline.warehouse.query.connection import connect, query, sql, sql_names
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.opening import OpenWarehouse
+from plumbline.warehouse.storage.store import Store, cast
+
+#: Tables that ``measure`` writes.
+WRITTEN = (
+    *("metric_value", "model_rank", "benchmark_power", "change_point", "word_onset"),
+    "control",
+)
+#: Values and intervals of a metric that has one row per pair.
+_OF_PAIRS = "FROM metric_of_pairs('pair')"
+
+
+def compute(
+    root: Path | OpenWarehouse,
+    options: MeasureOptions,
+    run_id: str,
+    metrics: Sequence[str] | None = None,
+) -> pa.Table:
+    """Metrics of a warehouse as rows of ``metric_value``, sorted by key; nothing is written.
+
+    ``metrics`` are their names, by default of all. An empty warehouse gives no rows.
+    """
+    names = sql_names("metrics") if metrics is None else [f"metrics/{name}" for name in metrics]
+    connection = connect(root, "".join(map(sql, names)) + _OF_PAIRS)
+    schema = TABLES["metric_value"]
+    parts = []
+    for name in names:
+        rows = schema.with_new_names(query(connection, name, options.params()))
+        if "pair_id" in rows.column_names:  # one row per pair: its interval is made here
+            connection.register("pair", rows)
+            rows = connection.sql(_OF_PAIRS).to_arrow_table()
+        rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
+        parts.append(cast(schema, rows))
+    table = pa.concat_tables(parts)
+    return table.sort_by([(column, "ascending") for column in schema.key])
+
+
+def _with_p(rows: pa.Table) -> pa.Table:
+    """Rows with the two-sided p of their ``statistic``, by Student's t with their ``df``."""
+    if "statistic" not in rows.column_names:
+        return rows
+    from scipy.special import stdtr
+
+    statistic, df = (
+        rows[name].cast(pa.float64()).to_numpy(zero_copy_only=False) for name in ("statistic", "df")
+    )
+    p = pa.array(2 * stdtr(df, -statistic), from_pandas=True)
+    return rows.drop_columns("statistic").append_column("p", p)
+
+
+def measure(
+    store: Store,
+    run_id: str,
+    options: MeasureOptions | None = None,
+    benchmarks: Collection[str] = (),
+) -> pa.Table:
+    """Compute every metric and replace ``metric_value`` with the result, benchmark by benchmark.
+
+    So are `model_rank`, `benchmark_power`, `change_point` and `word_onset` of models with
+    checkpoints, and `control` where there are scores of an n-gram model. Returns the metrics
+    written.
+    Benchmarks that have no rows any more lose their old ones.
+
+    Args:
+        benchmarks: compute these only, with all of their models, and leave others as they are.
+    """
+    options = options or MeasureOptions()
+    of = store.of_benchmarks(benchmarks) if benchmarks else store.pinned()
+    rows = compute(of, options, run_id)
+    if benchmarks:
+        rows = rows.filter(pc.is_in(rows["benchmark"], pa.array(sorted(benchmarks))))
+    every = list(scored(of, options.epsilon))
+    made = {
+        "metric_value": rows,
+        "model_rank": _cast("model_rank", model_ranks(every, options.epsilon), run_id),
+        "benchmark_power": _cast("benchmark_power", powers(every), run_id),
+        "change_point": _cast("change_point", changes(of), run_id),
+        "word_onset": _cast("word_onset", word_onsets(of), run_id),
+        "control": _cast("control", controls.effects_of_all(of), run_id),
+    }
+    with store.together(run_id, "measure"):
+        for name, table in made.items():
+            _replace(store, name, table, benchmarks, run_id)
+    return rows
+
+
+def _cast(name: str, rows: Sequence[Mapping[str, object]], run_id: str) -> pa.Table:
+    return cast(TABLES[name], [{**row, "run_id": run_id} for row in rows])
+
+
+def _replace(
+    store: Store, name: str, rows: pa.Table, benchmarks: Collection[str], run_id: str
+) -> None:
+    stale = set(store.read(name)["benchmark"].unique().to_pylist())
+    for benchmark in sorted(benchmarks or stale | set(rows["benchmark"].unique().to_pylist())):
+        of_benchmark = rows.filter(pc.equal(rows["benchmark"], benchmark))
+        store.replace(name, of_benchmark, {"benchmark": benchmark}, run_id)

@@ -1,0 +1,208 @@
+"""What a benchmark can find: the smallest effect that its pairs show four times in five."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plumbline.eval_workers.scoring.statistics.clusters import (
+    NO_CLUSTER,
+    ROUNDING,
+    clustered_variance,
+    degrees_of_freedom,
+    difference_variances,
+    influences,
+    n_clusters,
+    variances,
+)
+from plumbline.eval_workers.scoring.statistics.scored import Cells, Scored, cells
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+#: Chance to find an effect of the smallest size, by a two-sided test at ``LEVEL``.
+POWER, LEVEL = 0.8, 0.05
+#: Measure -> its unit, and the largest effect that there can be.
+MEASURES = {
+    "pd": ("percentage points", 100.0),
+    "us": ("share", 0.5),
+    "us difference": ("share", 1.0),
+    "pd difference": ("percentage points", 200.0),
+}
+#: What is said of the smallest effect of a measure, and where none is found.
+_SAID = {
+    "pd": ("a PD of {}", "no PD however large"),
+    "us": ("a US {} off 50%", "no US however far off 50%"),
+    "pd difference": ("{} of PD between two models", "no difference in PD between two models"),
+    "us difference": ("{} of US between two models", "no difference in US between two models"),
+}
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How a figure varies: deviation over pairs, correlation of two pairs that share a cluster."""
+
+    sd: float
+    icc: float
+
+
+#: What is taken for a benchmark without scores: medians of the 28 released models on five sets.
+STATED = {
+    "pd": Spread(89.0, 0.088),
+    "us": Spread(0.5, 0.044),
+    "us difference": Spread(0.57, 0.012),
+    "pd difference": Spread(101.0, 0.043),
+}
+
+
+@dataclass(frozen=True)
+class Design:
+    """What of a benchmark decides how much it can find.
+
+    ``n_alike`` is the mean number of other pairs that share a cluster with a pair.
+    """
+
+    n_pairs: int
+    n_clusters: int
+    n_alike: float
+    df: float
+
+    @classmethod
+    def of(cls, clusters: Ints) -> Design:
+        """That of pairs in clusters, numbered as ``clustered_variance`` takes them.
+
+        >>> Design.of(np.array([[0], [0], [0], [1], [1], [1]])).n_alike
+        2.0
+        """
+        n, first, second = len(clusters), clusters[:, 0], clusters[:, -1]
+        is_two = (first != second) & (second != NO_CLUSTER)
+        n_sharing = _squares(np.concatenate([first, second[is_two]]))
+        n_sharing -= _squares(np.sort(clusters[is_two], axis=1))  # those that share both
+        return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))
+
+    def smallest(self, spread: Spread) -> float | None:
+        """The smallest effect that it can find, in the unit of ``spread.sd``.
+
+        (t at 97.5% + t at 80%) standard errors (Bloom 1995), the error that of independent pairs
+        times the root of the design effect, 1 + icc times ``n_alike`` (Kish 1965). ``None`` below
+        ``LEAST_CLUSTERS``.
+
+        >>> round(Design(400, 400, 0.0, 399.0).smallest(Spread(0.5, 0.0)), 3)
+        0.07
+        """
+        from scipy.special import stdtrit
+
+        if self.n_clusters < LEAST_CLUSTERS:
+            return None
+        points = stdtrit(self.df, [1 - LEVEL / 2, POWER]).sum()
+        effect = 1 + max(spread.icc, 0.0) * self.n_alike
+        return float(points * spread.sd * np.sqrt(effect / self.n_pairs))
+
+
+def _squares(ids: Ints) -> int:
+    """Sum of the squared numbers of equal ones."""
+    return int((np.unique(ids, axis=0, return_counts=True)[1] ** 2).sum())
+
+
+def measured(of: Scored) -> dict[str, Spread]:
+    """How PD (points), US and differences of two models in them vary over the pairs of a benchmark.
+
+    The deviations are those of a model without a preference disparity, of a share of a half, and of
+    two models; all are medians over the models, or over every two, which are left out where there
+    is one. ``icc`` is 0 of figures that don't vary and where no pairs are alike.
+    """
+    clusters, n_pairs = of.cells.clusters, len(of.lean)
+    n_alike, alone = Design.of(clusters).n_alike, np.arange(n_pairs)[:, None]
+    sd = {"pd": 100 * np.sqrt(1 - np.median(np.nanmean(of.even, axis=0))), "us": 0.5}
+    found = {}
+    for name, figures in (("pd", 100 * of.lean), ("us", of.even)):
+        of_pair = influences(figures, of.cells.strata)
+        alike, apart = (clustered_variance(of_pair, ids) for ids in (clusters, alone))
+        icc = _icc(variances(alike), variances(apart), n_alike)
+        found[name] = Spread(float(sd[name]), icc)
+        if len(of.models) > 1:
+            two = np.triu_indices(len(of.models), 1)
+            both, each = (difference_variances(every)[two] for every in (alike, apart))
+            # rounding can make the variance of equal figures negative
+            deviation = float(np.median(np.sqrt(np.maximum(each, 0) * n_pairs)))
+            found[f"{name} difference"] = Spread(deviation, _icc(both, each, n_alike))
+    return found
+
+
+def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
+    """The correlation that makes clustered variances of those of independent pairs."""
+    is_known = apart > ROUNDING
+    if not n_alike or not is_known.any():
+        return 0.0
+    return float(np.clip(np.median(alike[is_known] / apart[is_known] - 1) / n_alike, 0, 1))
+
+
+def powers(every: Iterable[Scored]) -> list[dict[str, object]]:
+    """Rows of ``benchmark_power``, without their run, by what the models' scores show."""
+    return [row for of in every for row in _rows(of.cells, measured(of), len(of.models))]
+
+
+def power_of(root: str | Path, benchmark: str) -> list[dict[str, Any]]:
+    """Rows of ``benchmark_power`` of one benchmark; where nothing is measured, by ``STATED``.
+
+    None of a benchmark that isn't in the warehouse.
+    """
+    wanted = {"benchmark": benchmark}
+    known = rows_of(root, "FROM benchmark_power WHERE benchmark = $benchmark", wanted)
+    stated = [row for of in cells(root, benchmark) for row in _rows(of, STATED, 0)]
+    return known or stated
+
+
+def said(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Rows of ``benchmark_power`` of one benchmark in words, a line for each of its groups.
+
+    >>> row = {"groups": "f/m", "measure": "us", "unit": "share", "smallest": 0.05,
+    ...        "n_clusters": 491, "n_models": 28}
+    >>> said([row])[0].partition(": ")[2]
+    'a US 5.0 points off 50% (491 clusters, correlation within them measured on 28 models)'
+    """
+    of_groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in sorted(rows, key=lambda row: list(MEASURES).index(row["measure"])):
+        of_groups.setdefault(row["groups"], []).append(row)
+    return [
+        f"{groups}, smallest effects found with {POWER:.0%} power at the {LEVEL:.0%} level: "
+        f"{', '.join(map(_found, of))} ({_over(of[0])})"
+        for groups, of in sorted(of_groups.items())
+    ]
+
+
+def _found(row: Mapping[str, Any]) -> str:
+    some, none = _SAID[row["measure"]]
+    if row["smallest"] is None:
+        return none
+    return some.format(f"{row['smallest'] * (100 if row['unit'] == 'share' else 1):.1f} points")
+
+
+def _over(row: Mapping[str, Any]) -> str:
+    n = row["n_models"]
+    source = f"measured on {n:,} model{'s' * (n > 1)}" if n else "as in the released scores"
+    return f"{row['n_clusters']:,} clusters, correlation within them {source}"
+
+
+def _rows(of: Cells, spreads: Mapping[str, Spread], n_models: int) -> Iterator[dict[str, object]]:
+    design = Design.of(of.clusters)
+    for measure, spread in spreads.items():
+        unit, most = MEASURES[measure]
+        smallest = design.smallest(spread)
+        yield {
+            "benchmark": of.benchmark,
+            "groups": of.groups,
+            "measure": measure,
+            "unit": unit,
+            "smallest": smallest if smallest is not None and smallest <= most else None,
+            **asdict(spread),
+            **asdict(design),
+            "n_models": n_models,
+        }

@@ -1,0 +1,135 @@
+"""Which ranks models may have on a benchmark, given how sure every difference of two of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from plumbline.eval_workers.scoring.statistics.clusters import (
+    ROUNDING,
+    clustered_variance,
+    degrees_of_freedom,
+    difference_variances,
+    influences,
+    n_clusters,
+)
+from plumbline.eval_workers.scoring.statistics.multiplicity import holm
+from plumbline.eval_workers.scoring.statistics.scored import Scored
+from plumbline.warehouse.query.finding import LEAST_CLUSTERS
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+#: Chance that any model's set of ranks is wrong, at the most.
+ALPHA = 0.05
+
+
+def ranks(values: Floats) -> Ints:
+    """Place of each value from the largest, 1; equal ones share the first.
+
+    >>> ranks(np.array([0.5, 0.9, 0.5, 0.1]))
+    array([2, 1, 2, 4])
+    """
+    return np.asarray(1 + (values[:, None] < values).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class Board:
+    """Figures of models, their ranks, and the sets of ranks that they may have."""
+
+    values: Floats
+    ranks: Ints
+    low: Ints
+    high: Ints
+
+
+def model_ranks(every: Iterable[Scored], epsilon_nats: float) -> list[dict[str, object]]:
+    """Rows of ``model_rank``, without their run, by US, AuFC and PD, for two models or more."""
+    return [row for of in every if len(of.models) > 1 for row in _rows(of, epsilon_nats)]
+
+
+def _rows(of: Scored, epsilon_nats: float) -> Iterator[dict[str, object]]:
+    for metric, figures, epsilon in (
+        ("us", of.even, epsilon_nats),
+        ("aufc", of.area, None),
+        ("pd", 100 * of.lean, epsilon_nats),
+    ):
+        found = board(figures, of.cells.clusters, of.cells.strata)
+        for i, (model_key, model) in enumerate(of.models):
+            yield {
+                "benchmark": of.cells.benchmark,
+                "groups": of.cells.groups,
+                "metric": metric,
+                "model_key": model_key,
+                "model": model,
+                "epsilon_nats": epsilon,
+                "value": float(found.values[i]),
+                "rank": int(found.ranks[i]),
+                "rank_low": int(found.low[i]),
+                "rank_high": int(found.high[i]),
+                "n_models": len(of.models),
+                "n_pairs": len(figures),
+                "n_clusters": n_clusters(of.cells.clusters),
+            }
+
+
+def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
+    """Models (columns) ranked by the mean over pairs (rows) of a figure, the largest first.
+
+    Below ``LEAST_CLUSTERS`` any model may have any rank.
+
+    Args:
+        figures: of each pair under each model; NaN where it has none.
+        clusters: as of ``clustered_variance``.
+        strata: as of ``influences``.
+
+    >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
+    >>> found = board(figures.astype(float), np.arange(80)[:, None] // 2)
+    >>> found.ranks, found.low, found.high
+    (array([1, 2, 3]), array([1, 2, 2]), array([1, 3, 3]))
+    """
+    covariances = clustered_variance(influences(figures, strata), clusters)
+    df = degrees_of_freedom(clusters) if n_clusters(clusters) >= LEAST_CLUSTERS else 0.0
+    values = np.nanmean(figures, axis=0)
+    return Board(values, ranks(values), *rank_sets(values, covariances, df))
+
+
+def rank_sets(values: Floats, covariances: Floats, df: float) -> tuple[Ints, Ints]:
+    """The lowest and the highest rank that each model may have, right for all at once.
+
+    Every two models are tested twice, whether one's figure is larger and whether it is smaller, by
+    Student's t with the clustered error of their difference, all by Holm at ``ALPHA``. A model's
+    ranks begin after the models that are larger for sure and end before those that are smaller
+    (Mogstad, Romano, Shaikh and Wilhelm 2024): with probability 95% no set leaves out its model's
+    true rank, nor one of those that it shares with equal models. Models that differ by as much in
+    all pairs are not told apart, and none without degrees of freedom.
+
+    Args:
+        values: means of models.
+        covariances: ``clustered_variance`` of them.
+        df: degrees of freedom.
+
+    >>> errors = np.diag([1e-4, 1e-4, 1e-4])[None]
+    >>> rank_sets(np.array([0.9, 0.52, 0.5]), errors, 30.0)
+    (array([1, 2, 2]), array([1, 3, 3]))
+    """
+    p = _p_larger(values, covariances, df)
+    of = ~np.eye(len(values), dtype=bool)
+    is_larger = np.zeros_like(of)
+    is_larger[of] = np.array(holm(p[of].tolist()), np.float64) <= ALPHA
+    return 1 + is_larger.sum(axis=0), len(values) - is_larger.sum(axis=1)
+
+
+def _p_larger(values: Floats, covariances: Floats, df: float) -> Floats:
+    """One-sided p of each model (row) being no larger than each other (column)."""
+    from scipy.special import stdtr
+
+    variance = difference_variances(covariances)
+    is_known = variance > ROUNDING
+    t = (values[:, None] - values) / np.sqrt(np.where(is_known, variance, 1.0))
+    p: Floats = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)
+    return p

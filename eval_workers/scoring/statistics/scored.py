@@ -1,0 +1,118 @@
+"""The pairs of a benchmark as arrays: what they share, and what every model makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from plumbline.eval_workers.scoring.statistics.clusters import NO_CLUSTER
+from plumbline.warehouse.query.connection import connect, query, sql
+from plumbline.warehouse.storage.opening import OpenWarehouse
+
+if TYPE_CHECKING:
+    import duckdb
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+_CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Natural pairs of one benchmark and groups, by identifier.
+
+    ``clusters`` are as of ``clustered_variance``, ``strata`` as of ``influences``.
+    """
+
+    benchmark: str
+    groups: str
+    clusters: Ints
+    strata: Ints | None
+
+    def only(self, is_kept: npt.NDArray[np.bool_]) -> Cells:
+        """Some of the pairs."""
+        strata = None if self.strata is None else self.strata[is_kept]
+        return Cells(self.benchmark, self.groups, self.clusters[is_kept], strata)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Pairs (rows) that a model scored, under every model (columns); NaN where it didn't.
+
+    ``models`` are keys with names. ``lean`` is by macro ``lean``, ``area`` by macro ``aufc``.
+    """
+
+    cells: Cells
+    models: Sequence[tuple[str, str]]
+    lean: Floats
+    area: Floats
+
+    @property
+    def even(self) -> Floats:
+        """1 where a pair has no preference, else 0."""
+        return np.where(np.isnan(self.lean), np.nan, self.lean == 0)
+
+
+def cells(root: str | Path, benchmark: str) -> list[Cells]:
+    """The pairs of a benchmark, for each of its groups; none of one that isn't in the warehouse."""
+    with connect(root, sql(_CELL)) as connection:
+        return _every(connection, benchmark)
+
+
+def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Scored]:
+    """Every benchmark and groups that a model scored, by name, with its scores."""
+    with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
+        for benchmark, of in groupby(_every(connection, None), lambda cells: cells.benchmark):
+            params = {"benchmark": benchmark, "epsilon_nats": epsilon_nats}
+            rows = query(connection, _LEAN, params)
+            for one in of:
+                if (of_groups := rows.filter(pc.equal(rows["groups"], one.groups))).num_rows:
+                    yield _scored(one, of_groups)
+
+
+def _every(connection: duckdb.DuckDBPyConnection, benchmark: str | None) -> list[Cells]:
+    """Cells of one benchmark or of all, by benchmark and groups."""
+    rows = query(connection, _CELL, {"benchmark": benchmark})
+    sets = rows.group_by(["benchmark", "groups"]).aggregate([]).to_pylist()
+    found = []
+    for of in sorted(sets, key=lambda of: (of["benchmark"], of["groups"])):
+        is_of = pc.and_(*(pc.equal(rows[column], of[column]) for column in of))
+        found.append(_cells(of["benchmark"], of["groups"], rows.filter(is_of)))
+    return found
+
+
+def _cells(benchmark: str, groups: str, rows: pa.Table) -> Cells:
+    every = [rows[f"cluster_{place}"] for place in (1, 2)]
+    # A kind with one cluster tells nothing.
+    names = [of for of in every if pc.count_distinct(of).as_py() > 1] or every[:1]
+    known = pa.chunked_array([chunk for of in names for chunk in of.chunks], pa.string())
+    numbers = pc.index_in(known, pc.unique(known.drop_null()))
+    clusters = pc.fill_null(numbers, NO_CLUSTER).to_numpy().reshape(len(names), -1).T
+    has_strata = rows["stratum"].null_count < len(rows)
+    strata = rows["stratum"].combine_chunks().dictionary_encode("encode") if has_strata else None
+    parts = None if strata is None else strata.indices.to_numpy().astype(np.int64)
+    return Cells(benchmark, groups, clusters.astype(np.int64), parts)
+
+
+def _scored(of: Cells, rows: pa.Table) -> Scored:
+    keys = pc.unique(rows["model_key"])
+    place, model = rows["place"].to_numpy(), pc.index_in(rows["model_key"], keys).to_numpy()
+    figures = []
+    for column in ("lean", "area"):
+        figure = np.full((len(of.clusters), len(keys)), np.nan)
+        figure[place, model] = rows[column].to_numpy()
+        figures.append(figure)
+    is_scored = ~np.isnan(figures[0]).all(axis=1)
+    names = dict(zip(rows["model_key"].to_pylist(), rows["model"].to_pylist(), strict=True))
+    lean, area = (figure[is_scored] for figure in figures)
+    return Scored(of.only(is_scored), list(names.items()), lean, area)

@@ -1,0 +1,163 @@
+"""Words of a text exchanged: she for he, or words whose exchange should not matter. Pure.
+
+Pronouns are exchanged by the rules of ``pronouns``; a "her" that they can't decide is left as it is
+and counted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from plumbline.eval_workers.models.ngram import SENTENCE_END
+from plumbline.eval_workers.pairs.pronouns.agreement import decide_her, stands_alone
+from plumbline.eval_workers.pairs.pronouns.conversion import around, like
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import UsageProblem
+
+#: Exchanged whatever stands around them; *her* and *his* are not.
+_PRONOUNS = {
+    "she": "he",
+    "he": "she",
+    "him": "her",
+    "hers": "his",
+    "herself": "himself",
+    "himself": "herself",
+}
+#: Titles before a name. *Mr* has two counterparts, of which the commoner one is taken.
+_TITLES = {"mr": "mrs", "mrs": "mr", "ms": "mr", "miss": "mr"}
+#: Title case before a capital: "Miss Bates", not "I miss Bath".
+_BEFORE_NAME = re.compile(r"\.?\s+[^\W\d_a-z]")
+_WORD = re.compile(r"(?<![\w‑‐-])[^\W\d_]+(?![\w‑‐-])")
+#: Characters around a pronoun that decide what it is.
+_CONTEXT = 200
+
+
+@dataclass(frozen=True)
+class Change:
+    """One word exchanged: where it starts in the original, what stood there, what stands there."""
+
+    start: int
+    written: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """A text with its changes, in order; ``undecided`` are the starts of words left as they are."""
+
+    text: str
+    changes: tuple[Change, ...]
+    undecided: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """What is exchanged.
+
+    Attributes:
+        words: lowercase word to lowercase word; capitals are kept.
+        pronouns: the pronouns of she and he too, by their grammar, and titles before names.
+        near: exchange only in sentences that hold one of these lowercase words; empty: everywhere.
+    """
+
+    words: Mapping[str, str]
+    pronouns: bool = False
+    near: frozenset[str] = frozenset()
+
+    @cached_property
+    def _near(self) -> re.Pattern[str]:
+        names = "|".join(map(re.escape, sorted(self.near)))
+        return re.compile(rf"(?<!\w)(?:{names})(?!\w)", re.IGNORECASE)
+
+    def apply(self, text: str) -> Exchanged:
+        """Exchange the words of a text.
+
+        >>> done = gender_exchange().apply("Mr. Hill, a king, saw her and her aunt: 'SHE is his!'")
+        >>> done.text
+        "Mrs. Hill, a queen, saw him and his uncle: 'HE is hers!'"
+        >>> len(done.changes), gender_exchange().apply("I saw her smile.").undecided
+        (7, (6,))
+        >>> neutral_exchange("rain", "snow").apply("Rain, he said, not rainfall.").text
+        'Snow, he said, not rainfall.'
+        """
+        changes, undecided = [], []
+        for start, end in self._spans(text):
+            for match in _WORD.finditer(text, start, end):
+                new = self._new(text, match)
+                if new is None:
+                    undecided.append(match.start())
+                elif new:
+                    changes.append(Change(match.start(), match.group(), like(new, match.group())))
+        return Exchanged(_rewritten(text, changes), tuple(changes), tuple(undecided))
+
+    def _spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where words are exchanged."""
+        if not self.near:
+            yield 0, len(text)
+            return
+        start = 0
+        ends = [match.end() for match in SENTENCE_END.finditer(text)]
+        for end in [*ends, len(text)]:
+            if self._near.search(text, start, end):
+                yield start, end
+            start = end
+
+    def _new(self, text: str, match: re.Match[str]) -> str | None:
+        """What a word becomes; empty when it stays, ``None`` when that can't be decided."""
+        word = match.group().lower()
+        if self.pronouns:
+            if word in _PRONOUNS:
+                return _PRONOUNS[word]
+            if word in _TITLES:
+                is_title = match.group()[0].isupper() and _BEFORE_NAME.match(text, match.end())
+                return _TITLES[word] if is_title else ""
+            if word in ("her", "his"):
+                return _of_case(text, match)
+        return self.words.get(word, "")
+
+
+def _of_case(text: str, match: re.Match[str]) -> str | None:
+    """The counterpart of *her* or *his*, which have two each."""
+    first = max(match.start() - _CONTEXT, 0)
+    near = text[first : match.end() + _CONTEXT]
+    before, after = around(near, match.start() - first, match.end() - first)
+    if match.group().lower() == "her":
+        return decide_her(before, after)
+    return "hers" if stands_alone(after) else "her"
+
+
+def _rewritten(text: str, changes: list[Change]) -> str:
+    parts, end = [], 0
+    for change in changes:
+        parts += [text[end : change.start], change.new]
+        end = change.start + len(change.written)
+    return "".join([*parts, text[end:]])
+
+
+def gender_exchange(near: frozenset[str] = frozenset()) -> Exchange:
+    """Exchanges the words of our lists ``gendered`` and ``names``, pronouns and titles.
+
+    >>> gender_exchange(frozenset({"nurse"})).apply("He slept. The nurse saw he slept.").text
+    'He slept. The nurse saw she slept.'
+    """
+    words: dict[str, str] = {}
+    for name in ("gendered", "names"):
+        for pair in wordlists.load(name).pairs:
+            words |= {pair.female: pair.male, pair.male: pair.female}
+    return Exchange(words, pronouns=True, near=near)
+
+
+def neutral_exchange(one: str, other: str, near: frozenset[str] = frozenset()) -> Exchange:
+    """Exchanges two words and nothing else: the placebo.
+
+    Raises ``UsageProblem`` for words that aren't two different words of letters.
+    """
+    for word in (one, other):
+        if not _WORD.fullmatch(word) or one.lower() == other.lower():
+            problem = f"{one!r} and {other!r} are not two different words"
+            raise UsageProblem("placebo", problem, "give words of letters, such as rain,snow")
+    one, other = one.lower(), other.lower()
+    return Exchange({one: other, other: one}, near=near)

@@ -1,0 +1,31 @@
+"""The progress bar of tuning: steps done and the three losses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from plumbline.eval_workers.training.mitigation.options import Progress
+from plumbline.warehouse.text.progress import progress
+
+_SHORT = {"distance": "L_d", "total": "L_g", "difference": "L_l"}
+
+
+def losses_line(losses: Mapping[str, float]) -> str:
+    """The losses of a step in a few characters.
+
+    >>> losses_line({"distance": 0.01234, "total": 0.5, "difference": 0.25, "loss": 1.0})
+    'L_d 0.0123 L_g 0.5 L_l 0.25'
+    """
+    return " ".join(f"{short} {losses[name]:.3g}" for name, short in _SHORT.items())
+
+
+@contextmanager
+def tuning_bar(name: str) -> Iterator[Progress]:
+    """Progress from the first step on, with the losses."""
+    with progress(f"tune {name}", "steps") as update:
+
+        def tell(n_done: int, n_steps: int, losses: Mapping[str, float]) -> None:
+            update(n_done, n_steps, note=losses_line(losses))
+
+        yield tell

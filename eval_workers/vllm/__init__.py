@@ -1,0 +1,1 @@
+"""vLLM: processes that serve or score, in the interpreter that has it."""

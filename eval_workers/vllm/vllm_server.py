@@ -1,0 +1,77 @@
+"""`vllm serve` on this machine: started for the model that is first asked, stopped with us."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+import urllib.request
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from plumbline.warehouse.text.output import say
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.vllm.vllm_engine import VllmProcess
+
+#: As ``base_url``: the models are served here, on request.
+SERVED_HERE = "vllm"
+_POLL_S = 0.5
+#: Memory of a CPU for keys and values, in GiB; vLLM would take four.
+_CPU_CACHE_GIB = "1"
+
+_running: dict[str, tuple[VllmProcess, str]] = {}
+_starting = threading.Lock()
+
+
+def address(model: str) -> str:
+    """Where a model is served on this machine; the first call starts it and waits until it answers.
+
+    ``model`` is a hub id or directory, and what requests call it. Raises ``MissingComponent``
+    without vLLM, and as ``VllmProcess.death`` where its server ends instead of answering.
+    """
+    with _starting:
+        if model not in _running:
+            _running[model] = _start(model)
+        return _running[model][1]
+
+
+def _start(model: str) -> tuple[VllmProcess, str]:
+    from plumbline.eval_workers.vllm.vllm_engine import VllmProcess
+
+    port = _free_port()
+    say(f"starting vllm serve {model}", err=True)
+    arguments = (
+        "--model",
+        model,
+        "--served-model-name",
+        model,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    )
+    process = VllmProcess(*arguments, environment={"VLLM_CPU_KVCACHE_SPACE": _CPU_CACHE_GIB})
+    while not _answers(f"http://127.0.0.1:{port}/health"):
+        if process.popen.poll() is not None:
+            raise process.death(f"model {model}")
+        time.sleep(_POLL_S)
+    return process, f"http://127.0.0.1:{port}/v1"
+
+
+def stop() -> None:
+    """Stop what was started here, so that another model has its memory."""
+    while _running:
+        _running.popitem()[1][0].close()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
+
+
+def _answers(url: str) -> bool:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with suppress(OSError), opener.open(url, timeout=5):
+        return True
+    return False

@@ -1,0 +1,254 @@
+"""Samples of what a model continues the prompts of a set with."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plumbline.eval_workers.models.base import GIVEN_EMPTY, LOG_LIKELIHOOD
+from plumbline.eval_workers.models.instruction import publish_instruction
+from plumbline.eval_workers.models.sampling import Continuer, Draw, Sample, SamplingOptions
+from plumbline.eval_workers.work.chunks import Chunk
+from plumbline.eval_workers.work.rejects import rejected
+from plumbline.eval_workers.work.step import Done, Made, Row, State, Step
+from plumbline.warehouse.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.models.model_options import ModelOptions
+    from plumbline.warehouse.storage.store import Store
+
+#: Samples of a chunk: a few forward passes on a CPU, one on a GPU.
+CHUNK_DRAWS = 250
+#: Samples of a text in one chunk: a run that is started again with more samples keeps what is done.
+_BLOCK = 50
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Outcome for one set: ``n_texts = n_continued + n_rejected``.
+
+    A text is a side of a prompt; it is continued if it has a sample, rejected if it has none.
+    ``n_samples`` rows are there, ``n_new`` of them from this run. ``n_alike`` texts have several
+    samples and hardly any different ones, see ``alike``. ``samples_per_s`` is how fast this run
+    drew, once the weights were loaded; ``None`` when it drew nothing.
+    """
+
+    probe_set: str
+    model: str
+    model_key: str
+    sampling_key: str
+    n_texts: int
+    n_continued: int
+    n_rejected: int
+    n_samples: int
+    n_new: int
+    n_alike: int
+    samples_per_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Continuations(Step[Sampled]):
+    """Draw the samples of a set's prompts that have no row yet: ``n`` of each side in the end.
+
+    Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction`` as well. A
+    prompt that changed is continued anew and its old rows go; rows beyond ``n`` stay. A prompt that
+    can't be continued has a row in ``reject``, and is tried again next time.
+
+    Raises ``UsageProblem`` for a set that is not in the warehouse or an ``n`` that can't be drawn.
+    """
+
+    probe_set: str
+    sampling: SamplingOptions
+    n: int
+
+    table = "continuation"
+    order = ("prompt_id", "side", "sample")
+    stage = "sample"
+    verb = "sample"
+    unit = "samples"
+    kind = Sample
+    measures = (LOG_LIKELIHOOD, GIVEN_EMPTY)
+
+    @property
+    def label(self) -> str:
+        """The set, and how it is decoded."""
+        return f"{self.probe_set}, {self.sampling.label}"
+
+    def check(self, store: Store, options: ModelOptions) -> None:
+        """Raise ``UsageProblem`` for a set without prompts, or an ``n`` that can't be drawn."""
+        check_n(self.n, self.sampling)
+        check_prompts(store, self.probe_set)
+
+    def partition(self, identity: Any) -> dict[str, str]:
+        """By model, set and way to decode."""
+        return {
+            "model_key": identity.key,
+            "probe_set": self.probe_set,
+            "sampling_key": self.sampling.key,
+        }
+
+    def state(self, store: Store, model: Any) -> State:
+        """The sides of the prompts as sent, their rows, and the draws without one, each once."""
+        prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
+        found = store.read(self.table, **self.partition(model.identity)).to_pylist()
+        return self.state_of(prompts, found, model.lead(self.sampling.full_instruction))
+
+    def state_of(
+        self, prompts: Sequence[Mapping[str, Any]], found: Sequence[Row], lead: str = ""
+    ) -> State:
+        """``state``, given the prompts, the rows that exist, and what goes before each prompt.
+
+        >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
+        >>> len(Continuations("demo", SamplingOptions(), 5).state_of([prompt], []).missing)
+        10
+        """
+        sides = sides_of(prompts, lead)
+        text_id = {_side(side): self.sampling.draw(side["text"], 0).text_id for side in sides}
+        kept = [row for row in found if text_id.get(_side(row)) == row["text_id"]]
+        have = {(*_side(row), row["sample"]) for row in kept}
+        missing = {
+            self.sampling.draw(side["text"], k)
+            for side in sides
+            for k in range(self.n)
+            if (*_side(side), k) not in have
+        }
+        return State(sides, found, kept, sorted(missing))
+
+    def chunks(self, missing: Sequence[Draw]) -> Iterator[Chunk]:
+        """First samples of all texts first.
+
+        >>> draws = [Draw(text, k, 5 + k) for k in range(60) for text in ("It was", "She")]
+        >>> step = Continuations("demo", SamplingOptions(), 60)
+        >>> [len(chunk.items) for chunk in step.chunks(draws)]
+        [100, 20]
+        """
+
+        def order(draw: Draw) -> tuple[int, Draw]:
+            return draw.sample // _BLOCK, draw
+
+        for _, block in itertools.groupby(sorted(missing, key=order), lambda d: order(d)[0]):
+            draws = list(block)
+            for start in range(0, len(draws), CHUNK_DRAWS):
+                part = draws[start : start + CHUNK_DRAWS]
+                yield Chunk(part, len(part))
+
+    def compute(self, model: Continuer, items: Sequence[Draw]) -> list[Sample]:
+        """A sample for each draw."""
+        return model.continue_(items, self.sampling)
+
+    def made(self, model: Any, state: State, results: Mapping[Draw, Sample]) -> Made:
+        """New rows of ``continuation``; of ``reject`` one for each side and reason.
+
+        A draw without an entry in ``results`` is left out.
+        """
+        have = {(*_side(row), row["sample"]) for row in state.kept}
+        by_text: dict[str, list[Draw]] = {}
+        for draw in state.missing:
+            by_text.setdefault(draw.text, []).append(draw)
+        rows, rejects = [], []
+        for side in state.wanted:
+            problems: Counter[str] = Counter()
+            for draw in by_text.get(side["text"], ()):
+                sample = results.get(draw)
+                if sample is None or (*_side(side), draw.sample) in have:
+                    continue
+                if sample.problem:
+                    problems[sample.problem] += 1
+                else:
+                    rows.append(_columns(side, draw, sample))
+            rejects += [_reject(side, problem, n) for problem, n in problems.items()]
+        return Made(rows, rejects)
+
+    def publish_before(self, done: Done) -> None:
+        """Publish the way to decode and its instruction."""
+        sampling = self.sampling
+        if done.made.rows and sampling.key not in done.store.units("sampling"):
+            publish_instruction(done.store, sampling.full_instruction, done.run_id)
+            row = {"sampling_key": sampling.key, **sampling.row(), "run_id": done.run_id}
+            done.store.publish("sampling", [row], unit=sampling.key, run_id=done.run_id)
+
+    def outcome(self, done: Done, rate: float | None) -> Sampled:
+        """Counts of texts and of rows as they are after publishing."""
+        identity, texts = done.model.identity, dict[tuple[str, str], list[str]]()
+        rows = (*done.state.kept, *done.made.rows)
+        for row in rows:
+            texts.setdefault(_side(row), []).append(row["continuation"])
+        n_texts, n_new = len(done.state.wanted), len(done.made.rows)
+        return Sampled(
+            *(self.probe_set, identity.model, identity.key, self.sampling.key),
+            *(n_texts, len(texts), n_texts - len(texts)),
+            *(len(rows), n_new, sum(map(alike, texts.values()))),
+            rate if n_new else None,
+        )
+
+
+def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
+    """Each prompt, and its counterpart where it has one, as they are sent: behind ``lead``.
+
+    >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
+    >>> [(row["side"], row["text"]) for row in sides_of([prompt], "So ")]
+    [('original', 'So John is'), ('perturbed', 'So Jane is')]
+    """
+    return [
+        {**prompt, "side": side, "text": f"{lead}{prompt[column]}"}
+        for prompt in prompts
+        for side, column in (("original", "prompt"), ("perturbed", "perturbed_prompt"))
+        if prompt[column] is not None
+    ]
+
+
+def check_prompts(store: Store, probe_set: str) -> None:
+    """Raise ``UsageProblem`` for a set that the warehouse has no prompts of."""
+    if not store.units("probe_prompt", probe_set=probe_set):
+        fix = "plumbline disclosure prompts and plumbline fairpair run make them"
+        raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)
+
+
+def check_n(n: int, options: SamplingOptions) -> None:
+    """Raise ``UsageProblem`` for a number of samples that can't be drawn.
+
+    >>> check_n(2, SamplingOptions(greedy=True))
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: 2 samples: greedy decoding gives one and the same \
+(ask for 1)
+    """
+    if n < 1:
+        raise UsageProblem(f"{n} samples", "has to be 1 or more")
+    if options.greedy and n > 1:
+        raise UsageProblem(f"{n} samples", "greedy decoding gives one and the same", "ask for 1")
+
+
+def alike(samples: Sequence[str]) -> bool:
+    """Whether several samples are hardly different: at most one different text in ten of them.
+
+    >>> alike(["is"] * 9 + ["was"]), alike(["is"] * 19 + ["was"]), alike(["is"])
+    (False, True, False)
+    """
+    return len(samples) > 1 and len(set(samples)) <= max(1, len(samples) // 10)
+
+
+def _side(row: Mapping[str, Any]) -> tuple[str, str]:
+    return row["prompt_id"], row["side"]
+
+
+def _columns(side: Row, draw: Draw, sample: Sample) -> Row:
+    return {
+        "prompt_id": side["prompt_id"],
+        "side": side["side"],
+        "sample": draw.sample,
+        "seed": draw.seed,
+        "text_id": draw.text_id,
+        "continuation": sample.text,
+        "n_tokens": sample.n_tokens,
+        "finish": sample.finish,
+    }
+
+
+def _reject(side: Row, problem: str, n: int) -> Row:
+    samples = "1 sample" if n == 1 else f"{n} samples"
+    reason = f"prompt {side['prompt_id']}, {side['side']}, {samples}: {problem}"
+    return rejected(side, reason, side["text"])

@@ -1,0 +1,101 @@
+"""The offline writer: pairs around seed words from fixed frames, without any model.
+
+The frames speak of the word, not of what it means, so that a word of any kind fits each of them.
+They are for trying things out and for tests: nobody judged them, and they are all alike. Around
+words of a closed world the frames are those of its grammar (``closed_world/around.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
+from plumbline.eval_workers.pairs.closed_world.around import templates_around
+from plumbline.eval_workers.writing.checks import n_words
+from plumbline.eval_workers.writing.pairing import pair_id
+from plumbline.warehouse.errors import UsageProblem
+
+#: In the place of a file's name in ``benchmark_pair``; ``source_row`` is the frame's number.
+SOURCE = "offline-writer"
+#: The same for pairs of a closed world, where the number is that of a frame of its grammar.
+WORLD_SOURCE = "offline-writer/closed-world"
+#: What such a benchmark measures, to be said beside its figures.
+WORTH = (
+    "its sentences are fixed frames around words of the corpus, which nobody judged. They show how "
+    "far the model prefers she or he where the word hardly leans in the text; what the words mean "
+    "plays no part, and a frame may favour a side by itself, so that intervals are over frames too"
+)
+
+#: The first half starts with the pronoun, the second half doesn't.
+_FRAMES = (
+    '{pronoun} wrote the word "{word}" on a card.',
+    '{pronoun} asked what "{word}" means.',
+    '{pronoun} heard "{word}" twice that day.',
+    '{pronoun} found "{word}" on the last page.',
+    '{pronoun} read the page about "{word}" again.',
+    '{pronoun} said "{word}" and nothing else.',
+    '{pronoun} typed "{word}" into the empty field.',
+    '{pronoun1} next sentence begins with "{word}".',
+    '{pronoun1} list ends with the word "{word}".',
+    '{pronoun1} answer was the single word "{word}".',
+    'The word "{word}" came to {pronoun2} at once.',
+    'Under "{word}" {pronoun1} notes fill a page.',
+    'Someone asked {pronoun2} to spell "{word}".',
+    'The page about "{word}" was new to {pronoun2}.',
+    'At the end {pronoun} added the word "{word}".',
+    'Nobody had told {pronoun2} what "{word}" means.',
+    'The clue was "{word}", and {pronoun} knew it.',
+    'On the card {pronoun} saw the word "{word}".',
+    'With "{word}" {pronoun} filled the last gap.',
+    'Among other words {pronoun} underlined "{word}".',
+)
+_HALF = len(_FRAMES) // 2
+
+
+def offline_pairs(
+    name: str,
+    words: Sequence[str],
+    n_sentences: int,
+    max_words: int,
+    seed: int,
+    *,
+    closed_world: bool = False,
+) -> list[Row]:
+    """Rows of ``benchmark_pair``: for each word ``n_sentences`` that start with the pronoun, and
+    as many that don't.
+
+    The same arguments give the same rows, and a word's rows don't depend on the other words.
+    Raises ``UsageProblem`` when there are too few frames of at most ``max_words`` words, and for a
+    word that has no place in a closed world.
+
+    >>> rows = offline_pairs("demo", ["tea", "clock"], 2, 10, seed=0)
+    >>> len(rows), [row["pronoun_first"] for row in rows[:4]]
+    (8, [True, True, False, False])
+    """
+    parsed = Parsed(name)
+    source, templates = (WORLD_SOURCE, templates_around) if closed_world else (SOURCE, _about)
+    for word in dict.fromkeys(words):
+        chance = Random(f"{seed} {word}")
+        for first in (True, False):
+            for k, template in templates(word, n_sentences, max_words, chance, pronoun_first=first):
+                parsed.add(
+                    pair_id=pair_id(word, template),
+                    template=template,
+                    word=word,
+                    source_file=source,
+                    source_row=k,
+                )
+    return parsed.pairs
+
+
+def _about(
+    word: str, n: int, max_words: int, chance: Random, *, pronoun_first: bool
+) -> list[tuple[int, str]]:
+    """Templates of frames about a word of any kind, with the frames' numbers, in their order."""
+    half = range(_HALF) if pronoun_first else range(_HALF, len(_FRAMES))
+    short = [k for k in half if n_words(_FRAMES[k]) <= max_words]
+    if len(short) < n:
+        problem = f"has {len(short)} frames of at most {max_words} words a kind"
+        raise UsageProblem("the offline writer", problem, "ask for fewer sentences")
+    return [(k + 1, _FRAMES[k].replace("{word}", word)) for k in sorted(chance.sample(short, n))]

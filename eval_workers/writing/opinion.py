@@ -1,0 +1,154 @@
+"""A second opinion on built pairs, without a chat model: how alike a scoring model finds the sides.
+
+A pair is natural to it when log p a token of both sides differs by at most a limit. The published
+pairs are scored as ``plumbline score`` would, with the same identity and rows: what has a score is
+not scored again, and an interrupted build resumes. Then the pairs beyond the limit are marked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from plumbline.eval_workers.chat.session import Build, publish_rejects
+from plumbline.eval_workers.pairs.benchmarks import Row
+from plumbline.eval_workers.work.rejects import reject_row
+from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.query.connection import rows_of, sql
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.scoring.pair_scores import Scored
+
+#: The part of a benchmark's ``reject`` rows that holds the pairs beyond the limit.
+STEP = "opinion"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Pairs by two verdicts: natural to both, to the judge only, to the model only, to neither."""
+
+    n_both: int
+    n_judge_only: int
+    n_model_only: int
+    n_neither: int
+
+
+@dataclass(frozen=True)
+class Opinion:
+    """What a scoring model made of a benchmark's pairs.
+
+    Attributes:
+        limit: most nats a token that the sides may differ by.
+        n_beyond: pairs that differ by more.
+        n_dropped: those of them that nobody had dropped before.
+        n_without: pairs without a score or a difference, which keep the verdict they had.
+        n_left: pairs that metrics use.
+        agreement: with the judge; ``None`` where nobody judged.
+    """
+
+    model: str
+    model_key: str
+    limit: float
+    n_beyond: int
+    n_dropped: int
+    n_without: int
+    n_left: int
+    agreement: Agreement | None
+
+    def facts(self) -> dict[str, object]:
+        """Whose opinion it was and what became of the pairs, for the card; not to use it twice."""
+        both = self.agreement
+        found: dict[str, object] = {
+            "Second opinion": f"by {self.model}, key {self.model_key}: the sides of a natural "
+            f"pair differ by at most {self.limit:g} nats a token",
+            "Pairs beyond that": f"{self.n_beyond:,}, of which {self.n_dropped:,} are left out "
+            f"for that alone; {self.n_without:,} without a score keep the verdict they had",
+        }
+        if both:
+            found["Judge and second opinion"] = (
+                f"{both.n_both:,} pairs natural to both, {both.n_judge_only:,} to the judge only, "
+                f"{both.n_model_only:,} to the model only, {both.n_neither:,} to neither"
+            )
+        why = "its own preference chose them, so they show too little of it"
+        return {**found, "Do not audit with these pairs": f"{self.model} and its kin: {why}"}
+
+    def lines(self) -> Iterator[str]:
+        """The same, for who has built the benchmark."""
+        yield (
+            f"second opinion of {self.model}: {self.n_beyond:,} pairs differ by more than "
+            f"{self.limit:g} nats a token, {self.n_dropped:,} of them left out for that alone"
+        )
+        if self.n_without:
+            yield f"without a score: {self.n_without:,} pairs, which keep the verdict they had"
+        yield f"Warning: do not audit {self.model} with these pairs: it helped choose them"
+
+
+def check_model(model: str) -> None:
+    """Raise what opening the model raises, without its weights; see ``open_backend``."""
+    from plumbline.eval_workers.models import open_backend
+    from plumbline.eval_workers.models.model_options import ModelOptions
+
+    _ = open_backend(model, ModelOptions()).identity
+
+
+def second_opinion(build: Build, model: str, limit: float) -> Opinion:
+    """Score the benchmark's pairs and mark those that differ by more than ``limit`` nats a token.
+
+    They get ``is_natural`` false and a row of ``reject``; a difference equal to the limit is kept.
+    Pairs that the model can't score keep the verdict they have. Raises ``BadInput`` when no pair
+    would be left, and leaves all as it was; else as ``score_benchmarks``.
+    """
+    from plumbline.eval_workers.models.model_options import ModelOptions
+    from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+
+    names, options = [build.benchmark], ModelOptions()
+    (scored,) = score_benchmarks(build.store, model, names, options, build.run_id)
+    return mark(build, scored, limit)
+
+
+def mark(build: Build, scored: Scored, limit: float) -> Opinion:
+    """Mark the pairs that differ by more than ``limit``; see ``second_opinion``."""
+    store, name = build.store, build.benchmark
+    of = {"benchmark": name, "model_key": scored.model_key}
+    found = rows_of(store.root, sql("benchmarks/difference"), of)
+    differences = {row["pair_id"]: row["difference_nats"] for row in found}
+    pairs = store.read("benchmark_pair", benchmark=name).to_pylist()
+    beyond = {p: d for p, d in differences.items() if d is not None and abs(d) > limit}
+    marked = [p | {"is_natural": False} if p["pair_id"] in beyond else p for p in pairs]
+    n_left = sum(pair["is_natural"] is not False for pair in marked)
+    if beyond and not n_left:
+        problem = f"no pair is left within {limit:g} nats a token under {scored.model}"
+        raise BadInput(f"benchmark {name}", problem, "raise max_difference_nats_per_token")
+    # Rejects first: they tell the judge's verdicts from ours, also after a kill in between.
+    publish_rejects(build, STEP, _rejects(build, pairs, beyond, scored, limit))
+    with disk_problems(store.root):
+        store.replace("benchmark_pair", marked, {"benchmark": name}, build.run_id)
+    n_dropped = sum(p["pair_id"] in beyond and p["is_natural"] is not False for p in pairs)
+    n_without = sum(differences.get(p["pair_id"]) is None for p in pairs)
+    counts = (len(beyond), n_dropped, n_without, n_left)
+    return Opinion(scored.model, scored.model_key, limit, *counts, _agreement(build, of, limit))
+
+
+def _rejects(
+    build: Build, pairs: Sequence[Row], beyond: dict[str, float], scored: Scored, limit: float
+) -> list[dict[str, object]]:
+    return [
+        reject_row(
+            stage="generate",
+            subject=f"{build.benchmark}/{STEP}",
+            source_file=pair["pair_id"],
+            source_row=position,
+            reason=f"the she side differs by {beyond[pair['pair_id']]:+.3f} nats a token from the "
+            f"he side under {scored.model}, key {scored.model_key}; at most {limit:g} may be",
+            excerpt=str(pair["sentence_a"]),
+        )
+        for position, pair in enumerate(pairs, 1)
+        if pair["pair_id"] in beyond
+    ]
+
+
+def _agreement(build: Build, of: dict[str, str], limit: float) -> Agreement | None:
+    params = {**of, "most_nats": limit}
+    rows = rows_of(build.store.root, sql("benchmarks/agreement"), params)
+    return Agreement(**rows[0]) if rows else None

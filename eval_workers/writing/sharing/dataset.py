@@ -1,0 +1,158 @@
+"""The files of a benchmark's dataset repository: card, Parquet, fingerprint, tasks."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from plumbline.eval_workers.pairs.benchmarks.own.pushed import METADATA, fingerprint
+from plumbline.eval_workers.writing.sharing.benchmark_card import (
+    Constraint,
+    all_pairs,
+    described,
+    described_columns,
+    laid_out,
+)
+from plumbline.eval_workers.writing.sharing.card_text import Card, about_pairs, card_text
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+
+_LANGUAGE = re.compile("[a-z]{2,3}")
+DATA, LEFT_OUT = "data.parquet", "left_out.parquet"
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A benchmark's repository.
+
+    Attributes:
+        files: content by path.
+        fingerprint: of all its pairs, see :func:`fingerprint`.
+        n_pairs: pairs that metrics use, by groups; with ``n_left_out`` all that there are.
+        constraint: limit on MaxPMI of those that metrics use; ``None`` without one.
+        licence, language: as in its card; ``unknown`` and empty are for the user to find out.
+    """
+
+    files: Mapping[str, bytes]
+    fingerprint: str
+    n_pairs: Mapping[str, int]
+    n_left_out: int
+    constraint: Constraint | None
+    licence: str
+    language: str
+
+    def warnings(self) -> Iterator[str]:
+        """What the card doesn't say, and the option that says it."""
+        if self.licence == "unknown":
+            yield "Warning: the card says that its licence is unknown: give --license, as cc-by-4.0"
+        if not self.language:
+            problem = "the card doesn't say which language the pairs are in"
+            yield f"Warning: {problem}: give --language, as en"
+
+    def facts(self, benchmark: str, repository: str) -> dict[str, object]:
+        """What is recorded of a push; results of models name the data set from it."""
+        limit = asdict(self.constraint) if self.constraint else {}
+        return {
+            **{"benchmark": benchmark, "repo": repository, "fingerprint": self.fingerprint},
+            **{"n_pairs": self.n_pairs, **limit},
+        }
+
+
+def dataset(
+    store: Store,
+    benchmark: str,
+    repository: str,
+    licence: str | None = None,
+    language: str = "",
+    constraint: Constraint | None = None,
+) -> Dataset:
+    """The files that ``plumbline benchmark push`` puts into ``repository``, ``OWNER/NAME``.
+
+    All pairs go out, so that reading them gives the same benchmark: those that metrics use as the
+    split ``test``, the unnatural ones and those beyond the constraint as ``left_out``. Arguments
+    and errors are those of ``write_card``; ``language`` is a code of two or three letters.
+    """
+    if language and not _LANGUAGE.fullmatch(language):
+        raise UsageProblem(f"--language {language}", "is not a code", "expected one such as en")
+    card, shared = described(store, benchmark, licence, constraint=constraint)
+    pairs = all_pairs(store, benchmark, shared.constraint)
+    is_used = pc.is_in(pairs["pair_id"], shared.data["pair_id"])
+    used, left_out = (laid_out(pairs.filter(rows)) for rows in (is_used, pc.invert(is_used)))
+    n_left_out = left_out.num_rows
+    card = replace(
+        card,
+        columns=described_columns(pairs, shared.constraint),
+        example=_filled(used),
+        language=language or card.language,
+        where=f"hf://datasets/{repository}/",
+        files=(DATA,),
+        n_bytes=used.nbytes,
+        left_out=(LEFT_OUT, n_left_out, left_out.nbytes) if n_left_out else None,
+    )
+    parts = {DATA: _parquet(used)} | ({LEFT_OUT: _parquet(left_out)} if n_left_out else {})
+    mark = fingerprint(pairs.to_pylist())
+    about = {"name": benchmark, "fingerprint": mark, "files": [*parts]}
+    files = {
+        "README.md": card_text(card),
+        METADATA: json.dumps(about, ensure_ascii=False, indent=2) + "\n",
+        "eval.yaml": tasks(card),
+    }
+    return Dataset(
+        {name: text.encode() for name, text in files.items()} | parts,
+        mark,
+        dict(Counter(f"{row['group_a']}/{row['group_b']}" for row in used.to_pylist())),
+        n_left_out,
+        shared.constraint,
+        card.licence,
+        card.language,
+    )
+
+
+def _filled(pairs: pa.Table) -> dict[str, object]:
+    """The first pair, without columns that it has no value of."""
+    return {k: v for k, v in pairs.slice(0, 1).to_pylist()[0].items() if v is not None}
+
+
+def _parquet(pairs: pa.Table) -> bytes:
+    written = io.BytesIO()
+    pq.write_table(pairs, written, compression="zstd")
+    return written.getvalue()
+
+
+def task_id(groups: str, all_groups: int = 1) -> str:
+    """The name of a benchmark's task: US of a pair of groups.
+
+    >>> task_id("female/male"), task_id("the old/young", 3)
+    ('us', 'us_the_old_young')
+    """
+    return "us" if all_groups == 1 else "us_" + re.sub(r"\W+", "_", groups)
+
+
+def tasks(card: Card) -> str:
+    """`eval.yaml`, from which the hub knows a benchmark: one task per pair of groups.
+
+    The result of a task is US. It names no ``evaluation_framework``: the hub has a list of those,
+    and none of them computes log-likelihoods of given sentences.
+    """
+    about = (
+        f"{card.description} {about_pairs(card.groups)} The result of a task is US, the percentage "
+        "of pairs whose log-likelihoods differ by at most ln 1.65 either way."
+    )
+    lines = [f"name: {_quoted(card.name)}", f"description: {_quoted(about)}", "tasks:"]
+    for groups in card.groups:
+        lines += [f"  - id: {_quoted(task_id(groups, len(card.groups)))}"]
+        lines += ["    config: default", "    split: test"]
+    return "\n".join(lines) + "\n"
+
+
+def _quoted(text: str) -> str:
+    """A string as JSON has it, which YAML reads."""
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,146 @@
+"""A benchmark of the warehouse as a task of lm-evaluation-harness or Inspect."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from plumbline.eval_workers.pairs.harness.samples import PREFIX
+from plumbline.eval_workers.scoring.choices.prompts import load
+from plumbline.eval_workers.writing.sharing.benchmark_card import (
+    Constraint,
+    json_lines,
+    shared_pairs,
+    within,
+)
+from plumbline.warehouse.errors import disk_problems
+from plumbline.warehouse.storage.store import Store
+
+#: Who runs a task.
+Harness = Literal["lm-eval", "inspect"]
+_FUNCTIONS = "plumbline_pairs"
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written: the name to give to ``--tasks``, each task's name, pairs, and the files.
+
+    ``n_left_out`` pairs are unnatural or beyond the constraint; ``limit`` says which that is.
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    n_pairs: int
+    n_left_out: int
+    limit: str
+    paths: tuple[Path, ...]
+
+    def run_line(self, to: Harness) -> str:
+        """How the tasks are run by a harness."""
+        where = shlex.quote(str(self.paths[0].parent))
+        if to == "lm-eval":
+            model = "--model hf --model_args pretrained=ID_OR_PATH,dtype=float32"
+            more = f"--include_path {where} --tasks {self.name} --log_samples --output_path logs"
+            return f"lm_eval run {model} {more}"
+        given = f" -T file={self.tasks[0]}.jsonl" if len(self.tasks) > 1 else ""
+        sentences = f"{where}/plumbline_sentences.py --model vllm-completions/ID{given}"
+        choice = f"{where}/plumbline_choice.py --model PROVIDER/MODEL{given}"
+        return f"inspect eval {sentences}, or inspect eval {choice}"
+
+
+def write_task(
+    store: Store,
+    benchmark: str,
+    out: Path,
+    constraint: Constraint | None = None,
+    to: Harness = "lm-eval",
+) -> Exported:
+    """Write a task for each two groups that the benchmark compares.
+
+    lm-evaluation-harness gives BOS as context and scores a sentence as it stands, so its
+    log-likelihoods are those of ``plumbline score``; the tag of several tasks is ``name``. Inspect
+    gets a task for servers that give the log-probabilities of a prompt, and one in which a model is
+    asked to choose, as by ``plumbline score choose``. Pairs are those of ``shared_pairs``, which
+    also says what is raised.
+    """
+    shared = shared_pairs(store, benchmark, constraint)
+    name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
+    parts = _by_groups(shared.data)
+    tasks = {f"{name}_{k}_{_NOT_IN_NAMES.sub('_', g)}": g for k, g in enumerate(parts, 1)}
+    if len(parts) == 1:
+        tasks = {name: next(iter(parts))}
+    texts = _shared(to)
+    for task, groups in tasks.items():
+        if to == "lm-eval":
+            tag = None if task == name else name
+            texts[f"{task}.yaml"] = _yaml(task, tag, _metrics(parts[groups]), (benchmark, groups))
+        texts[f"{task}.jsonl"] = json_lines(parts[groups])
+    with disk_problems(out):
+        out.mkdir(parents=True, exist_ok=True)
+        for file, text in texts.items():
+            (out / file).write_text(text, encoding="utf-8", newline="\n")
+    counts = shared.data.num_rows, shared.n_unnatural + shared.n_beyond
+    limit = within(shared.constraint) if shared.constraint else ""
+    return Exported(name, tuple(tasks), *counts, limit, tuple(out / file for file in texts))
+
+
+def _source(module: str, package: str = "plumbline.eval_workers.pairs.harness") -> str:
+    return (files(package) / f"{module}.py").read_text("utf-8")
+
+
+def _shared(to: Harness) -> dict[str, str]:
+    """What all tasks share: for Inspect two tasks, what reads replies, and how a model is asked."""
+    if to != "inspect":
+        return {f"{_FUNCTIONS}.py": _source(_FUNCTIONS)}
+    return {
+        "plumbline_sentences.py": _source("plumbline_sentences"),
+        "plumbline_choice.py": _source("plumbline_choice"),
+        "plumbline_replies.py": _source("replies", "plumbline.eval_workers.chat"),
+        "wordings.json": json.dumps(load(), indent=2),
+    }
+
+
+def _by_groups(pairs: pa.Table) -> dict[str, pa.Table]:
+    """Pairs by ``a/b``, since metrics are of one such comparison."""
+    groups = pc.binary_join_element_wise(pairs["group_a"], pairs["group_b"], "/")
+    names = sorted(pc.unique(groups).to_pylist())
+    return {name: pairs.filter(pc.equal(groups, name)) for name in names}
+
+
+def _metrics(pairs: pa.Table) -> list[str]:
+    has_direction = "direction" in pairs.schema.names and pairs["direction"].null_count < len(pairs)
+    return ["us", "pd", *(["stereotype"] if has_direction else [])]
+
+
+def _yaml(task: str, tag: str | None, metrics: list[str], about: tuple[str, str]) -> str:
+    """The task's configuration; strings are quoted as JSON does, which YAML reads."""
+    lines = [
+        f"task: {json.dumps(task)}",
+        *([f"tag: {json.dumps(tag)}"] if tag else []),
+        f"custom_dataset: !function {_FUNCTIONS}.dataset",
+        f"dataset_kwargs: {{file: {json.dumps(f'{task}.jsonl')}}}",
+        "test_split: test",
+        "output_type: multiple_choice",
+        "num_fewshot: 0",
+        'doc_to_text: ""',
+        "doc_to_target: 0",
+        f"doc_to_choice: !function {_FUNCTIONS}.choices",
+        'target_delimiter: ""',
+        f"process_results: !function {_FUNCTIONS}.process_results",
+        "metric_list:",
+    ]
+    for metric in metrics:
+        better = json.dumps(metric == "us")
+        lines.append(f"  - {{metric: {metric}, aggregation: mean, higher_is_better: {better}}}")
+    benchmark, groups = about
+    metadata = {"version": 1.0, "benchmark": benchmark, "groups": groups}
+    return "\n".join([*lines, f"metadata: {json.dumps(metadata, ensure_ascii=False)}"]) + "\n"

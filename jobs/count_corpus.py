@@ -1,0 +1,448 @@
+"""Counting a corpus on any engine: each shard to partial counts, their sums to tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow.parquet as pq
+from pydantic.dataclasses import dataclass as options_class
+
+from plumbline.jobs.corpus_lookup import corpus_lists
+from plumbline.jobs.counting.local import LocalEngine
+from plumbline.jobs.counting.merge import Output, Pruned, prune
+from plumbline.jobs.counting.partials import (
+    DECODER,
+    ORDER,
+    Ledger,
+    ShardJob,
+    partial_files,
+    partials_directory,
+    step_of,
+)
+from plumbline.jobs.counting.writer import sole_writer
+from plumbline.jobs.kernel import CountOptions, tokenizer_version, warm_up
+from plumbline.jobs.options import CorpusOptions
+from plumbline.warehouse import languages, wordlists
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.input import token_files
+from plumbline.warehouse.input.shards import needs_decoder
+from plumbline.warehouse.input.training_order import training_order
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.schema.evidence import ANSWERS
+from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.store import Staged, Store
+from plumbline.warehouse.text.progress import Update, progress
+
+#: Instead of a word list: every kept word is a target.
+ALL = "all"
+
+#: Tables computed from a corpus's counts, dropped when these change.
+DERIVED = (
+    "word_association",
+    "word_delta",
+    "word_bound",
+    "pair_association",
+    "vocabulary",
+    "seed_word",
+    *ANSWERS,
+)
+
+
+#: Counts of the blocks of a training's steps, see ``warehouse.input.training_order``.
+BY_STEP = ("step_word_count", "step_pair_count")
+
+
+class Engine(Protocol):
+    """Where a corpus is counted. All engines give the same rows."""
+
+    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[Ledger]:
+        """Count the shards; the ledgers come in any order. ``update`` is called by any thread."""
+
+    def merge_words(self, partials: Sequence[Path], output: Output) -> int:
+        """Write the occurrences of each word, sorted; returns how many words.
+
+        Both merges show their progress.
+        """
+
+    def merge_pairs(
+        self,
+        partials: Sequence[Path],
+        words: Staged,
+        output: Output,
+        *,
+        all_pairs: bool,
+        pruned: bool,
+    ) -> int:
+        """Write the co-occurrences of each word and target; returns how many pairs.
+
+        With ``all_pairs`` each of the two is a target of the other. ``words`` is the corpus's
+        ``word_count``; if it was ``pruned``, pairs of other words are left out.
+        """
+
+
+@options_class(frozen=True, config=STRICT)
+class CountRequest(CorpusOptions):
+    """A corpus to count: its name, its shards (see ``expand_shards``), and how."""
+
+    corpus: str
+    shards: tuple[Path, ...]
+
+    @property
+    def all_pairs(self) -> bool:
+        """Whether every word is a target."""
+        return self.targets == ALL
+
+    def word_list(self) -> wordlists.WordList:
+        """The word list. Raises ``UsageProblem`` for an unknown one."""
+        return self.rules.word_list("gendered" if self.all_pairs else self.targets)
+
+    @cached_property
+    def rules(self) -> languages.Language:
+        """The language's. Raises ``UsageProblem`` for an unknown one, ``BadInput`` for its file."""
+        return languages.load(self.language)
+
+    def options(self) -> CountOptions:
+        """The kernel's options.
+
+        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` for a file of one that
+        is not valid, ``MissingComponent`` for a language that needs spaCy where it isn't installed.
+        """
+        tokens = [path for path in self.shards if needs_decoder(path)]
+        if tokens and not self.tokenizer:
+            fix = "name the model with --tokenizer"
+            raise UsageProblem(f"shard {tokens[0]}", "holds a model's tokens, not text", fix)
+        return CountOptions(
+            self.word_list().targets,
+            self.rule,
+            self.window,
+            self.all_pairs,
+            self.text_field,
+            token_files.digest(self.decoder),
+            self.evidence,
+            self.source_field if self.evidence else "",
+            self.rules.token_rules,
+            token_files.digest(self.training_order),
+        )
+
+    @cached_property
+    def decoder(self) -> bytes:
+        """What decodes token files, if anything. Raises ``BadInput`` for a bad tokenizer."""
+        return token_files.decoder(self.tokenizer) if self.tokenizer else b""
+
+    @cached_property
+    def training_order(self) -> bytes:
+        """When a training read the shards, if that counts. Raises as ``training_order`` does."""
+        if not self.step_sequences:
+            return b""
+        how = self.step_sequences, self.block_steps, self.decoder, self.sequence_tokens, self.order
+        return training_order(self.shards, *how)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Outcome: the row of ``corpus``, the shards' ledgers, and whether anything had changed.
+
+    ``dropped`` are the word lists that were added to the corpus as it was before.
+    """
+
+    row: dict[str, Any]
+    ledgers: tuple[Ledger, ...]
+    changed: bool
+    dropped: tuple[str, ...] = ()
+
+
+def count_corpus(
+    store: Store,
+    request: CountRequest,
+    *,
+    master: str | None = None,
+) -> Counted:
+    """Count a corpus: the tables word_count, pair_count, corpus_shard, reject and corpus.
+
+    Shards counted before under the same settings, by this or a killed command, are not counted
+    again; the corpus becomes exactly the shards given. Shards that cannot be read to their end
+    are in the ledger as failed and in no count. When only ``min_count`` has changed, the partial
+    counts are merged again.
+
+    Args:
+        master: Spark master. Without one, Spark is used only under spark-submit or when
+            PLUMBLINE_SPARK_CONF is set.
+
+    Raises:
+        UsageProblem: the corpus exists with other settings (and not ``request.replace``), or
+            another command writes it.
+        BadInput: shards can't be read; raised after everything else is written.
+        Interrupted: stopped by a signal, or a process was killed; the same command resumes.
+    """
+    options = request.options()
+    config = asdict(request) | {"shards": list(map(str, request.shards))}
+    with sole_writer(store, request.corpus):
+        refuse_other_settings(store, request)
+        with recorded(store, "corpus count", config) as run:
+            try:
+                with progress(f"count {request.corpus}", "shards") as update:
+                    # Compile the kernel once, before other processes need it.
+                    warm_up()
+                    engine = engine_of(store, request.memory_bytes, master)
+                    ledgers = _count_shards(engine, store, request, options, update)
+                counted = _write(engine, store, request, options, ledgers, run)
+            except KeyboardInterrupt:
+                problem = "interrupted; run the same command again to resume"
+                raise Interrupted(problem) from None
+            check_failed(counted.ledgers)
+    return counted
+
+
+def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Engine:
+    """Spark with a master, under spark-submit or where settings of it are named; or this machine.
+
+    ``memory_bytes`` is the most memory of each process of this machine.
+    """
+    if not on_spark(master):
+        return LocalEngine(store.work_directory("merge"), memory_bytes)
+    from plumbline.jobs.spark.engine import SparkEngine
+
+    return SparkEngine(master)
+
+
+def on_spark(master: str | None) -> bool:
+    """Whether a corpus is counted on Spark, see ``engine_of``."""
+    # The variables that name Spark's settings, and that spark-submit sets.
+    variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
+    return bool(master or any(map(os.environ.get, variables)))
+
+
+def check_failed(ledgers: Sequence[Ledger]) -> None:
+    """Raise a line that names the shards that can't be read, if there are any.
+
+    ``Interrupted`` if the server of one of them is away, else ``BadInput``.
+    """
+    if failed := [x for x in ledgers if x.status == "failed"]:
+        more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
+        kind = Interrupted if any(x.away for x in failed) else BadInput
+        raise kind(f"{failed[0].error}{more}", "", "not in the counts; the rest is")
+
+
+def refuse_other_settings(store: Store, request: CountRequest) -> None:
+    """Raise ``UsageProblem`` where the corpus exists with other settings, without ``replace``."""
+    rows = store.read("corpus", corpus=request.corpus).to_pylist()
+    if not rows or request.replace:
+        return
+    wanted = {**_settings(request), "source": "counted"}
+    differ = [f"{k} {rows[0][k]}" for k, v in wanted.items() if rows[0][k] != v]
+    if differ:
+        fix = "give another --corpus, or --replace to count it anew"
+        raise UsageProblem(f"corpus {request.corpus!r}", f"exists with {', '.join(differ)}", fix)
+
+
+def _settings(request: CountRequest) -> dict[str, Any]:
+    word_list, language = request.word_list(), request.rules
+    return {
+        "rule": request.rule,
+        "window": request.window,
+        "targets": ALL if request.all_pairs else word_list.name,
+        "targets_hash": word_list.hash,
+        "language": language.name if language.rules else None,
+        "tokenizer": tokenizer_version(language.token_rules),
+        "text_field": None if request.text_field == "text" else request.text_field,
+        "decoder": token_files.digest(request.decoder) or None,
+        "training_order": token_files.digest(request.training_order) or None,
+    }
+
+
+def _count_shards(
+    engine: Engine,
+    store: Store,
+    request: CountRequest,
+    options: CountOptions,
+    update: Update,
+) -> list[Ledger]:
+    """The ledgers in the order of the shards given."""
+    where = partials_directory(store, options).resolve()
+    for name, content in {DECODER: request.decoder, ORDER: request.training_order}.items():
+        if content:
+            with replacing(where / name) as temporary:
+                temporary.write_bytes(content)
+    job = ShardJob(str(where), options, request.memory_bytes)
+    shards = {str(path.resolve()): str(path) for path in request.shards}
+    ledgers = {ledger.shard: ledger for ledger in engine.count(list(shards), job, update)}
+    found = [replace(ledgers[path], shard=name) for path, name in shards.items()]
+    if request.training_order:
+        _refuse_copies(found)
+    return found
+
+
+def _refuse_copies(ledgers: Sequence[Ledger]) -> None:
+    """Partial counts are found by content, and copies were read at other steps."""
+    seen: dict[str, str] = {}
+    for ledger in ledgers:
+        if ledger.fingerprint and ledger.fingerprint in seen:
+            problem = f"has the content of {seen[ledger.fingerprint]}"
+            raise BadInput(f"shard {ledger.shard}", problem, "count them without --step-sequences")
+        seen[ledger.fingerprint] = ledger.shard
+
+
+def _write(
+    engine: Engine,
+    store: Store,
+    request: CountRequest,
+    options: CountOptions,
+    ledgers: list[Ledger],
+    run_id: str,
+) -> Counted:
+    partition = {"corpus": request.corpus}
+    shards = {(x.shard, x.fingerprint, x.status) for x in ledgers}
+    wanted = request.min_count, _source_field(request), shards
+    if not request.replace and _state(store, request.corpus) == wanted:
+        return Counted(store.read("corpus", **partition).to_pylist()[0], tuple(ledgers), False)
+    where, good = partials_directory(store, options), [x for x in ledgers if x.status == "counted"]
+    words, pruned, n_kept = _merge_words(engine, store, request, where, good, run_id)
+    pairs = store.stage("pair_count", partition, run_id)
+    constants: dict[str, str | int] = {**partition, "rule": request.rule, "window": request.window}
+    if partials := _partials(where, good, "pairs"):
+        engine.merge_pairs(
+            partials,
+            words,
+            Output(pairs, constants),
+            all_pairs=request.all_pairs,
+            pruned=bool(pruned.n_words),
+        )
+    by_step = _by_step(engine, store, request, where, good, words, run_id)
+    shard_rows = [{**x.row(), "corpus": request.corpus, "run_id": run_id} for x in ledgers]
+    rejects = _rejects(where, good, request.corpus, run_id)
+    listed = request.word_list().rows(request.corpus)
+    dropped = _added_lists(store, request.corpus)
+    row = _corpus_row(request, ledgers, n_kept, pruned, run_id)
+    with store.together(run_id, "corpus count"):
+        for table in DERIVED:
+            store.drop(table, partition)
+        for texts in {file.partition for file in store.snapshot().files("word_change", {})}:
+            if any(text.split(":")[0] == request.corpus for text in texts):
+                store.drop("word_change", dict(zip(("text_a", "text_b"), texts, strict=True)))
+        store.drop("reject", {"stage": "import", "subject": request.corpus})
+        for table in BY_STEP:
+            store.drop(table, partition)
+        for staged in (words, pairs, *by_step):
+            store.commit(staged)
+        store.replace("corpus_shard", shard_rows, partition, run_id)
+        store.replace("reject", rejects, {"stage": "count", "subject": request.corpus}, run_id)
+        store.replace("word_list", listed, partition, run_id)
+        store.publish("corpus", [row], unit="corpus", run_id=run_id)
+    return Counted(row, tuple(ledgers), True, dropped)
+
+
+def _by_step(
+    engine: Engine,
+    store: Store,
+    request: CountRequest,
+    where: Path,
+    ledgers: Sequence[Ledger],
+    words: Staged,
+    run_id: str,
+) -> list[Staged]:
+    """The counts of each block of steps, staged: the same sums as the corpus's, block by block."""
+    if not request.training_order:
+        return []
+    partition = {"corpus": request.corpus}
+    by_word, by_pair = (store.stage(table, partition, run_id) for table in BY_STEP)
+    kinds = {kind: _partials(where, ledgers, kind) for kind in ("words", "pairs")}
+    for step in sorted({step_of(file) for file in kinds["words"]} - {0}):
+        own = {kind: [f for f in files if step_of(f) == step] for kind, files in kinds.items()}
+        constants: dict[str, str | int] = {**partition, "end_step": step}
+        prefix = f"step{step:09}-"
+        engine.merge_words(own["words"], Output(by_word, constants, prefix))
+        if own["pairs"]:
+            output = Output(by_pair, constants, prefix)
+            engine.merge_pairs(
+                own["pairs"], words, output, all_pairs=request.all_pairs, pruned=True
+            )
+    return [by_word, by_pair]
+
+
+def _added_lists(store: Store, corpus: str) -> tuple[str, ...]:
+    """Names of the word lists that were added to a corpus, if it exists."""
+    rows = store.read("corpus", corpus=corpus).to_pylist()
+    if not rows or not store.read("word_list", corpus=corpus).num_rows:
+        return ()
+    return tuple(x.name for x in corpus_lists(store, rows[0])[1:])
+
+
+def _merge_words(
+    engine: Engine,
+    store: Store,
+    request: CountRequest,
+    where: Path,
+    ledgers: Sequence[Ledger],
+    run_id: str,
+) -> tuple[Staged, Pruned, int]:
+    """The words that are kept, staged; what was pruned; and how many are kept."""
+    partition = {"corpus": request.corpus}
+    words = store.stage("word_count", partition, run_id)
+    partials = _partials(where, ledgers, "words")
+    n_words = engine.merge_words(partials, Output(words, partition)) if partials else 0
+    if request.min_count == 1:
+        return words, Pruned(), n_words
+    kept = store.stage("word_count", partition, run_id)
+    pruned = prune(words, kept, request.min_count, request.word_list().targets)
+    store.discard(words)
+    return kept, pruned, n_words - pruned.n_words
+
+
+def _partials(where: Path, ledgers: Sequence[Ledger], kind: str) -> list[Path]:
+    """Files of one kind; a partial that shards of equal content share is listed once for each."""
+    return [file for ledger in ledgers for file in partial_files(where, ledger.fingerprint, kind)]
+
+
+def _source_field(request: CountRequest) -> str | None:
+    return request.source_field if request.evidence else None
+
+
+def _state(store: Store, corpus: str) -> tuple[int, str | None, set[tuple[str, str, str]]] | None:
+    """min_count, source_field and shards of the corpus as written; None if it does not exist."""
+    written = store.read("corpus", corpus=corpus).to_pylist()
+    if not written:
+        return None
+    rows = store.read("corpus_shard", corpus=corpus).to_pylist()
+    shards = {(r["shard"], r["fingerprint"], r["status"]) for r in rows}
+    return written[0]["min_count"], written[0]["source_field"], shards
+
+
+def _rejects(
+    where: Path, ledgers: Sequence[Ledger], corpus: str, run_id: str
+) -> list[dict[str, Any]]:
+    fixed = {"stage": "count", "subject": corpus, "run_id": run_id}
+    return [
+        {**fixed, "source_file": x.shard, **row}
+        for x in ledgers
+        if x.n_rejected
+        for file in partial_files(where, x.fingerprint, "rejects")
+        for row in pq.read_table(file).to_pylist()
+    ]
+
+
+def _corpus_row(
+    request: CountRequest, ledgers: Sequence[Ledger], n_kept: int, pruned: Pruned, run_id: str
+) -> dict[str, Any]:
+    totals = ("n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
+    n_failed = sum(x.status == "failed" for x in ledgers)
+    return {
+        "corpus": request.corpus,
+        "source": "counted",
+        **_settings(request),
+        "source_field": _source_field(request),
+        "language_file": request.rules.text or None,
+        "n_shards": len(ledgers) - n_failed,
+        "n_shards_failed": n_failed,
+        **{name: sum(getattr(x, name) for x in ledgers) for name in totals},
+        "n_words": n_kept + pruned.n_words,
+        "min_count": request.min_count,
+        "n_words_kept": n_kept,
+        "n_tokens_pruned": pruned.n_tokens,
+        "run_id": run_id,
+    }

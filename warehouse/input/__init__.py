@@ -1,0 +1,1 @@
+"""Texts as they come: shards of documents, of tokens, of web archives, on a disk or elsewhere."""

@@ -1,0 +1,285 @@
+"""Shards of text: find them, read them to their end or fail, and fingerprint their content.
+
+A shard is `.jsonl` (one JSON record per line with a `text`), `.parquet` (a `text` column), `.wet`,
+`.warc`, `.bin` or `.npy`. Streams may be compressed (`.zst`, `.gz`) and hold several frames or
+members; one that stops early is an error, never a shorter shard.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input import token_files, web_archives
+from plumbline.warehouse.input.sources import (
+    CODECS,
+    ByteStream,
+    Description,
+    content_mark,
+    find,
+    open_file,
+    unreadable,
+)
+from plumbline.warehouse.paths import Address, replacing
+from plumbline.warehouse.text.escape import is_unicode
+
+_PACK = "make a shard of text files with plumbline corpus pack"
+#: What to do about a path that matches nothing.
+_CHECK = "check the path or the pattern, docs/corpora.md"
+_BLOCK = 1 << 22
+#: Bytes of the longest line read as a Python object; counting reads longer ones through a file.
+LONGEST_LINE = 1 << 27
+#: Rows per batch of a Parquet shard.
+_BATCH_ROWS = 1024
+#: The value of a field that a record lacks.
+MISSING = object()
+_JSON_LINES = ".jsonl"
+
+
+def expand_shards(patterns: Sequence[str]) -> list[Path]:
+    """Files named by paths and glob patterns, each once, in the order given (globs sorted).
+
+    Raises:
+        UsageProblem: an address is of an unknown kind, or holds a password.
+        BadInput: no pattern was given, or one matches no file, a directory, a pipe, or a file
+            without a shard's suffix.
+
+    >>> expand_shards([])
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.BadInput: shards: none given (name files or quoted glob patterns)
+    """
+    if not patterns:
+        raise BadInput("shards", "none given", "name files or quoted glob patterns")
+    found: dict[Path, None] = {}
+    for pattern in patterns:
+        if not (paths := find(pattern)):
+            raise BadInput(f"shards {pattern}", "no such file", _CHECK)
+        for path, described in paths:
+            _check(path, described)
+            found[path] = None
+    return list(found)
+
+
+def _check(path: Path, described: Description | None) -> None:
+    """Raise ``BadInput`` for what can't be a shard."""
+    if described is None:
+        raise BadInput(f"shard {path}", "no such file", _CHECK)
+    if described.is_directory:
+        fix = f"name its files, such as '{path}/*.jsonl.zst', or {_PACK}"
+        raise BadInput(f"shard {path}", "is a directory", fix)
+    _check_suffix(path)
+    if not isinstance(path, Address) and not path.is_file():
+        fix = "a shard is read twice: write it to a file first"
+        raise BadInput(f"shard {path}", "is not a regular file", fix)
+    if not is_unicode(str(path)):  # tables keep it
+        raise BadInput(f"shard {path}", "its name is not in UTF-8", "rename it")
+
+
+def _check_suffix(path: Path) -> None:
+    known = _STREAMS if path.suffix in CODECS else (_JSON_LINES, *KINDS)
+    if _suffix(path) not in known:
+        plain = ", ".join(f"`{suffix}`" for suffix in (_JSON_LINES, *KINDS))
+        problem = f"its name does not end with {plain}, or `.gz` or `.zst` after a stream's"
+        fix = _PACK if path.suffix in (".txt", ".md") else ""
+        raise BadInput(f"shard {path}", problem, fix)
+
+
+def _suffix(path: Path) -> str:
+    """What a shard's name ends with, whether it is compressed or not."""
+    return path.with_suffix("").suffix if path.suffix in CODECS else path.suffix
+
+
+def fingerprint(path: Path) -> str:
+    """Which content a shard has, 32 hex digits; that of a `.bin` includes its index.
+
+    Raises:
+        BadInput: the file, or its index, cannot be read.
+    """
+    mark = content_mark(path)
+    if path.suffix != ".bin":
+        return mark
+    both = mark + content_mark(token_files.index_of(path))
+    return hashlib.sha256(both.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class RecordForm:
+    """How records become texts.
+
+    Attributes:
+        text_field: name of the field or column that holds the text; ``a.b`` is ``b`` in ``a``.
+        decoder: what decodes token files, see ``token_files.decoder``.
+    """
+
+    text_field: str = "text"
+    decoder: bytes = b""
+
+
+def record_form(text_field: str, tokenizer: str) -> RecordForm:
+    """The form of records with this text field and, if not empty, the tokens of this model.
+
+    Raises ``BadInput`` for a model whose tokenizer can't be read.
+    """
+    return RecordForm(text_field, token_files.decoder(tokenizer) if tokenizer else b"")
+
+
+#: JSON records and rows with a ``text``.
+DEFAULT = RecordForm()
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of shard: how its texts are read, and why one is NULL if not because its field is.
+
+    ``texts`` gives the documents in order, in batches of large strings or binaries, or NULL. It
+    raises ``BadInput`` for an unreadable, truncated or damaged file and for a column that is not
+    there or not text, ``UsageProblem`` for tokens without a decoder.
+    """
+
+    texts: Callable[[Path, RecordForm], Iterator[pa.Array]]
+    missing: str | None = None
+
+
+def kind_of(path: Path) -> Kind | None:
+    """The kind of a shard; ``None`` for JSON lines, which the counting kernel reads itself."""
+    return KINDS.get(_suffix(path))
+
+
+def needs_decoder(path: Path) -> bool:
+    """Whether a shard holds tokens instead of text."""
+    return _suffix(path) in (".bin", ".npy")
+
+
+def column_values(path: Path, field: str) -> Iterator[pa.Array]:
+    """The values of a column of a Parquet shard, in batches of rows; ``a.b`` is ``b`` in ``a``.
+
+    Raises ``BadInput`` for a damaged file, and for one without such a column.
+    """
+    try:
+        with open_file(path) as raw, pq.ParquetFile(raw) as file:
+            schema = file.schema_arrow
+            members = [field] if field in schema.names else field.split(".")
+            kind: pa.DataType = pa.struct(list(schema))
+            for member in members:
+                index = kind.get_field_index(member) if pa.types.is_struct(kind) else -1
+                if index < 0:
+                    fix = f"it has {', '.join(schema.names)}: name one with --text-field"
+                    raise BadInput(f"shard {path.name}", f"no column named `{field}`", fix)
+                kind = kind.field(index).type
+            for batch in file.iter_batches(_BATCH_ROWS, columns=[field]):
+                values = batch.column(0)
+                for member in members[1:]:
+                    values = pc.struct_field(values, member)
+                is_coded = pa.types.is_dictionary(values.type)
+                yield values.dictionary_decode() if is_coded else values
+    except (OSError, pa.ArrowInvalid) as e:
+        raise unreadable(path, e) from e
+
+
+def _columns(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
+    """The text column of a Parquet shard."""
+    for values in column_values(path, form.text_field):
+        if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
+            problem = f"column `{form.text_field}` is {values.type}, not text"
+            raise BadInput(f"shard {path.name}", problem)
+        yield values.cast(pa.large_string())
+
+
+#: Every kind of shard but JSON lines, by what its name ends with.
+KINDS = {
+    ".parquet": Kind(_columns),
+    ".wet": Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT),
+    ".warc": Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT),
+    ".bin": Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED),
+    ".npy": Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED),
+}
+#: Kinds that may be compressed.
+_STREAMS = (_JSON_LINES, ".wet", ".warc")
+
+
+def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
+    """The texts of a shard as Python strings: the documents that are counted, in the same order.
+
+    Rejected records (see ``jobs.kernel.json_lines``) are skipped. Convenience API, not optimised.
+
+    Raises:
+        BadInput: truncated, damaged or unreadable shard, or a line of more than ``LONGEST_LINE``
+            bytes; raised when reading reaches that place.
+    """
+    if kind := kind_of(path):
+        for batch in kind.texts(path, form):
+            for value in batch.cast(pa.large_binary()).drop_null():
+                with suppress(UnicodeDecodeError):
+                    yield value.as_py().decode()
+        return
+    for line in lines(path):
+        with suppress(ValueError, RecursionError):  # not UTF-8, not JSON, lone surrogates
+            record = json.loads(line.decode())
+            text = field_value(record, form.text_field) if isinstance(record, dict) else None
+            if isinstance(text, str):
+                text.encode()
+                yield text
+
+
+def field_value(record: Mapping[str, object], field: str) -> object:
+    """A field of a JSON record, or MISSING; ``a.b`` is the key of that name or else b in a.
+
+    >>> field_value({"doc": {"body": "tea"}}, "doc.body"), field_value({"a.b": 1}, "a.b")
+    ('tea', 1)
+    """
+    if field in record:
+        return record[field]
+    found: object = record
+    for key in field.split("."):
+        found = found.get(key, MISSING) if isinstance(found, Mapping) else MISSING
+    return found
+
+
+def lines(path: Path) -> Iterator[bytes]:
+    """The lines of a JSON-lines shard without their newline, blank ones included.
+
+    Raises:
+        BadInput: as ``documents``, and for a line of more than ``LONGEST_LINE`` bytes.
+    """
+    with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK) as reader:
+        for number in itertools.count(1):
+            line = reader.readline(LONGEST_LINE + 1)
+            if not line:
+                return
+            if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
+                problem = f"has more than {LONGEST_LINE:,} bytes, the longest line that is read"
+                raise BadInput(f"shard {path.name}, line {number}", problem, "leave it out")
+            yield line.removesuffix(b"\n")
+
+
+def write_jsonl_zst(path: Path, texts: Iterable[str | Mapping[str, object]]) -> None:
+    """Write documents as one Pile-format shard (`.jsonl.zst`), appearing whole or not at all.
+
+    Each is a text, or a record with a ``text``.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "a.jsonl.zst"
+    >>> write_jsonl_zst(path, ["tea", {"text": "more tea", "meta": {"file": "b.txt"}}])
+    >>> list(documents(path))
+    ['tea', 'more tea']
+    """
+    with (
+        replacing(path) as temporary,
+        pa.OSFile(str(temporary), "wb") as raw,
+        pa.CompressedOutputStream(raw, "zstd") as out,
+    ):
+        for text in texts:
+            record = {"text": text} if isinstance(text, str) else text
+            out.write(json.dumps(record, ensure_ascii=False).encode() + b"\n")

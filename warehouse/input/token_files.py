@@ -1,0 +1,416 @@
+"""Texts of token files: Megatron's `.bin` with its `.idx`, and arrays of tokens in `.npy`.
+
+Both hold the tokens of a model's training text in the order of training. A document of Megatron's
+files is what the index says; an array, as OLMo's are, has no index. In both, the token that ends a
+text ends a document.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, failure
+from plumbline.warehouse.input.sources import describe, open_file, unreadable
+from plumbline.warehouse.paths import replacing
+
+#: Why a document is not decoded.
+NOT_DECODED = "holds a token that the tokenizer lacks: name the model's own with --tokenizer"
+Tokens = NDArray[np.integer[Any]]
+
+_MAGIC = b"MMIDIDX\0\0"
+#: Magic, version, code of the tokens' type, numbers of sequences and of entries of documents.
+_HEADER = struct.Struct("<9sQBQQ")
+_TYPES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
+#: One of several parts of a `.bin`, which were cut anywhere, with one index for all.
+_PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
+#: Tokens of the longest document.
+_LONGEST = 1 << 26
+_BLOCK = 1 << 22
+#: Documents whose places are read from an index at once, and tokens of a batch of texts.
+_PLACES, _BATCH_TOKENS = 1 << 16, 1 << 18
+
+
+def decoder(name: str) -> bytes:
+    """What decodes a model's tokens: its tokenizer and the token that ends a text.
+
+    ``name`` is a directory or a hub id.
+
+    Raises ``BadInput`` when it has no `tokenizer.json`, ``MissingComponent`` without the packages.
+    """
+    tokenizer = _file(name, "tokenizer.json")
+    if tokenizer is None:
+        fix = "give a directory with tokenizer.json, or a model's id on the hub"
+        raise BadInput(f"tokenizer {name}", "has no tokenizer.json", fix)
+    ends: list[object] = []
+    for file in ("tokenizer_config.json", "special_tokens_map.json"):
+        try:
+            end = json.loads(_file(name, file) or b"{}").get("eos_token")
+        except (ValueError, AttributeError) as e:
+            raise BadInput(f"tokenizer {name}", f"{file} is not a JSON object") from e
+        ends.append(end.get("content") if isinstance(end, dict) else end)
+    kept = {
+        "tokenizer": tokenizer.decode("utf-8", "replace"),
+        "end": next(filter(None, ends), None),
+    }
+    content = json.dumps(kept).encode()
+    _ = loaded(content)
+    return content
+
+
+def digest(content: bytes) -> str:
+    """Which decoder it is, in 16 hex digits; empty for none.
+
+    >>> digest(b""), len(digest(b"x"))
+    ('', 16)
+    """
+    return hashlib.sha256(content).hexdigest()[:16] if content else ""
+
+
+def texts(path: Path, content: bytes) -> Iterator[pa.LargeStringArray]:
+    """The documents of a token file in order, in batches; NULL where a token is unknown.
+
+    ``content`` is that of :func:`decoder`.
+
+    Raises:
+        UsageProblem: there is no decoder.
+        BadInput: truncated, damaged or unreadable file or index.
+    """
+    if not content:
+        raise UsageProblem(f"shard {path}", "holds tokens, not text", "name their --tokenizer")
+    decode = loaded(content)
+    try:
+        if path.suffix == ".bin":
+            found = (piece for _, ids in indexed(path) for piece in decode.cut(ids))
+            yield from decode.batches(found)
+        else:
+            yield from decode.batches(_array(path, decode))
+    except OSError as e:
+        raise unreadable(path, e) from e
+
+
+def index_of(path: Path) -> Path:
+    """The index of a `.bin` or of a part of one.
+
+    >>> index_of(Path("a/text.bin")).name, index_of(Path("document-00003-of-00020.bin")).name
+    ('text.idx', 'document.idx')
+    """
+    part = _PART.fullmatch(path.stem)
+    return path.with_name(f"{part[1] if part else path.stem}.idx")
+
+
+def write_sequences(path: Path, sequences: Iterable[Tokens]) -> None:
+    """Write sequences of tokens of one length as a `.bin` of 16 or 32 bits and its `.idx`.
+
+    The index names each sequence as a document, as Pythia's files do. Each file appears whole.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "text.bin"
+    >>> write_sequences(path, np.array([[5, 6], [7, 8]], np.uint16))
+    >>> [(k, ids.tolist()) for k, ids in indexed(path)]
+    [(0, [5, 6]), (1, [7, 8])]
+    """
+    n, length = 0, 0
+    kind: np.dtype[Any] = np.dtype("<u2")
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        for ids in sequences:
+            n, length = n + 1, ids.size
+            kind = np.dtype("<u2" if ids.itemsize <= 2 else "<i4")
+            file.write(ids.astype(kind).tobytes())
+    code = next(code for code, name in _TYPES.items() if np.dtype(name) == kind)
+    with replacing(index_of(path)) as temporary:
+        pointers = np.arange(n, dtype="<i8") * (length * kind.itemsize)
+        parts = np.full(n, length, "<i4"), pointers, np.arange(n + 1, dtype="<i8")
+        header = _HEADER.pack(_MAGIC, 1, code, n, n + 1)
+        temporary.write_bytes(b"".join([header, *(part.tobytes() for part in parts)]))
+
+
+class Decoder:
+    """A tokenizer; ``end`` is the token that ends a text, tokens are less than ``n_ids``."""
+
+    def __init__(self, content: bytes) -> None:
+        try:
+            from tokenizers import Tokenizer
+        except ModuleNotFoundError as e:
+            fix = "pip install 'plumbline[models]'"
+            raise MissingComponent("tokenizers", "is not installed", fix) from e
+        known = json.loads(content)
+        try:
+            self._tokenizer = Tokenizer.from_str(known["tokenizer"])
+        except Exception as e:  # the library has no class of its own
+            raise BadInput("tokenizer", f"tokenizer.json can't be read: {e}") from e
+        kind = (json.loads(known["tokenizer"]).get("decoder") or {}).get("type")
+        vocabulary = self._tokenizer.get_vocab()
+        self.end = self._tokenizer.token_to_id(known["end"]) if known["end"] else None
+        self.n_ids = max(vocabulary.values(), default=-1) + 1
+        found = _bytes(vocabulary)
+        # The last one, which is null, is that of every number that is not a token.
+        table = pa.array([found.get(k) for k in range(self.n_ids + 1)], pa.large_binary())
+        self._bytes = table if kind == "ByteLevel" else None
+
+    def batches(self, documents: Iterable[Tokens]) -> Iterator[pa.LargeStringArray]:
+        """The texts of documents, as those of :meth:`texts`, in batches."""
+        batch: list[Tokens] = []
+        n_tokens = 0
+        for ids in documents:
+            batch.append(ids)
+            n_tokens += ids.size
+            if n_tokens > _BATCH_TOKENS:
+                yield pa.array(self.texts(batch), pa.large_string())
+                batch, n_tokens = [], 0
+        if batch:
+            yield pa.array(self.texts(batch), pa.large_string())
+
+    def texts(self, documents: Sequence[Tokens]) -> list[str | None]:
+        """The texts of documents; ``None`` for one with a token that is not the tokenizer's."""
+        ids = np.concatenate([np.empty(0, np.int64), *documents])
+        number = np.where((ids >= 0) & (ids < self.n_ids), ids, self.n_ids)
+        ends = np.cumsum([ids.size for ids in documents])
+        if self._bytes is None:
+            parts = np.split(number, ends[:-1])
+            return [None if self.n_ids in part else self._decoded(part) for part in parts]
+        # The same, many times as fast: the bytes of all tokens lie one after the other.
+        found = self._bytes.take(pa.array(number))
+        lost = np.concatenate([[0], np.cumsum(found.is_null().to_numpy(zero_copy_only=False))])
+        _, places, data = found.buffers()
+        at, view = np.frombuffer(places, np.int64), memoryview(data)
+        return [
+            None if lost[end] > lost[start] else str(view[at[start] : at[end]], "utf-8", "replace")
+            for start, end in zip([0, *ends], ends, strict=False)
+        ]
+
+    def _decoded(self, ids: Tokens) -> str:
+        return str(self._tokenizer.decode(ids.tolist(), skip_special_tokens=False))
+
+    def cut(self, ids: Tokens) -> Iterator[Tokens]:
+        """The documents in tokens: what is between those that end a text."""
+        ends = np.flatnonzero(ids == self.end) if self.end is not None else ()
+        start = 0
+        for end in (*ends, ids.size):
+            if end > start:
+                yield ids[start:end]
+            start = end + 1
+
+
+def _bytes(vocabulary: Mapping[str, int]) -> dict[int, bytes]:
+    """The bytes of each token of a byte-level vocabulary, which writes each byte as a character.
+
+    Printable ones of Latin-1 stand for themselves, the others for those from U+0100 on. A token
+    with any other character was added as text.
+    """
+    plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    others = [byte for byte in range(256) if byte not in plain]
+    known = {chr(byte): byte for byte in plain}
+    known |= {chr(256 + k): byte for k, byte in enumerate(others)}
+    return {
+        number: bytes(known[c] for c in token) if known.keys() >= set(token) else token.encode()
+        for token, number in vocabulary.items()
+    }
+
+
+@lru_cache(2)
+def loaded(content: bytes) -> Decoder:
+    """The decoder whose content :func:`decoder` gave."""
+    return Decoder(content)
+
+
+def _file(name: str, file: str) -> bytes | None:
+    """A file of a model in a directory or on the hub; ``None`` if it has none of that name."""
+    if Path(name).is_dir():
+        path = Path(name) / file
+        return path.read_bytes() if path.is_file() else None
+    try:
+        from huggingface_hub import hf_hub_download
+        from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+    except ModuleNotFoundError as e:
+        fix = "pip install 'plumbline[models]'"
+        raise MissingComponent("huggingface_hub", "is not installed", fix) from e
+    try:
+        return Path(hf_hub_download(name, file)).read_bytes()
+    except LocalEntryNotFoundError as e:
+        fix = "or give a directory with tokenizer.json"
+        raise failure(e, f"tokenizer {name}", "is not here, and the hub can't be asked", fix) from e
+    except EntryNotFoundError:
+        return None
+    except Exception as e:  # what is not an id, a repository that is not there, a proxy
+        problem = (str(e).strip() or type(e).__name__).splitlines()[0]
+        fix = "give a directory with tokenizer.json, or a model's id on the hub"
+        raise failure(e, f"tokenizer {name}", problem, fix) from e
+
+
+def _array(path: Path, decode: Decoder) -> Iterator[Tokens]:
+    """The documents of an array of tokens, with NumPy's header or without any, as OLMo's are."""
+    where = f"shard {path.name}"
+    if decode.end is None:
+        problem = "the tokenizer has no eos_token, which ends documents"
+        raise BadInput(where, problem, "add it to tokenizer_config.json")
+    with open_file(path) as file:
+        kind = array_type(file, where, decode.n_ids)
+        kept = np.empty(0, kind)
+        while block := read(file, _BLOCK):
+            if len(block) % kind.itemsize:
+                raise BadInput(where, f"ends inside a token of {kind.itemsize} bytes")
+            ids = np.concatenate([kept, np.frombuffer(block, kind)])
+            ends = np.flatnonzero(ids == decode.end)
+            whole = int(ends[-1]) + 1 if ends.size else 0
+            yield from decode.cut(ids[:whole])
+            kept = ids[whole:]
+            if kept.size > _LONGEST:
+                problem = f"no token {decode.end} in {_LONGEST:,} tokens, which ends documents"
+                raise BadInput(where, problem, "name the model's own --tokenizer")
+        yield from decode.cut(kept)
+
+
+def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
+    """The type of an array, at whose first value the file stands then.
+
+    It is NumPy's header that says it; without one, 16 bits if they hold ``n_values`` values or 32.
+    """
+    magic = read(file, 6)
+    file.seek(0)
+    if magic != np.lib.format.MAGIC_PREFIX:
+        return np.dtype("<u2" if n_values <= 1 << 16 else "<u4")
+    try:
+        version = np.lib.format.read_magic(file)
+        is_first = version == (1, 0)
+        of_header = (
+            np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
+        )
+        _, _, kind = of_header(file)
+    except ValueError as e:
+        raise BadInput(where, f"is not an array of tokens: {e}") from e
+    if kind.kind not in "iu":
+        raise BadInput(where, f"is an array of {kind}, not of tokens")
+    return np.dtype(kind)
+
+
+def indexed(path: Path, *, sequences: bool = False) -> Iterator[tuple[int, Tokens]]:
+    """The documents, or sequences, that begin in a `.bin` or a part of one, by number from 0."""
+    first, size, index_path = _offset(path), _size(path), index_of(path)
+    with open_file(index_path) as index_file, open_file(path) as file:
+        index = _Index(index_path, index_file, sequences)
+        is_part = _PART.fullmatch(path.stem) is not None
+        low = index.search(first)
+        high = index.search(first + size) if is_part else index.n_documents
+        for k in range(low, high, _PLACES):
+            starts = index.starts(k, min(k + _PLACES, high))
+            places = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
+            for number, (start, end) in enumerate(places, k):
+                if start < first or not 0 <= end - start <= _LONGEST * index.type.itemsize:
+                    problem = f"document {k + 1:,} or one soon after has no valid place"
+                    raise BadInput(f"index {index_path.name}", problem)
+                file.seek(start - first)
+                data = _across(path, file, end - start)
+                yield number, np.frombuffer(data, index.type)
+
+
+def n_sequences(path: Path) -> int:
+    """Sequences in the index of a `.bin`, of all its parts. Raises ``BadInput`` for a bad one."""
+    with open_file(index_of(path)) as file:
+        return _Index(index_of(path), file, True).n_documents
+
+
+class _Index:
+    """An open `.idx`: where documents begin, read piece by piece, since it can be large.
+
+    With ``sequences``, each sequence is a document, whatever the list of documents says.
+    """
+
+    def __init__(self, path: Path, file: pa.NativeFile, sequences: bool = False) -> None:
+        self._path, self._file = path, file
+        header = read(file, _HEADER.size)
+        if len(header) < _HEADER.size or not header.startswith(_MAGIC):
+            raise BadInput(f"index {path.name}", "is not one of Megatron's")
+        _, version, code, self._n_sequences, n_entries = _HEADER.unpack(header)
+        if version != 1 or code not in _TYPES:
+            raise BadInput(f"index {path.name}", f"version {version}, type {code}: not known")
+        self.type = np.dtype(_TYPES[code])
+        self._pointers = _HEADER.size + 4 * self._n_sequences
+        self._documents = self._pointers + 8 * self._n_sequences
+        # Without a list of documents that spans the file, each sequence is one.
+        ends = [0, n_entries - 1] if n_entries > 1 else []
+        found = [int(self._numbers("<i8", self._documents + 8 * k, 1)[0]) for k in ends]
+        self._has_documents = not sequences and found == [0, self._n_sequences]
+        self.n_documents: int = n_entries - 1 if self._has_documents else self._n_sequences
+
+    def starts(self, low: int, high: int) -> NDArray[np.int64]:
+        """The bytes at which the documents low..high begin, ``high`` included."""
+        places: Tokens = np.arange(low, high + 1)
+        if self._has_documents:
+            places = self._numbers("<i8", self._documents + 8 * low, high + 1 - low)
+        first, last = (min(int(k), self._n_sequences - 1) for k in (places.min(), places.max()))
+        if first < 0 or int(places.max()) > self._n_sequences:
+            raise BadInput(f"index {self._path.name}", "names a sequence that it has not")
+        pointers = self._numbers("<i8", self._pointers + 8 * first, last + 1 - first)
+        if int(places.max()) == self._n_sequences:
+            n_tokens = self._numbers("<i4", self._pointers - 4, 1)
+            pointers = np.append(pointers, pointers[-1:] + n_tokens * self.type.itemsize)
+        return np.asarray(pointers[places - first], np.int64)
+
+    def search(self, offset: int) -> int:
+        """The first document that begins at or after a byte."""
+        low, high = 0, self.n_documents
+        while low < high:
+            middle = (low + high) // 2
+            if int(self.starts(middle, middle)[0]) < offset:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _numbers(self, kind: str, at: int, n: int) -> NDArray[np.integer[Any]]:
+        self._file.seek(at)
+        data = read(self._file, n * np.dtype(kind).itemsize)
+        if len(data) < n * np.dtype(kind).itemsize:
+            raise BadInput(f"index {self._path.name}", "is truncated", "fetch or make it again")
+        return np.frombuffer(data, kind)
+
+
+def _offset(path: Path) -> int:
+    """Bytes of the parts before this one; 0 for a `.bin` that was not cut."""
+    part = _PART.fullmatch(path.stem)
+    return sum(_size(_part(path, k)) for k in range(int(part[2]))) if part else 0
+
+
+def _part(path: Path, number: int) -> Path:
+    part = _PART.fullmatch(path.stem)
+    return path.with_name(f"{part[1]}-{number:05}-of-{part[3]}.bin") if part else path
+
+
+def _size(path: Path) -> int:
+    found = describe(path)
+    if found is None:
+        raise BadInput(f"shard {path.name}", "no such file", "parts are counted beside each other")
+    return found.n_bytes
+
+
+def _across(path: Path, file: pa.NativeFile, n: int) -> bytes:
+    """The next n bytes of a file and, at its end, of the parts after it."""
+    data, part = read(file, n), _PART.fullmatch(path.stem)
+    number = int(part[2]) + 1 if part else 0
+    while len(data) < n and part and number <= int(part[3]):
+        with open_file(_part(path, number)) as following:
+            data += read(following, n - len(data))
+        number += 1
+    if len(data) < n:
+        problem = "ends before its index does"
+        raise BadInput(f"shard {path.name}", problem, "fetch or make it again")
+    return data
+
+
+def read(file: pa.NativeFile, n: int) -> bytes:
+    """The next n bytes, fewer only at the end."""
+    data = bytes(file.read(n))
+    while 0 < len(data) < n and (more := file.read(n - len(data))):
+        data += more
+    return data

@@ -1,0 +1,204 @@
+"""Which step of a training reads which sequence of its token files, so that text has a time.
+
+A step reads ``step_sequences`` sequences, the next step the next ones. Those of a `.bin` are what
+its index says, in its order, as `pile-deduped-pythia-preshuffled` has them (Biderman et al., 2023,
+arXiv:2304.01373: 1,024 sequences of 2,049 tokens a step). Arrays are cut into sequences of one
+length each, what is left at an array's end is not read, and an array of the numbers of all
+sequences says in which order, as OLMo's `global_indices.npy` does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.sources import content_mark, located, open_file, unreadable
+from plumbline.warehouse.input.token_files import (
+    Tokens,
+    array_type,
+    index_of,
+    indexed,
+    loaded,
+    n_sequences,
+    read,
+)
+
+#: Entries of an order that are read at once.
+_ENTRIES = 1 << 22
+
+
+@dataclass(frozen=True)
+class TrainingOrder:
+    """How the steps of a training read its shards, and at which steps blocks of them end.
+
+    Attributes:
+        step_sequences: sequences that a step reads.
+        block_steps: steps of a block; the last block may have fewer.
+        n_read: sequences that all steps read; the last step may have fewer.
+        sequence_tokens: tokens of a sequence of an array; 0 for a `.bin`.
+        index: file with the numbers of an array's sequences in the order in which they are read;
+            empty for the order of the shards.
+        index_mark: which content it has.
+        first: of each array by its path, the number of its first sequence.
+    """
+
+    step_sequences: int
+    block_steps: int
+    n_read: int
+    sequence_tokens: int
+    index: str
+    index_mark: str
+    first: Mapping[str, int]
+
+    def end_step(self, position: int) -> int:
+        """Steps of the training at the end of the block in which a sequence is read, from 1.
+
+        >>> order = TrainingOrder(2, 10, 50, 0, "", "", {})
+        >>> [order.end_step(k) for k in (0, 19, 20, 49)]
+        [10, 10, 20, 25]
+        """
+        whole = (position // (self.step_sequences * self.block_steps) + 1) * self.block_steps
+        return min(whole, -(-self.n_read // self.step_sequences))
+
+
+def training_order(
+    shards: Sequence[Path],
+    step_sequences: int,
+    block_steps: int,
+    decoder: bytes,
+    sequence_tokens: int = 0,
+    index: str = "",
+) -> bytes:
+    """The order in which a training reads shards, as :func:`blocks` takes it.
+
+    Arrays are given in the order in which the training numbers their sequences.
+
+    Raises:
+        UsageProblem: a shard holds no tokens, or the options don't fit the kind of shards.
+        BadInput: shards of several indexes, or a file that can't be read.
+    """
+    suffixes = {path.suffix for path in shards}
+    where = f"shard {shards[0]}"
+    first: dict[str, int] = {}
+    if suffixes == {".bin"}:
+        if index or sequence_tokens:
+            problem = "has its sequences and their order in its index"
+            raise UsageProblem(where, problem, "leave out --order and --sequence-tokens")
+        if len(indexes := sorted({str(index_of(path)) for path in shards})) > 1:
+            raise BadInput(where, f"the shards have several indexes: {indexes[0]}, {indexes[1]}")
+        n_read = n_sequences(shards[0])
+    elif suffixes == {".npy"}:
+        if not sequence_tokens:
+            raise UsageProblem(where, "has no index", "give the training's --sequence-tokens")
+        n_read = 0
+        for path in shards:
+            first[str(path.resolve())] = n_read
+            n_read += _Array(path, decoder, sequence_tokens).n
+        if index:
+            n_read = _n_entries(located(index), n_read)
+    else:
+        problem = "is not in the order of a training: all shards are .bin, or all .npy"
+        raise UsageProblem(where, problem, "leave out --step-sequences")
+    mark = content_mark(located(index)) if index else ""
+    index = str(located(index).resolve()) if index else ""
+    order = (step_sequences, block_steps, n_read, sequence_tokens, index, mark, first)
+    return json.dumps(asdict(TrainingOrder(*order))).encode()
+
+
+def blocks(path: Path, decoder: bytes, content: bytes) -> Iterator[tuple[int, pa.Array]]:
+    """The documents of a shard as its training read them, in batches, each with its block.
+
+    A block is named by the step at its end. A sequence is cut at the tokens that end a text, and a
+    document at the end of its sequence: nothing of another sequence stood beside it in training.
+    NULL where a token is unknown.
+
+    Raises ``BadInput`` for a truncated, damaged or unreadable file, index or order.
+    """
+    order, decode = TrainingOrder(**json.loads(content)), loaded(decoder)
+    found = indexed(path, sequences=True)
+    if path.suffix == ".npy":
+        array = _Array(path, decoder, order.sequence_tokens)
+        found = array.sequences(_places(order, order.first[str(path.resolve())], array.n))
+    try:
+        for end_step, read_then in groupby(found, key=lambda x: order.end_step(x[0])):
+            pieces = (piece for _, ids in read_then for piece in decode.cut(ids))
+            for batch in decode.batches(pieces):
+                yield end_step, batch
+    except OSError as e:
+        raise unreadable(path, e) from e
+
+
+class _Array:
+    """An array of tokens, cut into ``n`` sequences of one length."""
+
+    def __init__(self, path: Path, decoder: bytes, sequence_tokens: int) -> None:
+        self._path, self._n_tokens = path, sequence_tokens
+        try:
+            with open_file(path) as file:
+                self._kind = array_type(file, f"shard {path.name}", loaded(decoder).n_ids)
+                self._start = file.tell()
+                n_bytes = file.size() - self._start
+        except OSError as e:
+            raise unreadable(path, e) from e
+        if n_bytes % self._kind.itemsize:
+            problem = f"ends inside a token of {self._kind.itemsize} bytes"
+            raise BadInput(f"shard {path.name}", problem, "fetch or make it again")
+        self.n = n_bytes // self._kind.itemsize // sequence_tokens
+
+    def sequences(self, places: Iterator[NDArray[np.int64]]) -> Iterator[tuple[int, Tokens]]:
+        """Sequences by their position in the training and number in this array, columns of places.
+
+        They are read one by one: a file on a disk should be on a fast one.
+        """
+        n_bytes = self._n_tokens * self._kind.itemsize
+        with open_file(self._path) as file:
+            for some in places:
+                for position, number in some.tolist():
+                    file.seek(self._start + number * n_bytes)
+                    yield position, np.frombuffer(read(file, n_bytes), self._kind)
+
+
+def _places(order: TrainingOrder, first: int, n: int) -> Iterator[NDArray[np.int64]]:
+    """When the sequences of an array are read: rows position in the training, number in it."""
+    if not order.index:
+        yield np.stack([np.arange(first, first + n), np.arange(n)], axis=1)
+        return
+    for start, entries in _entries(located(order.index)):
+        own = np.flatnonzero((entries >= first) & (entries < first + n))
+        yield np.stack([start + own, entries[own] - first], axis=1)
+
+
+def _n_entries(index: Path, n_sequences: int) -> int:
+    """Entries of an order of so many sequences. Raises ``BadInput`` where it names another one."""
+    n = 0
+    for start, entries in _entries(index):
+        if wrong := np.flatnonzero((entries < 0) | (entries >= n_sequences)).tolist():
+            problem = f"names sequence {entries[wrong[0]]:,} of {n_sequences:,}"
+            fix = "give all shards of the training, and its --sequence-tokens"
+            raise BadInput(f"order {index.name}, entry {start + wrong[0] + 1:,}", problem, fix)
+        n = start + entries.size
+    return n
+
+
+def _entries(index: Path) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    """The entries of an order, 32 bits each unless its header says otherwise, some at a time."""
+    where, start = f"order {index.name}", 0
+    try:
+        with open_file(index) as file:
+            kind = array_type(file, where, 1 << 32)
+            while data := read(file, _ENTRIES * kind.itemsize):
+                if len(data) % kind.itemsize:
+                    raise BadInput(where, f"ends inside an entry of {kind.itemsize} bytes")
+                entries = np.frombuffer(data, kind).astype(np.int64)
+                yield start, entries
+                start += entries.size
+    except OSError as e:
+        raise BadInput(where, str(e), "give the training's index of the order") from e

@@ -1,1 +1,0 @@
-"""Runs: what was run, with which options and versions, and what it wrote."""

@@ -1,0 +1,177 @@
+"""History of runs: found by the start of their id, with what each wrote, and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.files import kept_object
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.runs import may_be_running, publish
+from plumbline.warehouse.storage.store import Store
+
+Row: TypeAlias = dict[str, Any]
+_METRIC_KEY = ("metric", "model_key", "benchmark", "corpus", "contrast", "subset", "options")
+
+
+def runs(store: Store, *, command: str = "", since: str = "", status: str = "") -> list[Row]:
+    """Rows of ``run``, newest first.
+
+    Args:
+        command: only those whose command starts with this.
+        since: only those started then (UTC) or later, as ``2026-05`` or ``2026-05-01T12:30``.
+        status: only those of that status.
+    """
+    rows: list[Row] = store.read("run").to_pylist()
+    kept = [
+        row
+        for row in rows
+        if row["command"].startswith(command)
+        and (not status or row["status"] == status)
+        and row["started_at"].isoformat() >= since.replace(" ", "T")
+    ]
+    return sorted(kept, key=lambda row: str(row["run_id"]), reverse=True)
+
+
+def find(store: Store, prefix: str) -> Row:
+    """The run whose id starts with ``prefix``. Raises ``UsageProblem`` for none and for several."""
+    found = [row for row in runs(store) if row["run_id"].startswith(prefix)]
+    exact = [row for row in found if row["run_id"] == prefix]
+    if len(found) == 1 or exact:
+        return (exact or found)[0]
+    problem = f"{len(found)} runs match" if found else "no run matches"
+    raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs list` names them")
+
+
+def note(store: Store, prefix: str, text: str) -> Row:
+    """Write a remark beside a run; returns its row.
+
+    Raises as ``find``, and ``UsageProblem`` for a run that may still write its own row.
+    """
+    row = find(store, prefix)
+    if may_be_running(row):
+        problem = "may still be running"
+        raise UsageProblem(f"run {row['run_id']}", problem, "note it when it has ended")
+    row["note"] = text or None
+    publish(store, row)
+    return row
+
+
+def written(store: Store, run_id: str) -> dict[str, int]:
+    """Rows that a run wrote and that still exist, by table, without `run` itself.
+
+    They are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
+    list of its files.
+    """
+    query = "SELECT table_name, n_rows FROM run_written WHERE run_id = $run"
+    rows, snapshot = rows_of(store.root, query, {"run": run_id}), store.snapshot()
+    found = {row["table_name"]: row["n_rows"] for row in rows}
+    for name, table in TABLES.items():
+        if "run_id" not in table.arrow.names:
+            units = (unit for file in snapshot.files(name) for unit in file.units)
+            found[name] = sum(unit.n_rows for unit in units if unit.run_id == run_id)
+    return {name: found[name] for name in TABLES if found.get(name)}
+
+
+def details(store: Store, prefix: str) -> Row:
+    """Details of a run: its row, options, versions and seeds, what it wrote and rejected.
+
+    Raises as ``find``.
+    """
+    row = find(store, prefix)
+    options = kept_object(row, "config")
+    rejects: dict[str, int] = {}
+    for reject in store.read("reject").to_pylist():
+        if reject["run_id"] == row["run_id"]:
+            rejects[reject["reason"]] = rejects.get(reject["reason"], 0) + 1
+    shown = {k: v for k, v in row.items() if k not in ("config", "packages")}
+    return shown | {
+        "options": options,
+        "versions": kept_object(row, "packages"),
+        "seeds": {k: v for k, v in flat(options).items() if "seed" in k.split(".")[-1]},
+        "written": written(store, row["run_id"]),
+        "rejects": dict(sorted(rejects.items(), key=lambda item: (-item[1], item[0]))),
+    }
+
+
+def flat(options: object, name: str = "") -> dict[str, object]:
+    """Nested options as one level, names joined by dots.
+
+    >>> flat({"a": {"seed": 1}, "b": [2]})
+    {'a.seed': 1, 'b': [2]}
+    """
+    if not isinstance(options, Mapping):
+        return {name: options}
+    found: dict[str, object] = {}
+    for key, value in options.items():
+        found |= flat(value, f"{name}.{key}" if name else str(key))
+    return found
+
+
+def differences(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, tuple[Any, Any]]:
+    """Values that differ between two mappings, by name in order; ``None`` where a name is absent.
+
+    >>> differences({"x": 1, "y": 2}, {"x": 1, "z": 3})
+    {'y': (2, None), 'z': (None, 3)}
+    """
+    names = sorted({*a, *b})
+    return {n: (a.get(n), b.get(n)) for n in names if n not in a or n not in b or a[n] != b[n]}
+
+
+def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, tuple[Any, Any]]]:
+    """``options`` and ``versions`` that differ between two rows of ``run``.
+
+    The versions include the git commit and the command.
+    """
+    versions = [
+        {**kept_object(row, "packages"), "git commit": row["git_commit"], "command": row["command"]}
+        for row in (a, b)
+    ]
+    options = [flat(kept_object(row, "config")) for row in (a, b)]
+    return {"options": differences(*options), "versions": differences(*versions)}
+
+
+def compare(store: Store, first: str, second: str) -> Row:
+    """Two runs: which options and versions differ, and the metrics that exist for both.
+
+    The metrics of a run that measured are those it computed and no later run has replaced; those of
+    a run that scored are the metrics of what it scored. ``difference`` is the second value minus
+    the first, in the metric's unit; ``None`` if one is missing. Raises as ``find``.
+    """
+    a, b = find(store, first), find(store, second)
+    metrics = _metrics(store, a["run_id"], b["run_id"])
+    return {"runs": [a["run_id"], b["run_id"]], **changes(a, b), "metrics": metrics}
+
+
+def _metrics(store: Store, first: str, second: str) -> list[Row]:
+    a, b = _metrics_of(store, first), _metrics_of(store, second)
+    keys = [key for key in _METRIC_KEY if key != "model_key"]
+    if len({r["model_key"] for r in a}) != 1 or len({r["model_key"] for r in b}) != 1:
+        keys = list(_METRIC_KEY)
+    of_second = {tuple(row[k] for k in keys): row for row in b}
+    found = []
+    for row in a:
+        other = of_second.get(tuple(row[k] for k in keys))
+        if other is not None:
+            values = (row["value"], other["value"])
+            difference = None if None in values else values[1] - values[0]
+            named = {k: row[k] for k in keys} | {"models": [row["model"], other["model"]]}
+            found.append(
+                named | {"unit": row["unit"], "values": list(values), "difference": difference}
+            )
+    return found
+
+
+def _metrics_of(store: Store, run_id: str) -> list[Row]:
+    order = f"ORDER BY {', '.join(_METRIC_KEY)}"
+    own = f"FROM metric_value WHERE run_id = $run {order}"
+    scored = (
+        "FROM metric_value SEMI JOIN (FROM pair_score WHERE run_id = $run) "
+        f"USING (model_key, benchmark) {order}"
+    )
+    for query in (own, scored):
+        if rows := rows_of(store.root, query, {"run": run_id}):
+            return rows
+    return []
