@@ -21,7 +21,7 @@ PYTHON ?=
 PLUMBLINE_DATA ?= $(wildcard ../shared/data)
 export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
 
-.PHONY: help setup setup-vllm pipeline test test-all test-vllm lint docs report sql bench dist clean
+.PHONY: help setup setup-vllm pipeline test test-slow test-all test-vllm lint docs report sql bench dist clean
 
 help: ## list the targets
 	@echo "Plumbline: which way does a language model lean, and does it follow its text?"
@@ -61,7 +61,10 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 test: $(STAMP) ## run the tests that take seconds (real Spark, DuckDB, Prefect and models)
 	$(PYTEST) -m "not slow and not acceptance"
 
-test-all: $(STAMP) ## run every test: kills, full disks, schedules, the whole mission
+test-slow: $(STAMP) ## run the tests that take longer: kills, full disks, schedules, the whole mission
+	$(PYTEST) -m "slow or acceptance"
+
+test-all: $(STAMP) ## run every test
 	$(PYTEST)
 
 test-vllm: $(STAMP) $(VLLM_STAMP) ## run the tests that need vLLM

@@ -22,6 +22,8 @@ from benchmarks import (
     growth,
     languages,
     on_spark,
+    results,
+    sampling,
     scoring,
     snippets,
     stages,
@@ -44,7 +46,7 @@ SPARK_TIMES = 16
 
 _PARTS = (
     *("peers", "all-pairs", "evidence", "snippets", "growth", "large", "languages"),
-    *("spark", "scoring", "checkpoints", "fairpair", "storage", "gpu"),
+    *("spark", "scoring", "sampling", "results", "checkpoints", "fairpair", "storage", "gpu"),
 )
 
 app = typer.Typer(add_completion=False)
@@ -54,10 +56,7 @@ app = typer.Typer(add_completion=False)
 def main(
     parts: Annotated[
         list[str] | None,
-        typer.Argument(
-            help="peers, all-pairs, evidence, snippets, growth, large, languages, spark, scoring, "
-            "checkpoints, fairpair, storage, gpu; or all."
-        ),
+        typer.Argument(help="Any of " + ", ".join(_PARTS) + "; all without one."),
     ] = None,
 ) -> None:
     """Time counting, scoring and FairPair; with PLUMBLINE_DATA on real text as well."""
@@ -98,6 +97,10 @@ def main(
         if "checkpoints" in wanted:
             (here / "checkpoints").mkdir()
             report_checkpoints(checkpoints.run(here / "checkpoints"))
+        if real and "sampling" in wanted:
+            report_sampling(list(sampling.run(real, here)))
+        if data and "results" in wanted:
+            report_results(list(results.run(Path(data), here)))
         if real and "fairpair" in wanted:
             report_fairpair(*fairpair.run(real))
         if "storage" in wanted:
@@ -320,6 +323,27 @@ def _of_all(timed: list[scoring.Timed]) -> scoring.Timed:
     ways = (mean("ours"), mean("naive"), mean("harness"))
     n_texts, differs = sum(one.n_texts for one in timed), max(one.differs_nats for one in timed)
     return scoring.Timed("all", n_pairs, n_texts, *ways, differs)
+
+
+def report_sampling(rates: list[sampling.Rate]) -> None:
+    """Print continuations per second of each way."""
+    title = f"70 M parameters, {sampling.N_TOKENS} new tokens: continuations per second"
+    table = _table(title, "what", "n", "ours", "generate", "its batch", "ratio", "ours by vLLM")
+    for rate in rates:
+        by_vllm = "not installed" if rate.vllm is None else f"{rate.vllm:.1f}"
+        cells = (f"{rate.ours:.1f}", f"{rate.generate:.1f}", str(rate.batch))
+        ratio = f"{rate.ours / rate.generate:.2f}x"
+        table.add_row(rate.what, str(rate.n), *cells, ratio, by_vllm)
+    Console(width=100).print(table)
+
+
+def report_results(costs: list[results.Cost]) -> None:
+    """Print seconds and memory of each command."""
+    table = _table("28 models, five benchmarks", "command", "seconds", "CPU seconds", "peak MB")
+    for cost in costs:
+        cells = (f"{cost.seconds:.1f}", f"{cost.cpu_seconds:.1f}", f"{cost.peak_bytes / 1e6:.0f}")
+        table.add_row(cost.command, *cells)
+    Console(width=100).print(table)
 
 
 def report_fairpair(beside: list[fairpair.Beside], whole: list[fairpair.Whole]) -> None:
