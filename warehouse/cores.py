@@ -39,7 +39,7 @@ def quotas(cgroups: Path, own: Path) -> list[float]:
     ``own`` lists the groups as ``/proc/self/cgroup`` does. Inside a container they may be named as
     its host sees them: the groups that can't be found there are left out.
     """
-    found = []
+    limits = []
     for line in _lines(own):
         _, controllers, name = line.split(":", 2)
         if controllers and "cpu" not in controllers.split(","):
@@ -47,8 +47,8 @@ def quotas(cgroups: Path, own: Path) -> list[float]:
         root = cgroups / controllers  # v2 names no controllers
         group = root / name.lstrip("/")
         for place in (group, *(p for p in group.parents if p.is_relative_to(root))):
-            found += _quota(place)
-    return found
+            limits += _quota(place)
+    return limits
 
 
 def _quota(group: Path) -> list[float]:

@@ -1,6 +1,5 @@
 """Errors for users: one line, and an exit status by the kind of error.
 
-Every room raises these; the `plumbline` command prints the line and exits with ``exit_code``.
 Any other exception is a defect and keeps its traceback.
 """
 
@@ -23,34 +22,32 @@ _OF_FILES = (
 )
 #: Numbers of a plain ``OSError`` that come from a network.
 _OF_CONNECTIONS = frozenset(
-    getattr(errno, name)
-    for name in (
-        *("EADDRINUSE", "EADDRNOTAVAIL", "EAFNOSUPPORT", "EHOSTDOWN", "EHOSTUNREACH", "EISCONN"),
-        *("ENETDOWN", "ENETRESET", "ENETUNREACH", "ENOBUFS", "ENOTCONN", "ENOTSOCK"),
+    (
+        *(errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EHOSTDOWN),
+        *(errno.EHOSTUNREACH, errno.EISCONN, errno.ENETDOWN, errno.ENETRESET),
+        *(errno.ENETUNREACH, errno.ENOBUFS, errno.ENOTCONN, errno.ENOTSOCK),
     )
-    if hasattr(errno, name)
 )
-
-#: A network or its server that is away for a moment; a file of a shared disk that moved.
+#: Transient errors: a network or server that is away; a file of a shared disk that moved.
 _PASSING = frozenset(
-    getattr(errno, name)
-    for name in (
-        *("EAGAIN", "EBUSY", "ECONNABORTED", "ECONNREFUSED", "ECONNRESET", "EHOSTUNREACH"),
-        *("EINTR", "ENETDOWN", "ENETRESET", "ENETUNREACH", "EPIPE", "ESTALE", "ETIMEDOUT"),
+    (
+        *(errno.EAGAIN, errno.EBUSY, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET),
+        *(errno.EHOSTUNREACH, errno.EINTR, errno.ENETDOWN, errno.ENETRESET, errno.ENETUNREACH),
+        *(errno.EPIPE, errno.ESTALE, errno.ETIMEDOUT),
     )
 )
-#: Too many requests, and servers that say they can't just now.
+#: Status codes of too many requests, and of servers that are busy.
 _BUSY = frozenset((408, 425, 429, 500, 502, 503, 504))
 _ASKED_TO_STAY_OFFLINE = "OfflineModeIsEnabled"
-#: What clients call a network or server that is away. Their errors are no ``ConnectionError`` of
-#: Python's and keep no error number; by name they need no import.
+#: Clients' own errors for a network or server that is away, which are neither ``ConnectionError``
+#: nor have an error number; by name they need no import.
 _OF_CLIENTS = {
     "httpx": frozenset(("NetworkError", "RemoteProtocolError", "TimeoutException")),
     "requests": frozenset(("ConnectionError", "Timeout", "ChunkedEncodingError")),
 }
 _OF_CLIENTS["httpx2"] = _OF_CLIENTS["httpx"]
-#: The client of object stores says all in words, also in a plain ``OSError``; without the status
-#: of an answer, only these mean wrong input.
+#: The client of object stores has only messages, also in a plain ``OSError``; without the status of
+#: an answer, only these mean wrong input.
 _OF_STORES = re.compile(r"Generic \S+ error: ")
 _STATUS = re.compile(r"status code: (\d{3})")
 _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]nsupported|Range req")
@@ -83,7 +80,7 @@ class PlumblineError(Exception):
         self.message = f"{message} ({fix})" if fix else message
 
     def without_fix(self) -> PlumblineError:
-        """The same without its advice, for where another line gives that.
+        """The same error without its advice, for output that gives the advice elsewhere.
 
         >>> str(BadInput("shard 3", "truncated", "download it again").without_fix())
         'shard 3: truncated'
@@ -94,7 +91,7 @@ class PlumblineError(Exception):
         return terminal(" ".join(self.message.split()))
 
     def _render_traceback_(self) -> list[str]:
-        """What notebooks show of it: the line, and not the frames that raised it."""
+        """The line alone, which notebooks show instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -151,7 +148,7 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 
 def _is_of_disk(error: OSError) -> bool:
-    """Whether an error of the system is one of files: it names one, or its kind and number can be.
+    """True if an error of the system is about a file: it names one, or its kind and number may.
 
     Libraries have classes of their own for connections; `urllib` calls an address a file name.
 
@@ -164,7 +161,7 @@ def _is_of_disk(error: OSError) -> bool:
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """Whether an error, or what it was raised from, is of a network or server that is away.
+    """True if an error, or one in its chain of causes, is of a network or server that is away.
 
     A full disk, a missing file and a refused permission are not.
 
@@ -173,11 +170,15 @@ def is_outage(error: BaseException | None) -> bool:
     >>> is_outage(FileNotFoundError("model")), is_outage(OSError(errno.ENOSPC, "full"))
     (False, False)
     """
-    return any(_passes(one) for one in _causes(error))
+    while error is not None:
+        if _is_away(error):
+            return True
+        error = error.__cause__
+    return False
 
 
 def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput | Interrupted:
-    """The line for what ``cause`` stopped: status 5 where it was an outage, else bad input.
+    """The error of work that ``cause`` stopped: status 5 if it was an outage, else bad input.
 
     >>> failure(TimeoutError(), "model m", "can't be had", "check its name")
     Interrupted('model m', "can't be had", 'run the same command again; check its name')
@@ -187,13 +188,7 @@ def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput
     return BadInput(what, problem, fix)
 
 
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__
-
-
-def _passes(error: BaseException) -> bool:
+def _is_away(error: BaseException) -> bool:
     if type(error).__name__ == _ASKED_TO_STAY_OFFLINE:  # a ConnectionError by its class
         return False
     status = getattr(getattr(error, "response", None), "status_code", None)
@@ -201,17 +196,13 @@ def _passes(error: BaseException) -> bool:
         return status in _BUSY
     if isinstance(error, (ConnectionError, TimeoutError)):
         return True
-    if any(kind.__name__ in _OF_CLIENTS.get(_package(kind), ()) for kind in type(error).__mro__):
-        return True
+    for kind in type(error).__mro__:
+        if kind.__name__ in _OF_CLIENTS.get(kind.__module__.partition(".")[0], ()):
+            return True
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in _PASSING
-    return bool(_OF_STORES.match(str(error))) and _is_away(str(error))
-
-
-def _is_away(said: str) -> bool:
-    status = _STATUS.search(said)
-    return int(status[1]) in _BUSY if status else not _WRONG.search(said)
-
-
-def _package(kind: type) -> str:
-    return kind.__module__.partition(".")[0]
+    message = str(error)
+    if not _OF_STORES.match(message):
+        return False
+    answer = _STATUS.search(message)
+    return int(answer[1]) in _BUSY if answer else not _WRONG.search(message)

@@ -1,4 +1,4 @@
-"""Reading files that may be anything: a pipe or device is an error, never a wait without end."""
+"""Checked reading of users' files: a pipe or device is an error, never an endless wait."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumbline.warehouse.paths import replacing
 
 #: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
 LARGEST = 256 << 20
-#: Directories in which kernels keep no file of ours, and the one below them that does.
+#: Directories that are not on a disk, and the one below them that takes files all the same.
 _NOT_ON_DISK, _ON_DISK = frozenset(("proc", "sys", "dev")), ("dev", "shm")
 _ANOTHER = "give another path"
 
@@ -41,7 +41,7 @@ def opened(path: Path) -> io.BufferedReader:
 
 
 def kind_of(path: Path) -> int | None:
-    """The kind of file that a path is, as of ``stat``; ``None`` where there is none.
+    """The kind of file at a path, as of ``stat``; ``None`` if there is none.
 
     >>> kind_of(Path("/")) == stat.S_IFDIR, kind_of(Path("no such file"))
     (True, None)
@@ -53,7 +53,7 @@ def kind_of(path: Path) -> int | None:
 
 
 def check_input(path: Path) -> None:
-    """Raise ``UsageProblem`` where a file is to be read and there is none, or something else.
+    """Raise ``UsageProblem`` unless a path is a regular file.
 
     >>> check_input(Path("/dev/null"))
     Traceback (most recent call last):
@@ -67,20 +67,20 @@ a file)
 
 
 def check_input_directory(path: Path) -> None:
-    """Raise ``UsageProblem`` where a directory is to be read and there is none."""
+    """Raise ``UsageProblem`` unless a path is a directory."""
     if (kind := kind_of(path)) != stat.S_IFDIR:
         problem = "doesn't exist" if kind is None else "is a file, expected a directory"
         raise UsageProblem(f"directory {path}", problem, "give the path of a directory")
 
 
 def check_input_path(path: Path) -> None:
-    """Raise ``UsageProblem`` where a file or a directory is to be read and there is neither."""
+    """Raise ``UsageProblem`` unless a path is a regular file or a directory."""
     if kind_of(path) != stat.S_IFDIR:
         check_input(path)
 
 
 def check_output_file(path: Path) -> None:
-    """Raise ``UsageProblem`` where a file can't be written.
+    """Raise ``UsageProblem`` for a path at which no file can be written.
 
     >>> check_output_file(Path("/proc/table.csv"))
     Traceback (most recent call last):
@@ -94,7 +94,7 @@ another path)
 
 
 def check_output_directory(path: Path, what: str = "output") -> None:
-    """Raise ``UsageProblem`` where a directory can't be written to, or made."""
+    """Raise ``UsageProblem`` for a path at which no directory can be made or written to."""
     if kind_of(path) not in (None, stat.S_IFDIR):
         raise UsageProblem(f"{what} {path}", "is a file, expected a directory", _ANOTHER)
     _check_place(path, what)
@@ -115,10 +115,10 @@ def _check_place(path: Path, what: str) -> None:
 def content(path: Path) -> bytes:
     """The bytes of a regular file. Raises ``OSError``, also for more than ``LARGEST`` bytes."""
     with opened(path) as file:
-        found = file.read(LARGEST + 1)
-    if len(found) > LARGEST:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
         raise OSError(errno.EFBIG, f"more than {LARGEST:,} bytes", str(path))
-    return found
+    return data
 
 
 def json_object(path: Path) -> dict[str, Any]:
@@ -127,27 +127,27 @@ def json_object(path: Path) -> dict[str, Any]:
 
 
 def begin_directory(directory: Path, ledger: str, facts: Mapping[str, Any]) -> None:
-    """Note in an empty directory what is written to it, or see that it was begun for the same.
+    """Write ``facts`` to a ledger in an empty directory, or check that its ledger has the same.
 
     Raises ``UsageProblem`` for a directory that holds anything else, ``BadInput`` for one that
     can't be written.
     """
-    path, given = directory / ledger, json.loads(json.dumps(facts))
+    path, content = directory / ledger, json.dumps(facts)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        if path.is_file() and json_object(path) == given:
+        if path.is_file() and json_object(path) == json.loads(content):
             return
         if any(directory.iterdir()):
             raise UsageProblem(f"directory {directory}", "is not empty", "give another --out")
         with replacing(path) as temporary:
-            temporary.write_text(json.dumps(given), encoding="utf-8")
+            temporary.write_text(content, encoding="utf-8")
     except (OSError, ValueError) as e:
-        fix = "give another --out"
-        raise BadInput(f"directory {directory}", f"can't be written: {e}", fix) from e
+        problem = f"can't be written: {e}"
+        raise BadInput(f"directory {directory}", problem, "give another --out") from e
 
 
 def object_of(text: str | bytes) -> dict[str, Any]:
-    """The JSON object that a text is. Raises ``ValueError`` for anything else.
+    """The JSON object in a text. Raises ``ValueError`` for anything else.
 
     >>> object_of("[]")
     Traceback (most recent call last):
@@ -155,12 +155,12 @@ def object_of(text: str | bytes) -> dict[str, Any]:
     ValueError: is not a JSON object
     """
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except RecursionError as e:
         raise ValueError("is nested too deeply") from e
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise ValueError("is not a JSON object")
-    return found
+    return value
 
 
 def kept_object(row: Mapping[str, Any], column: str) -> dict[str, Any]:

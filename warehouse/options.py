@@ -1,8 +1,4 @@
-"""Options of commands: each declared once, as an annotated field of a frozen pydantic dataclass.
-
-The field's type, bounds, default and description are those of the command's option, of the key in a
-TOML file and of what a run records.
-"""
+"""Options of commands: each declared once, as an annotated field of a frozen pydantic dataclass."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from plumbline.warehouse.errors import UsageProblem
 
 #: Configuration of these dataclasses: the text "3" is not a number, and no other key is allowed.
 STRICT = ConfigDict(strict=True, extra="forbid")
-#: An upper bound where the matter has none: every format holds it, and nobody reaches it.
+#: Upper bound of quantities without a natural one: every format can hold it.
 MOST = 10**12
 #: A frozen dataclass of options.
 Options = TypeVar("Options", bound=Any)
@@ -80,9 +76,9 @@ def words(options: object) -> list[str]:
     >>> words(ModelOptions(dtype="float16", per_token=True))
     ['--dtype', 'float16', '--per-token']
     """
-    usual = type(options)()
-    found = []
+    defaults = type(options)()
+    line = []
     for name, value in asdict(options).items():  # type: ignore[call-overload]
-        if value != getattr(usual, name):
-            found += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
-    return found
+        if value != getattr(defaults, name):
+            line += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return line

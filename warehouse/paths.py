@@ -1,7 +1,6 @@
 """Paths in a warehouse: names as parts of a path, files and directories replaced in one step.
 
-Names of corpora, benchmarks, models and runs come from files and servers; none of them may lead out
-of its directory, nor may a link in a warehouse that somebody else made.
+Names come from files and servers; neither they nor links may lead out of their directory.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class Address(type(Path())):  # type: ignore[misc]
 
 
 def address(text: str | Path) -> Path | None:
-    """The address that a text or path is, or ``None`` for a path of this machine.
+    """A text or path as an address; ``None`` for a path of this machine.
 
     >>> str(address(Path("s3://bucket/w"))), address("out/warehouse")
     ('s3://bucket/w', None)
@@ -56,8 +55,8 @@ def address(text: str | Path) -> Path | None:
 def segment(name: str, before: str = "", after: str = "") -> str:
     """A name as one part of a path, between two fixed texts; different names stay different.
 
-    Raises ``BadInput`` for names that are longer than a file's may be, are not Unicode, or would
-    mean another directory.
+    Raises ``BadInput`` for names that are too long for a file, not Unicode, or that would lead to
+    another directory.
 
     >>> segment("../a=b", "corpus=")
     'corpus=..%2Fa%3Db'

@@ -1,16 +1,7 @@
-"""Parts of one kind (backends, metrics, ...): those of this package and of others installed.
+"""Registries of parts (backends, metrics, ...): ours, and those of other packages' entry points.
 
-Another package offers a part by one line of its ``pyproject.toml``, its name and where it is: a
-module for a kind that is code, the package that holds a file of that name for a kind of files::
-
-    [project.entry-points."plumbline.backends"]
-    unigram = "my_package.unigram"
-
-    [project.entry-points."plumbline.metrics"]
-    female_share = "my_package"  # which holds female_share.sql
-
-Listing imports no part. A name that several packages give is refused when it's used, so that no
-installation changes what a name means; all other names keep working.
+A name that several packages give is refused when it's used, so that no installation changes what a
+name means. See docs/extend.md.
 """
 
 from __future__ import annotations
@@ -35,13 +26,13 @@ class Registry:
     """The parts of a kind, by name.
 
     Args:
-        noun: what messages call a part, such as ``benchmark``.
-        package: where ours are, one file each; names that start with ``_`` are not parts.
-        suffix: what follows a part's name in the name of our file, such as ``.py`` or ``.sql``.
+        noun: name of a part in messages, such as ``benchmark``.
+        package: package of ours, one file each; names that start with ``_`` are not parts.
+        suffix: suffix of our files, such as ``.py`` or ``.sql``.
         group: the group of entry points; without one the kind is closed to other packages.
         contract: a protocol whose members every part must have, for a kind that is code.
         made: names of parts of ours that are made by code and have no file.
-        instead: what a user may give instead of a name, for the message about an unknown one.
+        instead: alternative to a name, for the message about an unknown one.
 
     >>> lists = Registry("word list", "plumbline.warehouse.wordlists", ".toml")
     >>> "she-he" in lists.names(), lists.text("she-he").count("pairs")
@@ -118,7 +109,7 @@ class Registry:
 
     @contextmanager
     def _one_line(self, entry: EntryPoint, expected: str) -> Iterator[None]:
-        """Turn whatever another package's part raises while it is loaded into one line."""
+        """Turn errors of another package's part inside the block into one line."""
         try:
             yield
         except PlumblineError:

@@ -1,7 +1,6 @@
-"""A process for what somebody else made: little memory and time, no network.
+"""A process to read other people's files: little memory and time, no network.
 
-A Parquet file can be made to crash the library that reads it, or to unpack to any size. A limit of
-the operating system holds whatever the library does.
+A Parquet file can crash the library that reads it, or unpack to any size.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ _EACCES = 0x00050000 | 13
 def status_of_child() -> int | None:
     """Fork; ``None`` in the child, which is in the sandbox, and its exit status in the parent.
 
-    To be called while no other thread works. The child ends with the parent. Raises
-    ``BadInput`` in the parent when the child crashed or reached a limit, ``Interrupted`` when
-    somebody killed it, ``MissingComponent`` where there is no sandbox.
+    To be called while no other thread works. The child ends with the parent. Raises in the parent
+    ``BadInput`` when the child crashed or reached a limit, ``Interrupted`` when it was killed,
+    ``MissingComponent`` where there is no sandbox.
     """
     processor()
     parent = os.getpid()
@@ -62,7 +61,7 @@ def status_of_child() -> int | None:
 
 
 def _is_out_of_time() -> bool:
-    """Whether children used what this process may: the system kills for a limit that is final."""
+    """True if children used up this process's limit: the system kills at a hard limit."""
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return hard != resource.RLIM_INFINITY and used.ru_utime + used.ru_stime > hard - 1
@@ -109,7 +108,7 @@ def close_network() -> None:
         (ends, 0, 0, _EACCES),
         (ends, 0, 0, 0x7FFF0000),  # allowed
     ]
-    listed = (_Instruction * len(program))(*(_Instruction(*one) for one in program))
+    listed = (_Instruction * len(program))(*(_Instruction(*fields) for fields in program))
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
     _prctl(_PR_SET_SECCOMP, _FILTER, ctypes.byref(_Program(len(program), listed)))
 
@@ -120,10 +119,10 @@ def processor() -> tuple[int, int]:
     >>> len(processor()) if platform.system() == "Linux" else 2
     2
     """
-    found = _PROCESSORS.get(platform.machine())
-    if platform.system() != "Linux" or found is None:
+    numbers = _PROCESSORS.get(platform.machine())
+    if platform.system() != "Linux" or numbers is None:
         raise MissingComponent("sandbox", "needs Linux on x86_64 or aarch64")
-    return found
+    return numbers
 
 
 class _Instruction(ctypes.Structure):
@@ -139,10 +138,10 @@ class _Program(ctypes.Structure):
     _fields_ = (("n", ctypes.c_uint16), ("instructions", ctypes.POINTER(_Instruction)))
 
 
-def _prctl(option: int, *given: object) -> None:
+def _prctl(option: int, *arguments: object) -> None:
     library = ctypes.CDLL(None, use_errno=True)
-    numbers = [ctypes.c_ulong(value) if isinstance(value, int) else value for value in given]
-    zeros = [ctypes.c_ulong(0)] * (4 - len(given))
+    numbers = [ctypes.c_ulong(value) if isinstance(value, int) else value for value in arguments]
+    zeros = [ctypes.c_ulong(0)] * (4 - len(arguments))
     if library.prctl(option, *numbers, *zeros):
         raise MissingComponent("sandbox", os.strerror(ctypes.get_errno()), "allow seccomp")
 

@@ -1,8 +1,6 @@
 """Shards of text: find them, read them to their end or fail, and fingerprint their content.
 
-A shard is `.jsonl` (one JSON record per line with a `text`), `.parquet` (a `text` column), `.wet`,
-`.warc`, `.bin` or `.npy`. Streams may be compressed (`.zst`, `.gz`) and hold several frames or
-members; one that stops early is an error, never a shorter shard.
+A stream that stops early is an error, never a shorter shard.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from plumbline.warehouse.paths import Address, replacing
 from plumbline.warehouse.text.escape import is_unicode
 
 _PACK = "make a shard of text files with plumbline corpus pack"
-#: What to do about a path that matches nothing.
+#: Advice for a path that matches nothing.
 _CHECK = "check the path or the pattern, docs/corpora.md"
 _BLOCK = 1 << 22
 #: Bytes of the longest line read as a Python object; counting reads longer ones through a file.
@@ -50,10 +48,8 @@ _JSON_LINES = ".jsonl"
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """Files named by paths and glob patterns, each once, in the order given (globs sorted).
 
-    Raises:
-        UsageProblem: an address is of an unknown kind, or holds a password.
-        BadInput: no pattern was given, or one matches no file, a directory, a pipe, or a file
-            without a shard's suffix.
+    Raises ``BadInput`` without patterns, and for one that matches no file, a directory, a pipe, or
+    a file without a shard's suffix; ``UsageProblem`` for an address as ``sources.located``.
 
     >>> expand_shards([])
     Traceback (most recent call last):
@@ -62,14 +58,14 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """
     if not patterns:
         raise BadInput("shards", "none given", "name files or quoted glob patterns")
-    found: dict[Path, None] = {}
+    shards: dict[Path, None] = {}
     for pattern in patterns:
         if not (paths := find(pattern)):
             raise BadInput(f"shards {pattern}", "no such file", _CHECK)
         for path, described in paths:
             _check(path, described)
-            found[path] = None
-    return list(found)
+            shards[path] = None
+    return list(shards)
 
 
 def _check(path: Path, described: Description | None) -> None:
@@ -79,7 +75,11 @@ def _check(path: Path, described: Description | None) -> None:
     if described.is_directory:
         fix = f"name its files, such as '{path}/*.jsonl.zst', or {_PACK}"
         raise BadInput(f"shard {path}", "is a directory", fix)
-    _check_suffix(path)
+    if _suffix(path) not in (_STREAMS if path.suffix in CODECS else (_JSON_LINES, *KINDS)):
+        plain = ", ".join(f"`{suffix}`" for suffix in (_JSON_LINES, *KINDS))
+        problem = f"its name does not end with {plain}, or `.gz` or `.zst` after a stream's"
+        fix = _PACK if path.suffix in (".txt", ".md") else ""
+        raise BadInput(f"shard {path}", problem, fix)
     if not isinstance(path, Address) and not path.is_file():
         fix = "a shard is read twice: write it to a file first"
         raise BadInput(f"shard {path}", "is not a regular file", fix)
@@ -87,25 +87,15 @@ def _check(path: Path, described: Description | None) -> None:
         raise BadInput(f"shard {path}", "its name is not in UTF-8", "rename it")
 
 
-def _check_suffix(path: Path) -> None:
-    known = _STREAMS if path.suffix in CODECS else (_JSON_LINES, *KINDS)
-    if _suffix(path) not in known:
-        plain = ", ".join(f"`{suffix}`" for suffix in (_JSON_LINES, *KINDS))
-        problem = f"its name does not end with {plain}, or `.gz` or `.zst` after a stream's"
-        fix = _PACK if path.suffix in (".txt", ".md") else ""
-        raise BadInput(f"shard {path}", problem, fix)
-
-
 def _suffix(path: Path) -> str:
-    """What a shard's name ends with, whether it is compressed or not."""
+    """A shard's suffix, without that of its compression."""
     return path.with_suffix("").suffix if path.suffix in CODECS else path.suffix
 
 
 def fingerprint(path: Path) -> str:
-    """Which content a shard has, 32 hex digits; that of a `.bin` includes its index.
+    """Hash of a shard's content, 32 hex digits; that of a `.bin` includes its index.
 
-    Raises:
-        BadInput: the file, or its index, cannot be read.
+    Raises ``BadInput`` for a file or index that can't be read.
     """
     mark = content_mark(path)
     if path.suffix != ".bin":
@@ -116,11 +106,11 @@ def fingerprint(path: Path) -> str:
 
 @dataclass(frozen=True)
 class RecordForm:
-    """How records become texts.
+    """The place of the text in a record.
 
     Attributes:
         text_field: name of the field or column that holds the text; ``a.b`` is ``b`` in ``a``.
-        decoder: what decodes token files, see ``token_files.decoder``.
+        decoder: content of a decoder of token files, see ``token_files.decoder``.
     """
 
     text_field: str = "text"
@@ -141,9 +131,9 @@ DEFAULT = RecordForm()
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of shard: how its texts are read, and why one is NULL if not because its field is.
+    """A kind of shard: the reader of its texts, and the reason of a NULL other than a NULL field.
 
-    ``texts`` gives the documents in order, in batches of large strings or binaries, or NULL. It
+    ``texts`` yields the documents in order, in batches of large strings or binaries, or NULL. It
     raises ``BadInput`` for an unreadable, truncated or damaged file and for a column that is not
     there or not text, ``UsageProblem`` for tokens without a decoder.
     """
@@ -158,8 +148,8 @@ def kind_of(path: Path) -> Kind | None:
 
 
 def needs_decoder(path: Path) -> bool:
-    """Whether a shard holds tokens instead of text."""
-    return _suffix(path) in (".bin", ".npy")
+    """True if a shard holds tokens instead of text."""
+    return kind_of(path) is _TOKENS
 
 
 def column_values(path: Path, field: str) -> Iterator[pa.Array]:
@@ -197,13 +187,13 @@ def _columns(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
         yield values.cast(pa.large_string())
 
 
-#: Every kind of shard but JSON lines, by what its name ends with.
+_ARCHIVE = Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT)
+_TOKENS = Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED)
+#: Every kind of shard but JSON lines, by suffix.
 KINDS = {
     ".parquet": Kind(_columns),
-    ".wet": Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT),
-    ".warc": Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT),
-    ".bin": Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED),
-    ".npy": Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED),
+    **{".wet": _ARCHIVE, ".warc": _ARCHIVE},
+    **{".bin": _TOKENS, ".npy": _TOKENS},
 }
 #: Kinds that may be compressed.
 _STREAMS = (_JSON_LINES, ".wet", ".warc")
@@ -213,10 +203,8 @@ def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
     """The texts of a shard as Python strings: the documents that are counted, in the same order.
 
     Rejected records (see ``jobs.kernel.json_lines``) are skipped. Convenience API, not optimised.
-
-    Raises:
-        BadInput: truncated, damaged or unreadable shard, or a line of more than ``LONGEST_LINE``
-            bytes; raised when reading reaches that place.
+    Raises ``BadInput`` for a truncated, damaged or unreadable shard, or a line of more than
+    ``LONGEST_LINE`` bytes, when reading reaches that place.
     """
     if kind := kind_of(path):
         for batch in kind.texts(path, form):
@@ -241,17 +229,16 @@ def field_value(record: Mapping[str, object], field: str) -> object:
     """
     if field in record:
         return record[field]
-    found: object = record
+    value: object = record
     for key in field.split("."):
-        found = found.get(key, MISSING) if isinstance(found, Mapping) else MISSING
-    return found
+        value = value.get(key, MISSING) if isinstance(value, Mapping) else MISSING
+    return value
 
 
 def lines(path: Path) -> Iterator[bytes]:
     """The lines of a JSON-lines shard without their newline, blank ones included.
 
-    Raises:
-        BadInput: as ``documents``, and for a line of more than ``LONGEST_LINE`` bytes.
+    Raises as ``documents``.
     """
     with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK) as reader:
         for number in itertools.count(1):

@@ -1,9 +1,6 @@
-"""Files of text wherever they are: on a disk, in a bucket, on the hub, on a web server.
+"""Files of text on a disk, in a bucket, on the hub or on a web server, read by ``open_file``.
 
-``open_file`` is the one way to a shard's bytes, in this process, in its helpers and in Spark's
-executors. Shards that are not on a disk are read in blocks as they are needed, never copied; models
-are ``fetched``, since libraries load them from a disk. What a server wants to know (keys, region,
-token) comes from its usual environment variables.
+Keys, region and token of a server come from its usual environment variables.
 """
 
 from __future__ import annotations
@@ -51,8 +48,8 @@ _ENDPOINTS = (
     *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
 )
 _CHECK = "check the address and the credentials in the environment"
-#: How often a request to a bucket or web server is repeated, with pauses that double to 15 s.
-RETRIES = {
+#: Retries of a request to a bucket or web server, with pauses that double up to 15 s.
+RETRIES: Any = {
     "backoff": {
         "init_backoff": timedelta(seconds=1),
         "max_backoff": timedelta(seconds=15),
@@ -95,7 +92,7 @@ def located(text: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Description:
-    """What a file is without reading it: bytes, a mark that its content changes, or None."""
+    """A file's metadata: its bytes, and a mark that changes with its content, or None."""
 
     n_bytes: int
     is_directory: bool
@@ -103,10 +100,10 @@ class Description:
 
 
 def find(pattern: str) -> list[tuple[Path, Description | None]]:
-    """What a path, address or glob pattern names, globs sorted, each with what it is.
+    """The files of a path, address or glob pattern, globs sorted, each with its metadata.
 
-    Raises ``BadInput`` when a server can't be
-    asked, ``UsageProblem`` as :func:`located` and for a pattern on a web server.
+    Raises ``BadInput`` when a server can't be asked, ``UsageProblem`` as :func:`located` and for a
+    pattern on a web server.
     """
     place = located(pattern)
     if not isinstance(place, Address):
@@ -120,15 +117,15 @@ def find(pattern: str) -> list[tuple[Path, Description | None]]:
         raise UsageProblem(pattern, "a web server doesn't list its files", fix)
     files = _files(place)
     try:
-        found = files.glob(str(place), detail=True)
+        details = files.glob(str(place), detail=True)
     except Exception as e:
         raise _unreachable(place, e) from e
-    named = {files.unstrip_protocol(name): info for name, info in found.items()}
+    named = {files.unstrip_protocol(name): info for name, info in details.items()}
     return [(Address(name), _description(named[name])) for name in sorted(named)]
 
 
 def describe(path: Path) -> Description | None:
-    """What a file is; ``None`` if there is no such file. ``BadInput`` if that can't be found out.
+    """A file's metadata; ``None`` if there is no such file. Raises as :func:`find`.
 
     >>> describe(Path("nowhere")) is None
     True
@@ -150,30 +147,27 @@ def describe(path: Path) -> Description | None:
         raise _unreachable(path, e) from e
 
 
-def _description(found: Mapping[str, Any]) -> Description:
-    """From what an fsspec file system knows of a file: of buckets, web servers or the hub."""
-    large = found.get("lfs") or {}
-    modified = found.get("last_modified")
-    marks = (found.get("e_tag"), large.get("sha256"), found.get("blob_id"))
+def _description(info: Mapping[str, Any]) -> Description:
+    """Metadata from those of an fsspec file system: of buckets, web servers or the hub."""
+    large = info.get("lfs") or {}
+    modified = info.get("last_modified")
+    marks = (info.get("e_tag"), large.get("sha256"), info.get("blob_id"))
     dated = modified.isoformat() if modified and modified.timestamp() else None
     mark = next(filter(None, (*marks, dated)), None)
-    return Description(int(found["size"] or 0), found["type"] == "directory", mark)
+    return Description(int(info["size"] or 0), info["type"] == "directory", mark)
 
 
 def content_mark(path: Path) -> str:
-    """Which content a file has: the first 32 hex digits of a SHA-256.
+    """Hash of a file's content: the first 32 hex digits of a SHA-256.
 
-    On a disk that of its bytes, equal for equal content wherever the file is. For an address that
-    of the address, the size, and the ETag, hash or time of change that its server reports; of its
-    bytes where the server reports nothing.
-
-    Raises:
-        BadInput: the file cannot be read.
+    On a disk it is over the file's bytes. For an address it is over the address, the size, and the
+    ETag, hash or time of change that the server reports; over the bytes if it reports nothing.
+    Raises ``BadInput`` for a file that can't be read.
     """
-    found = describe(path) if isinstance(path, Address) else None
-    if found and found.mark:
-        known = f"{path} {found.n_bytes} {found.mark}"
-        return hashlib.sha256(known.encode()).hexdigest()[:32]
+    description = describe(path) if isinstance(path, Address) else None
+    if description and description.mark:
+        text = f"{path} {description.n_bytes} {description.mark}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
     digest = hashlib.sha256()
     try:
         with open_file(path) as file:
@@ -208,26 +202,25 @@ def fetched(directory: Path, patterns: Sequence[str]) -> Path:
 
     from plumbline.warehouse.text.progress import progress
 
-    listed = [
-        (path, found)
-        for path, found in find(f"{directory}/*")
-        if found and not found.is_directory and any(map(path.match, patterns))
-    ]
+    listed = {
+        path: f"{path} {description.n_bytes} {description.mark}"
+        for path, description in find(f"{directory}/*")
+        if description and not description.is_directory and any(map(path.match, patterns))
+    }
     if not listed:
         raise BadInput(str(directory), "holds no such files", _CHECK)
-    content = [f"{path} {found.n_bytes} {found.mark}" for path, found in listed]
-    key = hashlib.sha256("\n".join(content).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\n".join(listed.values()).encode()).hexdigest()[:32]
     place = platformdirs.user_cache_path("plumbline") / "fetched" / key / directory.name
     if place.is_dir():
         return place
     with disk_problems(place), progress(f"fetch {directory.name}", "files") as update:
         place.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=place.parent) as temporary:
-            for number, (path, _) in enumerate(listed):
+            for number, path in enumerate(listed):
                 update(number, len(listed))
                 _copy(path, Path(temporary) / "all" / path.name)
             update(len(listed), len(listed))
-            with suppress(FileExistsError):  # another process was as quick
+            with suppress(FileExistsError):  # another process has just made it
                 (Path(temporary) / "all").rename(place)
     return place
 
@@ -278,7 +271,7 @@ class ByteStream(io.RawIOBase):
 
 
 def unreadable(path: Path, error: Exception) -> BadInput | Interrupted:
-    """The line for a file that can't be read to its end; ``Interrupted`` if its server is away."""
+    """The error of a file that can't be read to its end; ``Interrupted`` if its server is away."""
     line, fix = _first_line(error), "fetch or make it again"
     if "Range request not supported" in line:
         fix = "the server must answer requests for a part of a file; download it, count the copy"
@@ -347,17 +340,16 @@ def _file_system(scheme: str) -> Any:
         host, _, rest = path.removeprefix(f"{scheme}://").partition("/")
         return host, rest
 
-    # A web server lists nothing: what it has no file of is missing. Obstore itself takes the host
-    # of an address with a port, such as localhost:8000/a.jsonl, for a scheme.
+    # A web server lists nothing: a name without a file is missing. Obstore itself takes the host of
+    # an address with a port, such as localhost:8000/a.jsonl, for a scheme.
     web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
-    known = {"protocol": scheme, **web}
-    kind: Any = type("Files", (FsspecStore,), known)
+    kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})
     client = {"allow_http": is_plain(scheme)}
     return kind(retry_config=RETRIES, skip_instance_cache=True, client_options=client)
 
 
 def is_plain(scheme: str) -> bool:
-    """Whether servers are spoken to without encryption: if an address, or an endpoint's, says so.
+    """True if connections aren't encrypted: an address, or an endpoint's, begins with ``http:``.
 
     Raises ``UsageProblem`` for an endpoint that is not an address.
 
@@ -367,9 +359,8 @@ def is_plain(scheme: str) -> bool:
     addresses = {name: os.environ[name] for name in _ENDPOINTS if os.environ.get(name)}
     for name, address in addresses.items():
         if not address.startswith(("http://", "https://")):
-            raise UsageProblem(
-                f"{name}={address}", "is not an address", "begin it with https:// or http://"
-            )
+            fix = "begin it with https:// or http://"
+            raise UsageProblem(f"{name}={address}", "is not an address", fix)
     return scheme == "http" or any(a.startswith("http://") for a in addresses.values())
 
 

@@ -1,8 +1,6 @@
-"""Texts of token files: Megatron's `.bin` with its `.idx`, and arrays of tokens in `.npy`.
+"""Texts of token files in the order of training: Megatron's `.bin` with its `.idx`, and `.npy`.
 
-Both hold the tokens of a model's training text in the order of training. A document of Megatron's
-files is what the index says; an array, as OLMo's are, has no index. In both, the token that ends a
-text ends a document.
+In both, the token that ends a text ends a document.
 """
 
 from __future__ import annotations
@@ -42,11 +40,10 @@ _PLACES, _BATCH_TOKENS = 1 << 16, 1 << 18
 
 
 def decoder(name: str) -> bytes:
-    """What decodes a model's tokens: its tokenizer and the token that ends a text.
+    """Content of a decoder of a model's tokens: its tokenizer and the token that ends a text.
 
-    ``name`` is a directory or a hub id.
-
-    Raises ``BadInput`` when it has no `tokenizer.json`, ``MissingComponent`` without the packages.
+    ``name`` is a directory or a hub id. Raises ``BadInput`` when it has no `tokenizer.json`,
+    ``MissingComponent`` without the packages.
     """
     tokenizer = _file(name, "tokenizer.json")
     if tokenizer is None:
@@ -59,17 +56,14 @@ def decoder(name: str) -> bytes:
         except (ValueError, AttributeError) as e:
             raise BadInput(f"tokenizer {name}", f"{file} is not a JSON object") from e
         ends.append(end.get("content") if isinstance(end, dict) else end)
-    kept = {
-        "tokenizer": tokenizer.decode("utf-8", "replace"),
-        "end": next(filter(None, ends), None),
-    }
-    content = json.dumps(kept).encode()
-    _ = loaded(content)
+    text = tokenizer.decode("utf-8", "replace")
+    content = json.dumps({"tokenizer": text, "end": next(filter(None, ends), None)}).encode()
+    loaded(content)  # raises for one that can't be read
     return content
 
 
 def digest(content: bytes) -> str:
-    """Which decoder it is, in 16 hex digits; empty for none.
+    """Hash of a decoder's content, 16 hex digits; empty for none.
 
     >>> digest(b""), len(digest(b"x"))
     ('', 16)
@@ -80,19 +74,17 @@ def digest(content: bytes) -> str:
 def texts(path: Path, content: bytes) -> Iterator[pa.LargeStringArray]:
     """The documents of a token file in order, in batches; NULL where a token is unknown.
 
-    ``content`` is that of :func:`decoder`.
-
-    Raises:
-        UsageProblem: there is no decoder.
-        BadInput: truncated, damaged or unreadable file or index.
+    ``content`` is that of :func:`decoder`. Raises ``UsageProblem`` without one, ``BadInput`` for a
+    truncated, damaged or unreadable file or index.
     """
     if not content:
         raise UsageProblem(f"shard {path}", "holds tokens, not text", "name their --tokenizer")
     decode = loaded(content)
     try:
         if path.suffix == ".bin":
-            found = (piece for _, ids in indexed(path) for piece in decode.cut(ids))
-            yield from decode.batches(found)
+            yield from decode.batches(
+                piece for _, ids in indexed(path) for piece in decode.cut(ids)
+            )
         else:
             yield from decode.batches(_array(path, decode))
     except OSError as e:
@@ -144,18 +136,18 @@ class Decoder:
         except ModuleNotFoundError as e:
             fix = "pip install 'plumbline[models]'"
             raise MissingComponent("tokenizers", "is not installed", fix) from e
-        known = json.loads(content)
+        parts = json.loads(content)
         try:
-            self._tokenizer = Tokenizer.from_str(known["tokenizer"])
+            self._tokenizer = Tokenizer.from_str(parts["tokenizer"])
         except Exception as e:  # the library has no class of its own
             raise BadInput("tokenizer", f"tokenizer.json can't be read: {e}") from e
-        kind = (json.loads(known["tokenizer"]).get("decoder") or {}).get("type")
+        kind = (json.loads(parts["tokenizer"]).get("decoder") or {}).get("type")
         vocabulary = self._tokenizer.get_vocab()
-        self.end = self._tokenizer.token_to_id(known["end"]) if known["end"] else None
+        self.end = self._tokenizer.token_to_id(parts["end"]) if parts["end"] else None
         self.n_ids = max(vocabulary.values(), default=-1) + 1
-        found = _bytes(vocabulary)
+        spelled = _bytes(vocabulary)
         # The last one, which is null, is that of every number that is not a token.
-        table = pa.array([found.get(k) for k in range(self.n_ids + 1)], pa.large_binary())
+        table = pa.array([spelled.get(k) for k in range(self.n_ids + 1)], pa.large_binary())
         self._bytes = table if kind == "ByteLevel" else None
 
     def batches(self, documents: Iterable[Tokens]) -> Iterator[pa.LargeStringArray]:
@@ -177,20 +169,22 @@ class Decoder:
         number = np.where((ids >= 0) & (ids < self.n_ids), ids, self.n_ids)
         ends = np.cumsum([ids.size for ids in documents])
         if self._bytes is None:
-            parts = np.split(number, ends[:-1])
-            return [None if self.n_ids in part else self._decoded(part) for part in parts]
+            decode = self._tokenizer.decode
+            return [
+                None
+                if self.n_ids in part
+                else str(decode(part.tolist(), skip_special_tokens=False))
+                for part in np.split(number, ends[:-1])
+            ]
         # The same, many times as fast: the bytes of all tokens lie one after the other.
-        found = self._bytes.take(pa.array(number))
-        lost = np.concatenate([[0], np.cumsum(found.is_null().to_numpy(zero_copy_only=False))])
-        _, places, data = found.buffers()
+        tokens = self._bytes.take(pa.array(number))
+        lost = np.concatenate([[0], np.cumsum(tokens.is_null().to_numpy(zero_copy_only=False))])
+        _, places, data = tokens.buffers()
         at, view = np.frombuffer(places, np.int64), memoryview(data)
         return [
             None if lost[end] > lost[start] else str(view[at[start] : at[end]], "utf-8", "replace")
             for start, end in zip([0, *ends], ends, strict=False)
         ]
-
-    def _decoded(self, ids: Tokens) -> str:
-        return str(self._tokenizer.decode(ids.tolist(), skip_special_tokens=False))
 
     def cut(self, ids: Tokens) -> Iterator[Tokens]:
         """The documents in tokens: what is between those that end a text."""
@@ -210,10 +204,10 @@ def _bytes(vocabulary: Mapping[str, int]) -> dict[int, bytes]:
     """
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
-    known = {chr(byte): byte for byte in plain}
-    known |= {chr(256 + k): byte for k, byte in enumerate(others)}
+    byte_of = {chr(byte): byte for byte in plain}
+    byte_of |= {chr(256 + k): byte for k, byte in enumerate(others)}
     return {
-        number: bytes(known[c] for c in token) if known.keys() >= set(token) else token.encode()
+        number: bytes(byte_of[c] for c in token) if byte_of.keys() >= set(token) else token.encode()
         for token, number in vocabulary.items()
     }
 
@@ -272,21 +266,19 @@ def _array(path: Path, decode: Decoder) -> Iterator[Tokens]:
 
 
 def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
-    """The type of an array, at whose first value the file stands then.
+    """The type of an array, by NumPy's header; the file then stands at the array's first value.
 
-    It is NumPy's header that says it; without one, 16 bits if they hold ``n_values`` values or 32.
+    Without a header it is 16 bits if they can hold ``n_values`` values, else 32.
     """
     magic = read(file, 6)
     file.seek(0)
     if magic != np.lib.format.MAGIC_PREFIX:
         return np.dtype("<u2" if n_values <= 1 << 16 else "<u4")
     try:
-        version = np.lib.format.read_magic(file)
-        is_first = version == (1, 0)
-        of_header = (
-            np.lib.format.read_array_header_1_0 if is_first else np.lib.format.read_array_header_2_0
-        )
-        _, _, kind = of_header(file)
+        if np.lib.format.read_magic(file) == (1, 0):
+            _, _, kind = np.lib.format.read_array_header_1_0(file)
+        else:
+            _, _, kind = np.lib.format.read_array_header_2_0(file)
     except ValueError as e:
         raise BadInput(where, f"is not an array of tokens: {e}") from e
     if kind.kind not in "iu":
@@ -296,7 +288,8 @@ def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
 
 def indexed(path: Path, *, sequences: bool = False) -> Iterator[tuple[int, Tokens]]:
     """The documents, or sequences, that begin in a `.bin` or a part of one, by number from 0."""
-    first, size, index_path = _offset(path), _size(path), index_of(path)
+    before, after = _parts(path)
+    first, size, index_path = sum(map(_size, before)), _size(path), index_of(path)
     with open_file(index_path) as index_file, open_file(path) as file:
         index = _Index(index_path, index_file, sequences)
         is_part = _PART.fullmatch(path.stem) is not None
@@ -310,7 +303,7 @@ def indexed(path: Path, *, sequences: bool = False) -> Iterator[tuple[int, Token
                     problem = f"document {k + 1:,} or one soon after has no valid place"
                     raise BadInput(f"index {index_path.name}", problem)
                 file.seek(start - first)
-                data = _across(path, file, end - start)
+                data = _across(path, file, after, end - start)
                 yield number, np.frombuffer(data, index.type)
 
 
@@ -339,8 +332,8 @@ class _Index:
         self._documents = self._pointers + 8 * self._n_sequences
         # Without a list of documents that spans the file, each sequence is one.
         ends = [0, n_entries - 1] if n_entries > 1 else []
-        found = [int(self._numbers("<i8", self._documents + 8 * k, 1)[0]) for k in ends]
-        self._has_documents = not sequences and found == [0, self._n_sequences]
+        span = [int(self._numbers("<i8", self._documents + 8 * k, 1)[0]) for k in ends]
+        self._has_documents = not sequences and span == [0, self._n_sequences]
         self.n_documents: int = n_entries - 1 if self._has_documents else self._n_sequences
 
     def starts(self, low: int, high: int) -> NDArray[np.int64]:
@@ -376,32 +369,29 @@ class _Index:
         return np.frombuffer(data, kind)
 
 
-def _offset(path: Path) -> int:
-    """Bytes of the parts before this one; 0 for a `.bin` that was not cut."""
-    part = _PART.fullmatch(path.stem)
-    return sum(_size(_part(path, k)) for k in range(int(part[2]))) if part else 0
-
-
-def _part(path: Path, number: int) -> Path:
-    part = _PART.fullmatch(path.stem)
-    return path.with_name(f"{part[1]}-{number:05}-of-{part[3]}.bin") if part else path
+def _parts(path: Path) -> tuple[list[Path], list[Path]]:
+    """The parts of a cut `.bin` before and after this one."""
+    if not (part := _PART.fullmatch(path.stem)):
+        return [], []
+    numbers, number = range(int(part[3]) + 1), int(part[2])
+    parts = [path.with_name(f"{part[1]}-{k:05}-of-{part[3]}.bin") for k in numbers]
+    return parts[:number], parts[number + 1 :]
 
 
 def _size(path: Path) -> int:
-    found = describe(path)
-    if found is None:
+    if (description := describe(path)) is None:
         raise BadInput(f"shard {path.name}", "no such file", "parts are counted beside each other")
-    return found.n_bytes
+    return description.n_bytes
 
 
-def _across(path: Path, file: pa.NativeFile, n: int) -> bytes:
+def _across(path: Path, file: pa.NativeFile, after: Iterable[Path], n: int) -> bytes:
     """The next n bytes of a file and, at its end, of the parts after it."""
-    data, part = read(file, n), _PART.fullmatch(path.stem)
-    number = int(part[2]) + 1 if part else 0
-    while len(data) < n and part and number <= int(part[3]):
-        with open_file(_part(path, number)) as following:
+    data = read(file, n)
+    for part in after:
+        if len(data) == n:
+            break
+        with open_file(part) as following:
             data += read(following, n - len(data))
-        number += 1
     if len(data) < n:
         problem = "ends before its index does"
         raise BadInput(f"shard {path.name}", problem, "fetch or make it again")

@@ -1,10 +1,8 @@
-"""Which step of a training reads which sequence of its token files, so that text has a time.
+"""The order in which the steps of a training read the sequences of its token files.
 
-A step reads ``step_sequences`` sequences, the next step the next ones. Those of a `.bin` are what
-its index says, in its order, as `pile-deduped-pythia-preshuffled` has them (Biderman et al., 2023,
-arXiv:2304.01373: 1,024 sequences of 2,049 tokens a step). Arrays are cut into sequences of one
-length each, what is left at an array's end is not read, and an array of the numbers of all
-sequences says in which order, as OLMo's `global_indices.npy` does.
+Those of a `.bin` are in its index, as in `pile-deduped-pythia-preshuffled` (arXiv:2304.01373).
+Arrays are cut into sequences of one length; a file of their numbers gives their order, as OLMo's
+`global_indices.npy` does.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ _ENTRIES = 1 << 22
 
 @dataclass(frozen=True)
 class TrainingOrder:
-    """How the steps of a training read its shards, and at which steps blocks of them end.
+    """The sequences of a training's shards by step, and blocks of steps.
 
     Attributes:
         step_sequences: sequences that a step reads.
@@ -46,8 +44,8 @@ class TrainingOrder:
         sequence_tokens: tokens of a sequence of an array; 0 for a `.bin`.
         index: file with the numbers of an array's sequences in the order in which they are read;
             empty for the order of the shards.
-        index_mark: which content it has.
-        first: of each array by its path, the number of its first sequence.
+        index_mark: hash of its content.
+        first: number of the first sequence of each array, by its path.
     """
 
     step_sequences: int
@@ -79,11 +77,9 @@ def training_order(
 ) -> bytes:
     """The order in which a training reads shards, as :func:`blocks` takes it.
 
-    Arrays are given in the order in which the training numbers their sequences.
-
-    Raises:
-        UsageProblem: a shard holds no tokens, or the options don't fit the kind of shards.
-        BadInput: shards of several indexes, or a file that can't be read.
+    Arrays are given in the order in which the training numbers their sequences. Raises
+    ``UsageProblem`` for shards without tokens and options that don't fit their kind, ``BadInput``
+    for shards of several indexes and a file that can't be read.
     """
     suffixes = {path.suffix for path in shards}
     where = f"shard {shards[0]}"
@@ -109,27 +105,25 @@ def training_order(
         raise UsageProblem(where, problem, "leave out --step-sequences")
     mark = content_mark(located(index)) if index else ""
     index = str(located(index).resolve()) if index else ""
-    order = (step_sequences, block_steps, n_read, sequence_tokens, index, mark, first)
-    return json.dumps(asdict(TrainingOrder(*order))).encode()
+    order = TrainingOrder(step_sequences, block_steps, n_read, sequence_tokens, index, mark, first)
+    return json.dumps(asdict(order)).encode()
 
 
 def blocks(path: Path, decoder: bytes, content: bytes) -> Iterator[tuple[int, pa.Array]]:
     """The documents of a shard as its training read them, in batches, each with its block.
 
     A block is named by the step at its end. A sequence is cut at the tokens that end a text, and a
-    document at the end of its sequence: nothing of another sequence stood beside it in training.
-    NULL where a token is unknown.
-
-    Raises ``BadInput`` for a truncated, damaged or unreadable file, index or order.
+    document at the end of its sequence, the end of its context in training. NULL where a token is
+    unknown. Raises ``BadInput`` for a truncated, damaged or unreadable file, index or order.
     """
     order, decode = TrainingOrder(**json.loads(content)), loaded(decoder)
-    found = indexed(path, sequences=True)
+    sequences = indexed(path, sequences=True)
     if path.suffix == ".npy":
         array = _Array(path, decoder, order.sequence_tokens)
-        found = array.sequences(_places(order, order.first[str(path.resolve())], array.n))
+        sequences = array.sequences(_places(order, order.first[str(path.resolve())], array.n))
     try:
-        for end_step, read_then in groupby(found, key=lambda x: order.end_step(x[0])):
-            pieces = (piece for _, ids in read_then for piece in decode.cut(ids))
+        for end_step, block in groupby(sequences, key=lambda x: order.end_step(x[0])):
+            pieces = (piece for _, ids in block for piece in decode.cut(ids))
             for batch in decode.batches(pieces):
                 yield end_step, batch
     except OSError as e:
@@ -167,7 +161,7 @@ class _Array:
 
 
 def _places(order: TrainingOrder, first: int, n: int) -> Iterator[NDArray[np.int64]]:
-    """When the sequences of an array are read: rows position in the training, number in it."""
+    """Rows of a sequence's position in the training and its number in the array."""
     if not order.index:
         yield np.stack([np.arange(first, first + n), np.arange(n)], axis=1)
         return

@@ -22,10 +22,9 @@ _BLOCK = 1 << 22
 
 
 def texts(path: Path) -> Iterator[pa.LargeBinaryArray]:
-    """The contents of an archive's records in order, in batches; NULL for what is not plain text.
+    """The contents of an archive's records in order, in batches; NULL for other than plain text.
 
-    Raises:
-        BadInput: truncated, damaged or unreadable file, or one that is not a web archive.
+    Raises ``BadInput`` for a truncated, damaged or unreadable file, or another kind of file.
     """
     batch: list[bytes | None] = []
     n_bytes = 0
@@ -57,11 +56,11 @@ def _records(
         while (line := file.readline(_LONGEST_LINE)).strip():
             name, _, value = line.decode("utf-8", "replace").partition(":")
             header[name.strip().lower()] = value.strip()
-        given = header.get("content-length", "")
-        if not given.isdecimal() or int(given) > _LONGEST:
-            problem = f"Content-Length {given[:20]!r} is not a number up to {_LONGEST:,}"
+        length = header.get("content-length", "")
+        if not length.isdecimal() or int(length) > _LONGEST:
+            problem = f"Content-Length {length[:20]!r} is not a number up to {_LONGEST:,}"
             raise BadInput(where, problem)
-        body = file.read(int(given))
-        if len(body) < int(given):
-            raise BadInput(where, f"has {len(body):,} of {int(given):,} bytes", "fetch it again")
+        body = file.read(int(length))
+        if len(body) < int(length):
+            raise BadInput(where, f"has {len(body):,} of {int(length):,} bytes", "fetch it again")
         yield header, body

@@ -1,21 +1,6 @@
 """Languages, one TOML file each: ours are here, any other file is given by its path.
 
-A file says how text is cut into words and which words are counted::
-
-    description = "Swedish"
-    source = "spaCy's rules and stop words of Swedish"
-    note = "what a reader of figures has to know"  # optional
-    spacy = "sv"  # spaCy's code of the language
-
-    [lists.gendered]  # the word lists, as in `warehouse.wordlists`
-    description = "Swedish pronouns"
-    source = "our own"
-    pairs = [{ female = "hon", male = "han" }]
-
-Optional: ``stop_words.kept`` and ``stop_words.added`` (words parted by blanks), ``clitics``
-(endings such as ``-il`` that are split off behind a letter), ``[exceptions]`` (a chunk of text and
-the pieces that it is cut into), ``[pairs]`` (templates of sentences that differ by their group
-alone, see :class:`PairTemplates`). English needs no file: its rules are compiled.
+docs/languages.md describes the file. English needs none: its rules are compiled.
 """
 
 from __future__ import annotations
@@ -40,7 +25,7 @@ ENGLISH = "en"
 
 @dataclass(frozen=True)
 class TokenRules:
-    """How text of a language becomes words: all that counts depend on, besides spaCy's version.
+    """Token rules of a language: all that counts depend on, besides spaCy's version.
 
     Attributes:
         spacy: spaCy's code of the language.
@@ -65,29 +50,29 @@ class TokenRules:
         >>> TokenRules.of_text(TokenRules("sv", ("hon",)).text) == TokenRules("sv", ("hon",))
         True
         """
-        given = {name: value for name, value in asdict(self).items() if value}
-        return json.dumps(given, ensure_ascii=False, separators=(",", ":"))
+        rules = {name: value for name, value in asdict(self).items() if value}
+        return json.dumps(rules, ensure_ascii=False, separators=(",", ":"))
 
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
         """The rules that :attr:`text` gave."""
-        given = json.loads(text)
-        exceptions = tuple(map(tuple, given.pop("exceptions", ())))
-        spacy = given.pop("spacy")
-        return cls(spacy, exceptions=exceptions, **{k: tuple(v) for k, v in given.items()})
+        rules = json.loads(text)
+        exceptions = tuple(map(tuple, rules.pop("exceptions", ())))
+        spacy = rules.pop("spacy")
+        return cls(spacy, exceptions=exceptions, **{k: tuple(v) for k, v in rules.items()})
 
 
 @toml_table
 class PairTemplates:
     """Sentences with one placeholder for the groups and others for words that fit both.
 
-    Whether a word agrees with its subject can't be told from outside, so every word that keeps its
-    form has to be listed: in ``invariable``, or among the words that fill a placeholder.
+    Code can't tell if a word agrees with its subject, so every word that keeps its form has to be
+    listed: in ``invariable``, or among the words that fill a placeholder.
 
     Attributes:
         templates: with ``{name}`` for placeholders.
-        forms: of a placeholder its female and its male form.
-        fill: of a placeholder the words that fill it, one sentence each.
+        forms: female and male form of each placeholder.
+        fill: words that fill a placeholder, one sentence each.
         invariable: all other words of the templates, in lowercase.
     """
 
@@ -117,7 +102,7 @@ def _cut(exceptions: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, .
 
 
 @toml_table
-class _File:
+class _LanguageFile:
     description: Text
     source: Text
     spacy: Annotated[Text, Field(title="spaCy's code of the language, such as fr")]
@@ -188,9 +173,8 @@ LANGUAGES = Registry(
 def load(name: str) -> Language:
     """A language by its code, or by the path of a TOML file; a file's language has its name.
 
-    Raises:
-        UsageProblem: there is no such language or file, or a file has the name of a language.
-        BadInput: the file is not valid; the message names the key and the reason.
+    Raises ``UsageProblem`` for an unknown one, or a file with the name of a language; ``BadInput``
+    that names the key and the reason for a file that isn't valid.
 
     >>> load("en").token_rules, load("de").rules.spacy
     ('', 'de')
@@ -208,6 +192,6 @@ def load(name: str) -> Language:
 
 def parse(name: str, text: str, what: str = "") -> Language:
     """A language from the text of its file. Raises ``BadInput`` as :func:`load`."""
-    file = toml_file.load(_File, text, what or f"language {name}")
+    file = toml_file.load(_LanguageFile, text, what or f"language {name}")
     lists = tuple(one.named(key) for key, one in file.lists.items())
     return Language(name, file.description, file.note, file.rules(), lists, text, file.pairs)

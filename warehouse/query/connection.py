@@ -41,15 +41,9 @@ def connect(
 
     All views are of one commit: the newest now, or that of the store given. A table without files
     is an empty view with the right columns. Nothing is written to the warehouse, and DuckDB neither
-    loads nor fetches extensions.
-
-    Args:
-        text: the SQL that will be run, if known: views and tables that it doesn't use are not
-            made, which saves half of the time.
-
-    Raises:
-        BadInput: it is not a warehouse of this version, or a table's file can't be read, is
-            damaged or has other columns.
+    loads nor fetches extensions. If ``text``, the SQL that will be run, is known, views and tables
+    that it doesn't use are not made, which saves half of the time. Raises ``BadInput`` if it isn't
+    a warehouse of this version, or a table's file can't be read, is damaged or has other columns.
 
     >>> import tempfile
     >>> connection = connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w"))
@@ -94,7 +88,7 @@ def _words(text: str) -> set[str]:
 
 
 def _read(text: str) -> set[str]:
-    """What a query reads from."""
+    """The names that a query reads from."""
     return set(_READ.findall(_COMMENT.sub("", text).lower()))
 
 
@@ -107,12 +101,12 @@ def _needed(
     """
     if text is None or _LISTS.search(text):
         return _views(), list(TABLES.values())
-    found, named = [], words(text)
+    views, named = [], words(text)
     for view in reversed(_views()):  # a view uses only earlier ones
         if named.intersection(_CREATED.findall(view)):
-            found.append(view)
+            views.append(view)
             named |= words(view)
-    return found[::-1], [table for name, table in TABLES.items() if name in named]
+    return views[::-1], [table for name, table in TABLES.items() if name in named]
 
 
 @cache
@@ -125,18 +119,17 @@ def _views() -> list[str]:
 def _old_view(name: str, parameters: str | None) -> str:
     """The statement that makes a table, view or table macro with the columns of Plumbline 0.1."""
     old = ", ".join(f"{new} AS {names[0]}" for new, names in RENAMED[name].items())
-    made, source = f"VIEW {OLD_SCHEMA}.{name}", name
+    head, source = f"VIEW {OLD_SCHEMA}.{name} AS", name
     if parameters is not None:
-        given = re.findall(r"(?:^|,)\s*(\w+)( :=)?", parameters)
-        source += f"({', '.join(f'{n} := {n}' if default else n for n, default in given)})"
-        made = f"MACRO {OLD_SCHEMA}.{name}({parameters})"
+        arguments = re.findall(r"(?:^|,)\s*(\w+)( :=)?", parameters)
+        source += f"({', '.join(f'{n} := {n}' if default else n for n, default in arguments)})"
+        head = f"MACRO {OLD_SCHEMA}.{name}({parameters}) AS TABLE"
     rows = f"SELECT * RENAME ({old}) FROM main.{source};"
-    table = "TABLE " if parameters is not None else ""
-    return f"CREATE SCHEMA IF NOT EXISTS {OLD_SCHEMA};\nCREATE OR REPLACE {made} AS {table}{rows}"
+    return f"CREATE SCHEMA IF NOT EXISTS {OLD_SCHEMA};\nCREATE OR REPLACE {head} {rows}"
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
-    """Which tables behind a query have no rows, and what fills the first few; else nothing.
+    """A line that names the empty tables behind a query and what fills the first few; or empty.
 
     >>> import tempfile
     >>> with connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w")) as connection:
@@ -155,11 +148,11 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 
 def _on_empty_tables(views: list[str], tables: list[Table]) -> str:
     """Statements that make views on empty tables, then drop the tables."""
-    creates = []
+    creates, drops = [], []
     for table in tables:
         columns = ", ".join(f'"{c.name}" {c.sql_type}' for c in table.columns)
         creates.append(f'CREATE TABLE "{table.name}" ({columns})')
-    drops = [f'DROP TABLE "{table.name}"' for table in tables]
+        drops.append(f'DROP TABLE "{table.name}"')
     return ";\n".join([*creates, *views, *drops])
 
 
@@ -194,12 +187,9 @@ def _either(column: Column, old: Sequence[str] = ()) -> str:
 def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
     """SQL that makes a view for each table of the warehouse at ``root``, and all views and macros.
 
-    Args:
-        relative_to: name the Parquet files by their path from this directory, in which DuckDB must
-            then be started; by default by their absolute path.
-
-    The views are of the newest commit: make the SQL again to see later ones. Raises ``BadInput``
-    when ``root`` is not a warehouse of this version.
+    The Parquet files are named by their absolute path, or by that from the directory
+    ``relative_to``, in which DuckDB must then be started. The views are of the newest commit: make
+    the SQL again to see later ones. Raises ``BadInput`` if it isn't a warehouse of this version.
 
     >>> import tempfile
     >>> store = OpenWarehouse.open(tempfile.mkdtemp() + "/w")
@@ -240,10 +230,8 @@ def rows_of(
     [{'n': 0}]
     """
     with connect(source, text) as connection:
-        rows: list[dict[str, Any]] = (
-            connection.sql(text, params=params).to_arrow_table().to_pylist()
-        )
-    return rows
+        rows = connection.sql(text, params=params).to_arrow_table()
+    return list(rows.to_pylist())
 
 
 def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -279,5 +267,5 @@ def query(
     """Run the SQL file of a name; ``params`` that it does not use are ignored."""
     text = sql(name)
     named = {p for s in connection.extract_statements(text) for p in s.named_parameters}
-    given = {key: value for key, value in (params or {}).items() if key in named}
-    return connection.sql(text, params=given).to_arrow_table()
+    used = {key: value for key, value in (params or {}).items() if key in named}
+    return connection.sql(text, params=used).to_arrow_table()

@@ -26,7 +26,7 @@ _OPTIONS = {
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportedTable:
     """An exported table or view: its name, rows and file."""
 
     name: str
@@ -34,7 +34,7 @@ class Exported:
     path: Path
 
 
-def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[Exported]:
+def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[ExportedTable]:
     """Write tables and views into the directory ``out``, with ``dictionary.md`` and ``.json``.
 
     Each becomes ``NAME.<kind>``, or all become one ``warehouse.duckdb``; an existing file is
@@ -80,11 +80,13 @@ def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list
 
 def _export(
     connection: duckdb.DuckDBPyConnection, names: Sequence[str], out: Path, kind: str
-) -> list[Exported]:
+) -> list[ExportedTable]:
     if kind == "duckdb":
         with replacing(out / "warehouse.duckdb") as temporary:
             rows = _database(connection, names, temporary)
-        return [Exported(name, n_rows, out / "warehouse.duckdb") for name, n_rows in rows.items()]
+        return [
+            ExportedTable(name, n_rows, out / "warehouse.duckdb") for name, n_rows in rows.items()
+        ]
     made = []
     for name in names:
         path = out / f"{name}.{kind}"
@@ -92,7 +94,7 @@ def _export(
         with replacing(path) as temporary:
             copy = f"COPY {source} TO {sql_text(str(temporary))} ({_OPTIONS[kind]})"
             n_rows = connection.execute(copy).fetchall()[0][0]
-        made.append(Exported(name, n_rows, path))
+        made.append(ExportedTable(name, n_rows, path))
     return made
 
 

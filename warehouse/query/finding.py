@@ -1,4 +1,4 @@
-"""A finding: a figure with its interval, and the one rule for what may be said of it."""
+"""Findings: figures with their intervals, and the one rule for their verdicts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias, TypeVar
 Verdict: TypeAlias = Literal["above", "below", "within", "cannot be told"]
 T = TypeVar("T")
 
-#: Share of false ones among figures that are said to differ from their null value.
+#: Expected share of false ones among figures reported to differ from their null value.
 ALPHA = 0.05
-#: Fewer clusters (words, frames, families) than this bear no statement beyond themselves.
+#: Fewer clusters (words, frames, families) than this allow no conclusion beyond themselves.
 LEAST_CLUSTERS = 5
 
 
@@ -26,13 +26,13 @@ def verdict(
     q: float | None = None,
     n_clusters: int | None = None,
 ) -> Verdict:
-    """What may be said of a figure.
+    """The verdict on a figure.
 
-    ``above`` and ``below``: the interval leaves ``null`` out on that side and ``q``, where there
-    is one, is at most ``ALPHA``. ``within``: the interval lies within ``small`` of ``null``, less
-    than which counts as nothing. Else it ``cannot be told``, as for fewer than ``LEAST_CLUSTERS``
-    clusters, NaN, and a figure or an end that is missing. Without either end a test alone
-    decides, on the side of the estimate: ``q``, else ``p``.
+    ``above`` and ``below``: the interval excludes ``null`` on that side, and ``q``, if there is
+    one, is at most ``ALPHA``. ``within``: the interval lies within ``small`` of ``null``, a
+    negligible distance. Else ``cannot be told``, also for fewer than ``LEAST_CLUSTERS`` clusters,
+    NaN, and a missing figure or end. Without an interval the test decides, on the side of the
+    estimate: ``q``, else ``p``.
 
     >>> verdict(0.3, 0.1, 0.5), verdict(0.3, 0.1, 0.5, q=0.2), verdict(0.3, 0.1, 0.5, n_clusters=4)
     ('above', 'cannot be told', 'cannot be told')
@@ -65,16 +65,16 @@ class Finding:
     """A figure about a subject.
 
     Attributes:
-        subject: whose figure it is, such as a model on a benchmark.
-        measure: what it is a figure of, such as ``pd``.
-        estimate: the figure in its unit. None where it is undefined.
-        low, high: ends of its 95% interval. None where there is none.
+        subject: for example a model on a benchmark.
+        measure: name of the measure, such as ``pd``.
+        estimate: the figure in its unit; None if undefined.
+        low, high: ends of its 95% interval; None without one.
         null: the value of no effect.
-        small: figures that are less than this from ``null`` count as nothing. None: all count.
-        p: of its own test. ``q``: p corrected for the number of tests. None where there is none.
-        n_clusters: how many things of the kind ``clusters`` it is over, of two kinds (``frame,
-            word``) of the one with fewer. None where nobody counted.
-        query: SQL that gives it.
+        small: a smaller distance from ``null`` is negligible; None: none is.
+        p: p-value of its own test. ``q``: p corrected for the number of tests. None without one.
+        n_clusters: number of clusters of the kind ``clusters``; of two kinds (``frame, word``) of
+            the one with fewer; None if unknown.
+        query: the SQL behind it.
     """
 
     subject: str
@@ -93,7 +93,7 @@ class Finding:
 
     @property
     def verdict(self) -> Verdict:
-        """What may be said of it, by the one rule: function ``verdict``."""
+        """The verdict of function ``verdict``."""
         return verdict(
             self.estimate,
             self.low,
@@ -106,18 +106,17 @@ class Finding:
         )
 
     def pick(self, *, above: T, below: T, untold: T, within: T | None = None) -> T:
-        """What to say: one of these by the verdict; ``untold`` where ``within`` is None.
+        """One of these by the verdict; ``untold`` for ``within`` if that is None.
 
         >>> Finding("m", "slope", 0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'
         """
-        if self.verdict == "within":
-            return untold if within is None else within
-        return {"above": above, "below": below, "cannot be told": untold}[self.verdict]
+        choices = {"above": above, "below": below, "cannot be told": untold}
+        return choices.get(self.verdict, untold if within is None else within)
 
     @property
     def over(self) -> str:
-        """What the interval is over; empty where nobody counted.
+        """The number and kind of the interval's clusters; empty if unknown.
 
         >>> Finding("m", "pd", 2.0, n_clusters=40, clusters="word").over
         '40 words'
@@ -133,7 +132,7 @@ class Finding:
 
     @property
     def lack(self) -> str:
-        """Why there is no interval, where too few clusters are the reason; else empty.
+        """A note if there are too few clusters for an interval; else empty.
 
         >>> Finding("m", "pd", 2.0, n_clusters=3, clusters="word").lack
         'cannot be told: 3 words'

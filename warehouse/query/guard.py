@@ -1,8 +1,4 @@
-"""Guard for queries that a person typed: they may read and make tables in memory, not write files.
-
-DuckDB names the kind of each statement before it runs. Kinds that may write files or contain other
-statements are refused unless writing is allowed; kinds that load code are always refused.
-"""
+"""Guard for typed queries: they may read and make tables in memory, not write files."""
 
 from __future__ import annotations
 
@@ -36,7 +32,7 @@ _PIVOTING = frozenset({"pivot", "unpivot", "from", "with", "select", "create", "
 
 
 class UnknownName(UsageProblem):
-    """A query names what there is not."""
+    """A query uses a name that doesn't exist."""
 
 
 @contextmanager
@@ -55,7 +51,7 @@ def one_line() -> Iterator[None]:
 def read_only(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Rows of one query of a person over a warehouse, with its ``$params``.
+    """Rows of a query that a person typed, with its ``$params``.
 
     Raises as ``check`` and ``one_line``, and ``UsageProblem`` for a statement without rows.
 
@@ -131,7 +127,7 @@ def _kind(statement: duckdb.Statement) -> str:
 
 
 def _only_reads(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bool:
-    """Whether an EXPLAIN, or a statement of several parts, does no more than read."""
+    """True if an EXPLAIN, or a statement of several parts, only reads."""
     kind, text = _kind(statement), statement.query
     words = _words(text)
     if kind == "MULTI" and words[0][1] in _PIVOTING:
@@ -146,7 +142,7 @@ def _only_reads(connection: duckdb.DuckDBPyConnection, statement: duckdb.Stateme
 
 
 def _after_explain(words: list[tuple[int, str]]) -> int:
-    """Where the explained statement begins: past ANALYZE and options in brackets."""
+    """Offset of the explained statement, after ANALYZE and options in brackets."""
     i = 1
     if words[i:] and words[i][1] == "analyze":
         i += 1
@@ -162,9 +158,8 @@ def _words(text: str) -> list[tuple[int, str]]:
     encoded = text.encode()  # DuckDB counts offsets in bytes
     tokens = duckdb.tokenize(text)
     ends = [start for start, _ in tokens[1:]] + [len(encoded)]
-    found = []
-    for (start, kind), end in zip(tokens, ends, strict=True):
-        if kind != duckdb.token_type.comment:
-            offset = len(encoded[:start].decode())
-            found.append((offset, encoded[start:end].decode().strip().lower()))
-    return found
+    return [
+        (len(encoded[:start].decode()), encoded[start:end].decode().strip().lower())
+        for (start, kind), end in zip(tokens, ends, strict=True)
+        if kind != duckdb.token_type.comment
+    ]

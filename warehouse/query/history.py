@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
@@ -17,17 +18,13 @@ _METRIC_KEY = ("metric", "model_key", "benchmark", "corpus", "contrast", "subset
 
 
 def runs(store: Store, *, command: str = "", since: str = "", status: str = "") -> list[Row]:
-    """Rows of ``run``, newest first.
+    """Rows of ``run``, newest first, by the start of their command, their start and status.
 
-    Args:
-        command: only those whose command starts with this.
-        since: only those started then (UTC) or later, as ``2026-05`` or ``2026-05-01T12:30``.
-        status: only those of that status.
+    ``since`` is a time (UTC) such as ``2026-05`` or ``2026-05-01T12:30``.
     """
-    rows: list[Row] = store.read("run").to_pylist()
     kept = [
         row
-        for row in rows
+        for row in store.read("run").to_pylist()
         if row["command"].startswith(command)
         and (not status or row["status"] == status)
         and row["started_at"].isoformat() >= since.replace(" ", "T")
@@ -37,11 +34,11 @@ def runs(store: Store, *, command: str = "", since: str = "", status: str = "") 
 
 def find(store: Store, prefix: str) -> Row:
     """The run whose id starts with ``prefix``. Raises ``UsageProblem`` for none and for several."""
-    found = [row for row in runs(store) if row["run_id"].startswith(prefix)]
-    exact = [row for row in found if row["run_id"] == prefix]
-    if len(found) == 1 or exact:
-        return (exact or found)[0]
-    problem = f"{len(found)} runs match" if found else "no run matches"
+    matches = [row for row in runs(store) if row["run_id"].startswith(prefix)]
+    exact = [row for row in matches if row["run_id"] == prefix]
+    if len(matches) == 1 or exact:
+        return (exact or matches)[0]
+    problem = f"{len(matches)} runs match" if matches else "no run matches"
     raise UsageProblem(f"run {prefix!r}", problem, "`plumbline runs list` names them")
 
 
@@ -67,12 +64,12 @@ def written(store: Store, run_id: str) -> dict[str, int]:
     """
     query = "SELECT table_name, n_rows FROM run_written WHERE run_id = $run"
     rows, snapshot = rows_of(store.root, query, {"run": run_id}), store.snapshot()
-    found = {row["table_name"]: row["n_rows"] for row in rows}
+    n_rows = {row["table_name"]: row["n_rows"] for row in rows}
     for name, table in TABLES.items():
-        if "run_id" not in table.arrow.names:
+        if "run_id" not in table.names:
             units = (unit for file in snapshot.files(name) for unit in file.units)
-            found[name] = sum(unit.n_rows for unit in units if unit.run_id == run_id)
-    return {name: found[name] for name in TABLES if found.get(name)}
+            n_rows[name] = sum(unit.n_rows for unit in units if unit.run_id == run_id)
+    return {name: n_rows[name] for name in TABLES if n_rows.get(name)}
 
 
 def details(store: Store, prefix: str) -> Row:
@@ -82,10 +79,11 @@ def details(store: Store, prefix: str) -> Row:
     """
     row = find(store, prefix)
     options = kept_object(row, "config")
-    rejects: dict[str, int] = {}
-    for reject in store.read("reject").to_pylist():
-        if reject["run_id"] == row["run_id"]:
-            rejects[reject["reason"]] = rejects.get(reject["reason"], 0) + 1
+    rejects = Counter(
+        reject["reason"]
+        for reject in store.read("reject").to_pylist()
+        if reject["run_id"] == row["run_id"]
+    )
     shown = {k: v for k, v in row.items() if k not in ("config", "packages")}
     return shown | {
         "options": options,
@@ -104,10 +102,10 @@ def flat(options: object, name: str = "") -> dict[str, object]:
     """
     if not isinstance(options, Mapping):
         return {name: options}
-    found: dict[str, object] = {}
+    level: dict[str, object] = {}
     for key, value in options.items():
-        found |= flat(value, f"{name}.{key}" if name else str(key))
-    return found
+        level |= flat(value, f"{name}.{key}" if name else str(key))
+    return level
 
 
 def differences(a: Mapping[str, object], b: Mapping[str, object]) -> dict[str, tuple[Any, Any]]:
@@ -151,17 +149,16 @@ def _metrics(store: Store, first: str, second: str) -> list[Row]:
     if len({r["model_key"] for r in a}) != 1 or len({r["model_key"] for r in b}) != 1:
         keys = list(_METRIC_KEY)
     of_second = {tuple(row[k] for k in keys): row for row in b}
-    found = []
+    metrics = []
     for row in a:
-        other = of_second.get(tuple(row[k] for k in keys))
-        if other is not None:
-            values = (row["value"], other["value"])
-            difference = None if None in values else values[1] - values[0]
-            named = {k: row[k] for k in keys} | {"models": [row["model"], other["model"]]}
-            found.append(
-                named | {"unit": row["unit"], "values": list(values), "difference": difference}
-            )
-    return found
+        if (other := of_second.get(tuple(row[k] for k in keys))) is None:
+            continue
+        values = [row["value"], other["value"]]
+        metric = {k: row[k] for k in keys} | {"models": [row["model"], other["model"]]}
+        metric |= {"unit": row["unit"], "values": values}
+        difference = None if None in values else values[1] - values[0]
+        metrics.append({**metric, "difference": difference})
+    return metrics
 
 
 def _metrics_of(store: Store, run_id: str) -> list[Row]:

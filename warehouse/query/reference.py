@@ -1,8 +1,6 @@
 """Reference of tables, views, functions and worked questions, from the schema and the SQL files.
 
-It fills ``docs/tables.md``, ``docs/sql.md`` and ``docs/renamed.md`` (``python -m
-plumbline.warehouse.query.reference docs/tables.md docs/sql.md docs/renamed.md``), the shell's list
-of questions, and the dictionary of an export.
+``python -m plumbline.warehouse.query.reference docs/tables.md docs/sql.md docs/renamed.md``
 """
 
 from __future__ import annotations
@@ -56,12 +54,12 @@ def questions() -> list[Question]:
     >>> questions()[0].question
     'Which words lean most to each side?'
     """
-    found = []
+    listed = []
     for number, name in enumerate(sql_names("examples"), 1):
         comment, query = _comment(sql(name))
         # The first line states the grain for maintainers, the second is the question.
-        found.append(Question(number, comment[1], " ".join(comment[2:]), query))
-    return found
+        listed.append(Question(number, comment[1], " ".join(comment[2:]), query))
+    return listed
 
 
 def entries() -> list[Entry]:
@@ -70,7 +68,7 @@ def entries() -> list[Entry]:
     >>> [e.kind for e in entries() if e.signature.startswith("us(")]
     ['function']
     """
-    found = []
+    listed = []
     for name in sql_names("views"):
         text = sql(name)
         grain = text.split("\n", 1)[0].removeprefix(_GRAIN)
@@ -82,8 +80,8 @@ def entries() -> list[Entry]:
                 kind = "view" if what == "VIEW" else "table macro" if is_table else "function"
                 signature = named + " ".join(parameters.split()).replace("( ", "(")
                 of_kind = "" if kind == "function" else grain
-                found.append(Entry(signature.replace(" )", ")"), kind, of_kind, description))
-    return found
+                listed.append(Entry(signature.replace(" )", ")"), kind, of_kind, description))
+    return listed
 
 
 def _comment(text: str) -> tuple[list[str], str]:
@@ -151,20 +149,16 @@ def described(columns: Mapping[str, Iterable[tuple[str, str]]]) -> list[dict[str
     ('kept token, lowercase', ['corpus', 'word'])
     """
     views = {e.signature: e for e in entries() if e.kind == "view"}
-    found = []
-    for name, listed in columns.items():
-        table = TABLES.get(name)
-        about = table.description if table else views[name].description
-        found.append(
-            {
-                "name": name,
-                "kind": "table" if table else "view",
-                "description": about,
-                "key": list(table.key) if table else [],
-                "columns": [_column(name, column, kind) for column, kind in listed],
-            }
-        )
-    return found
+    return [
+        {
+            "name": name,
+            "kind": "table" if name in TABLES else "view",
+            "description": (TABLES[name] if name in TABLES else views[name]).description,
+            "key": list(TABLES[name].key) if name in TABLES else [],
+            "columns": [_column(name, column, kind) for column, kind in listed],
+        }
+        for name, listed in columns.items()
+    ]
 
 
 def _column(name: str, column: str, kind: str) -> dict[str, Any]:
@@ -181,10 +175,7 @@ def dictionary_markdown(dictionary: Iterable[Mapping[str, Any]]) -> str:
         lines += [f"## {item['name']} ({item['kind']})", "", item["description"], ""]
         lines += [f"Key: {', '.join(item['key'])}.", ""] if item["key"] else []
         lines += _COLUMN_HEADER
-        for column in item["columns"]:
-            lines.append(
-                markdown_row(*(column[k] for k in ("name", "type", "unit", "description")))
-            )
+        lines += [markdown_row(*column.values()) for column in item["columns"]]
         lines.append("")
     return "\n".join(lines)
 

@@ -1,9 +1,4 @@
-"""Every table once: columns with types and units, key, partitions and description.
-
-Only this package knows a table's shape; the tables are in the other modules, one per subject. The
-store casts to them, ``query/connection.py`` makes a DuckDB view of each, and ``query/reference.py``
-describes them.
-"""
+"""All tables; each is declared once, in the module of its subject."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Columns that had other names in Plumbline 0.1, the one list of them, and tables that are gone.
-
-From the list come how older files are read (``storage``), the views of the schema ``v0_1`` in SQL
-(``query/connection.py``) and ``docs/renamed.md``.
-"""
+"""Columns that had other names in Plumbline 0.1, the one list of them, and tables that are gone."""
 
 from __future__ import annotations
 

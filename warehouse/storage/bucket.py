@@ -1,9 +1,7 @@
 """A warehouse at an address of an object store: s3://, gs://, az://.
 
-What the server wants to know (keys, region, endpoint) comes from its usual environment variables.
-Data files are read through copies in the user's cache directory, which may be deleted at any time.
-Unfinished work is there too, or in the directory of ``PLUMBLINE_WORK``, which Spark's executors on
-other machines must then share.
+Data files are read through copies in the user's cache directory. Unfinished work is there too, or
+in ``PLUMBLINE_WORK``, which Spark's executors on other machines must then share.
 """
 
 from __future__ import annotations
@@ -29,8 +27,8 @@ from plumbline.warehouse.storage.place import Damaged, Look, verify
 from plumbline.warehouse.text.redaction import hidden
 
 _AGAIN = "finished work is kept: run the same command again to resume"
-_RETRIES: Any = RETRIES
-#: What was asked, and how long it took, before what was answered.
+
+#: The request and its duration, which the client puts before the server's answer.
 _REQUEST = re.compile(r"Error performing \w+ \S+ in \S+?(, after \d+ retries.*?)? +- ")
 
 
@@ -67,13 +65,13 @@ class Bucket:
 
     def names(self, directory: str) -> list[str]:
         with _one_line(self.root):
-            found = _store(str(self.root)).list_with_delimiter(directory)["objects"]
-        return sorted(one["path"].rpartition("/")[2] for one in found)
+            objects = _store(str(self.root)).list_with_delimiter(directory)["objects"]
+        return sorted(item["path"].rpartition("/")[2] for item in objects)
 
     def walk(self) -> Iterator[str]:
         with _one_line(self.root):
             for page in _store(str(self.root)).list():
-                yield from (one["path"] for one in page)
+                yield from (item["path"] for item in page)
 
     def remove(self, name: str) -> None:
         with _one_line(self.root, name):
@@ -88,7 +86,7 @@ class Bucket:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
         try:
-            # A busy server, or one between, may send a part of a file, or something else.
+            # A busy server or proxy may send a part of a file, or something else.
             tries = [self._fetched(name, temporary)]
             if tries[0] != sha256:
                 tries.append(self._fetched(name, temporary))
@@ -120,7 +118,7 @@ class Bucket:
             return int(_store(str(self.root)).head(name)["size"])
 
     def _gone(self, name: str) -> Exception:
-        """What a missing file means: nothing is there, unless the server lists it."""
+        """The error for a missing file: it isn't there, unless the server lists it."""
         folder, _, last = name.rpartition("/")
         if last in self.names(folder):
             return Interrupted(f"warehouse {self}", f"lists {name}, but has none", _AGAIN)
@@ -153,7 +151,7 @@ def _store(address: str) -> Any:
     except PermissionError as e:
         fix = "copy it to this machine by `plumbline warehouse pull`"
         raise UsageProblem(address, "the sandbox has no network", fix) from e
-    return from_url(address, client_options={"allow_http": is_plain("")}, retry_config=_RETRIES)
+    return from_url(address, client_options={"allow_http": is_plain("")}, retry_config=RETRIES)
 
 
 @contextmanager

@@ -1,20 +1,15 @@
-"""Check of a warehouse: log, files, hashes, schemas, runs, partitions, keys, leftovers.
-
-A warehouse may come from somebody else, and a file that was made for it can crash Arrow, or make it
-take all memory. So ``check`` can read each file in a child process with limited memory and time.
-"""
+"""Check of a warehouse: log, files, hashes, schemas, runs, partitions, keys, leftovers."""
 
 from __future__ import annotations
 
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
@@ -30,10 +25,10 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.compaction import leftovers
+from plumbline.warehouse.storage.compaction import drop_earlier, leftovers
 from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
-from plumbline.warehouse.storage.opening import README, reading
+from plumbline.warehouse.storage.opening import README, reading, utc_time
 from plumbline.warehouse.storage.place import Damaged, Look, command, hashed_at
 from plumbline.warehouse.storage.runs import others_may_be_writing
 from plumbline.warehouse.storage.store import Store
@@ -41,13 +36,13 @@ from plumbline.warehouse.storage.store import Store
 #: Processor time for one file, of the process that reads files apart.
 _MOST_SECONDS = 120
 _TOO_MUCH = f"more than {sandbox.MOST_BYTES >> 30} GiB, or {_MOST_SECONDS} s of a processor"
-#: More days than any warehouse has: what no version at all needs.
+#: More days than any warehouse has, so that every version is kept.
 _ALL_DAYS = 1e6
 
 
 @dataclass(frozen=True)
-class Problem:
-    """What is wrong with a file or directory, or why that isn't known; and what helps."""
+class WarehouseProblem:
+    """A file or directory with a fault, or one that could not be checked; and the remedy."""
 
     path: Path
     problem: str
@@ -60,12 +55,12 @@ def check(
     apart: bool = False,
     since: float = math.inf,
     update: Callable[[int, int], None] = lambda *_: None,
-) -> list[Problem]:
+) -> list[WarehouseProblem]:
     """All problems of a warehouse, in the order of their paths; nothing is written.
 
-    The bytes of every file of every version that is kept are read, from the object store where it
-    is in one, and compared with their hash; the rows of the newest version are looked at too. While
-    a run may be writing, leftovers are not reported, since they may be its unfinished work.
+    All files of all kept versions are read, if need be from the object store, and compared with
+    their hash; the rows of the newest version are checked too. While a run may be writing,
+    leftovers are not reported, since they may be its unfinished work.
 
     Args:
         apart: read rows in a child process with at most 8 GiB of address space and two minutes of
@@ -81,15 +76,12 @@ def check(
     []
     """
     snapshot = store.snapshot()
-    found, files = list(_foreign(store)), _Files()
-    for version in sorted(log.versions(store.place), reverse=True):
-        if version == snapshot.version:
-            found += files.add(store, snapshot)
-        elif version < snapshot.version:
-            found += _past(store, version, files)
-    rows_of = _Apart().problems if apart else _rows_problems
+    files = _Files()
+    found = [*_foreign(store), *_logged(store, snapshot, files)]
+    problems_of_rows = _Apart().problems if apart else _rows_problems
     good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.tables}
-    todo = [known for known in files.all() if _last_hashed(store, known.file) < since]
+    listed = [files.known[path] for path in sorted(files.known)]
+    todo = [k for k in listed if hashed_at(store.root / k.file.path, k.file.sha256) < since]
     for done, known in enumerate(todo):
         update(done, len(todo))
         file, where = known.file, store.root / known.file.path
@@ -98,14 +90,14 @@ def check(
                 path = store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
             if not known.is_newest:
                 continue
-            problems = rows_of(TABLES[known.table], file, path)
+            problems = problems_of_rows(TABLES[known.table], file, path)
         except BadInput as e:
             found += _unread(store, known, e)
         except MemoryError:
             fix = "don't read it unless you know who wrote it"
-            found.append(Problem(where, f"its rows were not checked: {_TOO_MUCH}", fix))
+            found.append(WarehouseProblem(where, f"its rows were not checked: {_TOO_MUCH}", fix))
         else:
-            found += [Problem(where, problem, _again(store, file)) for problem in problems]
+            found += [WarehouseProblem(where, problem, _again(store, file)) for problem in problems]
             good[known.table] += [] if problems else [(file, path)]
     update(len(todo), len(todo))
     for name, whole in good.items():
@@ -115,16 +107,16 @@ def check(
     try:
         for leftover in leftovers(store, _ALL_DAYS):
             path = store.place.scratch() / leftover.path
-            found.append(Problem(path, leftover.why, command(store.place, "compact")))
+            found.append(WarehouseProblem(path, leftover.why, command(store.place, "compact")))
     except BadInput as e:
         if not any(problem.path.is_relative_to(store.root / "_log") for problem in found):
-            found.append(Problem(store.root / "_log", *e.args[1:]))
+            found.append(WarehouseProblem(store.root / "_log", *e.args[1:]))
     found += _without_run(store, [file for whole in good.values() for file, _ in whole])
     return sorted(found, key=lambda problem: problem.path)
 
 
 def moment(text: str) -> float:
-    """The Unix time that a text means: ``7d`` ago, or an ISO 8601 time, in UTC without a zone.
+    """The Unix time of a text: ``7d`` ago, or an ISO 8601 time, in UTC unless it names a zone.
 
     Raises ``UsageProblem`` for any other text.
 
@@ -135,17 +127,9 @@ def moment(text: str) -> float:
     if text != days and days.isdecimal() and len(days) < 8:
         return time.time() - 86_400 * int(days)
     try:
-        found = datetime.fromisoformat(text)
+        return utc_time(text).timestamp()
     except ValueError as e:
         raise UsageProblem(f"time {text!r}", "is not valid", "give 7d, or 2026-05-01") from e
-    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
-
-
-def _last_hashed(store: Store, file: File) -> float:
-    try:
-        return hashed_at(store.root / file.path, file.sha256)
-    except OSError:  # in an object store; else reading it says what is wrong
-        return -math.inf
 
 
 @dataclass(frozen=True)
@@ -167,72 +151,74 @@ class _Files:
         #: Tables of the newest version whose manifest can't be read.
         self.unread: set[str] = set()
 
-    def add(self, store: Store, state: Snapshot, *, is_newest: bool = True) -> Iterator[Problem]:
-        """Take in a version's files, newest version first; report manifests that can't be read."""
+    def add(self, store: Store, state: Snapshot, is_newest: bool) -> Iterator[WarehouseProblem]:
+        """Add a version's files, newest version first; report manifests that can't be read."""
         for table, manifest in state.tables.items():
             if manifest in self._manifests:
                 continue
             self._manifests.add(manifest)
             try:
                 for file in state.files(table):
-                    one = _Known(table, file, manifest, is_newest)
-                    self.known.setdefault(file.path, one)
+                    self.known.setdefault(file.path, _Known(table, file, manifest, is_newest))
             except UsageProblem:
                 continue  # `compact` has dropped this version
             except BadInput as e:
                 self.unread.add(table if is_newest else "")
                 restore = command(store.place, "restore", str(max(state.version - 1, 0)))
-                fix = f"get it from a copy, or go back by {restore}" if is_newest else _drop(store)
+                fix = f"get it from a copy, or go back by {restore}"
+                if not is_newest:
+                    fix = drop_earlier(store)
                 path = store.root / log.MANIFESTS / manifest
-                yield Problem(path, e.args[1], fix if _is_lost(e) else e.args[2])
-
-    def all(self) -> list[_Known]:
-        """In the order of their paths."""
-        return [self.known[path] for path in sorted(self.known)]
+                yield WarehouseProblem(path, e.args[1], fix if _is_lost(e) else e.args[2])
 
 
-def _foreign(store: Store) -> Iterator[Problem]:
+def _foreign(store: Store) -> Iterator[WarehouseProblem]:
     known = {"_log", MARKER, README}
     for name in store.place.walk():
         top, _, rest = name.partition("/")
         is_of_table = rest.startswith("_delta_log/") or rest.endswith(".parquet")
         if top not in known and not (top in {*TABLES, *REMOVED} and is_of_table):
-            path = store.root / name
-            yield Problem(path, "belongs to no table", "move it out of the warehouse")
+            fix = "move it out of the warehouse"
+            yield WarehouseProblem(store.root / name, "belongs to no table", fix)
 
 
-def _past(store: Store, version: int, files: _Files) -> Iterator[Problem]:
-    """What can't be read of a version that isn't the newest, whose log opening has read."""
-    path = store.root / log.COMMITS / f"{version:020}.json"
-    try:
-        yield from files.add(store, log.snapshot(store.place, version), is_newest=False)
-    except FileNotFoundError:  # compacted meanwhile
-        return
-    except BadInput as e:
-        yield Problem(path, e.args[1], _drop(store) if _is_lost(e) else e.args[2])
+def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[WarehouseProblem]:
+    """Add the files of all versions; report the parts of the log that can't be read."""
+    yield from files.add(store, newest, is_newest=True)
+    for version in sorted(log.versions(store.place), reverse=True):
+        if version >= newest.version:
+            continue
+        try:
+            yield from files.add(store, log.snapshot(store.place, version), is_newest=False)
+        except FileNotFoundError:  # compacted meanwhile
+            continue
+        except BadInput as e:
+            path = store.root / log.COMMITS / f"{version:020}.json"
+            fix = drop_earlier(store) if _is_lost(e) else e.args[2]
+            yield WarehouseProblem(path, e.args[1], fix)
 
 
 def _is_lost(error: BadInput) -> bool:
-    """Whether a part of the log is damaged or gone, rather than refused by a disk or server."""
+    """True if a part of the log is damaged or gone, rather than refused by a disk or server."""
     of_content = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
     return isinstance(error.__cause__, (*of_content, FileNotFoundError))
 
 
-def _unread(store: Store, known: _Known, error: BadInput) -> Iterator[Problem]:
-    """A file that isn't what was published, or can't be read: only the first can be forgotten."""
+def _unread(store: Store, known: _Known, error: BadInput) -> Iterator[WarehouseProblem]:
+    """The problem of a file that is damaged or can't be read; only damaged ones are forgotten."""
     cause, (_, problem, fix) = error.__cause__, error.args
     if not known.is_newest:
         if known.manifest not in store.place.names(log.MANIFESTS):
             return  # compacted meanwhile
         problem = f"{problem}; only earlier versions hold it"
-        fix = _drop(store) if isinstance(cause, (Damaged, FileNotFoundError)) else fix
+        fix = drop_earlier(store) if isinstance(cause, (Damaged, FileNotFoundError)) else fix
     elif isinstance(cause, Damaged):
         fix = _again(store, known.file)
-    yield Problem(store.root / known.file.path, problem, fix)
+    yield WarehouseProblem(store.root / known.file.path, problem, fix)
 
 
-def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[Problem]:
-    """What is wrong with the log of a table for readers of Delta Lake."""
+def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[WarehouseProblem]:
+    """Problems of a table's Delta Lake log."""
     directory = f"{manifest.table}/_delta_log"
     where = store.root / directory
     compact = command(store.place, "compact")
@@ -241,27 +227,23 @@ def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[Problem]:
     there = {f"{directory}/{name}" for name in store.place.names(directory)}
     names = [name for name in expected if name in there]
     if names != expected[: len(names)]:
-        yield Problem(where, "lacks versions", fix)
+        yield WarehouseProblem(where, "lacks versions", fix)
         return
     listed: dict[str, int] = {}
     for name in names:
         try:
-            listed = log.stable(store.place, name, partial(_replayed, listed))
+            listed = log.stable(store.place, name, partial(delta.replay, files=listed))
         except ValueError as e:
-            yield Problem(store.root / name, f"is damaged: {e}", fix)
+            yield WarehouseProblem(store.root / name, f"is damaged: {e}", fix)
             return
     files = {delta.quoted(manifest.table, file.path): file.n_bytes for file in manifest.files}
     if names == expected and listed != files:
-        yield Problem(where, "does not list the files of the table", fix)
+        yield WarehouseProblem(where, "does not list the files of the table", fix)
     elif names != expected and not others_may_be_writing(store):
-        yield Problem(where, "ends before the newest state of the table", compact)
+        yield WarehouseProblem(where, "ends before the newest state of the table", compact)
 
 
-def _replayed(files: Mapping[str, int], content: bytes) -> dict[str, int]:
-    return delta.replay(content, dict(files))
-
-
-def _without_run(store: Store, files: list[File]) -> Iterator[Problem]:
+def _without_run(store: Store, files: list[File]) -> Iterator[WarehouseProblem]:
     try:
         runs = set(store.read("run")["run_id"].to_pylist())
     except BadInput:  # reported as a problem of its file
@@ -270,18 +252,12 @@ def _without_run(store: Store, files: list[File]) -> Iterator[Problem]:
         for run_id in sorted({unit.run_id for unit in file.units} - runs):
             problem = f"its run {run_id or '(none)'} is not in `run`"
             fix = "how its rows were made is not known: run again what wrote it"
-            yield Problem(store.root / file.path, problem, fix)
+            yield WarehouseProblem(store.root / file.path, problem, fix)
 
 
 def _again(store: Store, file: File) -> str:
     forget = command(store.place, "forget", str(store.root / file.path))
     return f"{forget}, then run again what wrote it"
-
-
-def _drop(store: Store) -> str:
-    """What helps with what only earlier versions need."""
-    drop = command(store.place, "compact", "--keep-days", "0")
-    return f"get it from a copy, or drop all earlier versions: {drop}"
 
 
 class _Apart:
@@ -291,7 +267,7 @@ class _Apart:
         self._pool: ProcessPoolExecutor | None = None
 
     def problems(self, table: Table, file: File, path: Path) -> list[str]:
-        """As ``_rows_problems``; ``MemoryError`` also where a file ends the child."""
+        """Problems as of ``_rows_problems``; ``MemoryError`` also if a file ends the child."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, get_context("spawn"), _enter_sandbox)
         # The child, which inherits this, leaves a terminal's Ctrl-C to its parent.
@@ -322,7 +298,7 @@ def _limited_problems(table: Table, file: File, path: Path) -> list[str]:
 
 
 def _rows_problems(table: Table, file: File, path: Path) -> list[str]:
-    """Problems of what a file holds, whose bytes are those that were published."""
+    """Problems of a file's rows; its bytes are those that were published."""
     try:
         rows = pq.ParquetFile(path).read()
         if file.columns != columns_id(table):
@@ -338,9 +314,9 @@ def _rows_problems(table: Table, file: File, path: Path) -> list[str]:
 def _schema_problems(table: Table, file: File, schema: pa.Schema) -> Iterator[str]:
     for field in table.arrow:
         if field.name in schema.names:
-            found = schema.field(field.name).type
-            if found != field.type:
-                yield f"{field.name} is {found}, not {field.type}"
+            kind = schema.field(field.name).type
+            if kind != field.type:
+                yield f"{field.name} is {kind}, not {field.type}"
         elif not field.nullable or file.columns == columns_id(table):
             yield f"has no column {field.name}"
     for name in schema.names:
@@ -360,7 +336,7 @@ def _row_problems(table: Table, file: File, rows: pa.Table) -> Iterator[str]:
             yield f"its rows are of {name} {', '.join(map(str, values[:3]))}, not {expected}"
 
 
-def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Problem]:
+def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[WarehouseProblem]:
     if not paths:
         return
     key = ", ".join(f'"{name}"' for name in table.key)
@@ -373,9 +349,9 @@ def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Pr
         f"SELECT count(*) OVER (), {key} FROM {source} GROUP BY {key} HAVING count(*) > 1 LIMIT 1"
     )
     with duckdb.connect() as connection:
-        found = connection.execute(query, {"files": list(map(str, paths))}).fetchone()
-    if found is not None:
-        first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, found[1:], strict=True))
-        problem = f"{found[0]:,} keys more than once, such as {first}"
+        row = connection.execute(query, {"files": list(map(str, paths))}).fetchone()
+    if row is not None:
+        first = ", ".join(f"{n} {v!r}" for n, v in zip(table.key, row[1:], strict=True))
+        problem = f"{row[0]:,} keys more than once, such as {first}"
         fix = "run again the command that wrote it, see `plumbline runs list`"
-        yield Problem(store.root / table.name, problem, fix)
+        yield WarehouseProblem(store.root / table.name, problem, fix)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -19,7 +19,7 @@ from plumbline.warehouse.files import json_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.log import Draft, File, Snapshot
+from plumbline.warehouse.storage.log import Draft, File
 from plumbline.warehouse.storage.place import STAGING, command
 from plumbline.warehouse.storage.runs import others_may_be_writing
 from plumbline.warehouse.storage.store import Store
@@ -48,27 +48,27 @@ class Merge:
 
 @dataclass(frozen=True)
 class Leftover:
-    """A file or directory of the warehouse that can go, by its path in it, and why."""
+    """A file or directory that can be removed, by its path in the warehouse, and why."""
 
     path: str
     why: str
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What to compact."""
+class CompactionPlan:
+    """The files that are merged and those that are removed."""
 
     merges: tuple[Merge, ...]
     leftovers: tuple[Leftover, ...]
 
 
-def plan(store: Store, keep_days: float = KEEP_DAYS) -> Plan:
-    """What ``compact`` would do; nothing is written."""
-    return Plan(tuple(_merges(store, "")), tuple(leftovers(store, keep_days)))
+def plan(store: Store, keep_days: float = KEEP_DAYS) -> CompactionPlan:
+    """Plan of ``compact``; nothing is written."""
+    return CompactionPlan(tuple(_merges(store, "")), tuple(leftovers(store, keep_days)))
 
 
-def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Plan:
-    """Do what ``plan`` says, and return it. Others may read and write meanwhile.
+def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> CompactionPlan:
+    """Merge and remove files as ``plan`` lists them. Others may read and write meanwhile.
 
     A merged file is read back and compared with the rows of its parts; in the commit it replaces
     only files that nobody has replaced since. Versions older than ``keep_days`` go, with the files
@@ -85,7 +85,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Plan:
         gone = tuple(leftovers(store, keep_days))
         for leftover in gone:
             _remove(store, leftover.path)
-    return Plan(merges, gone)
+    return CompactionPlan(merges, gone)
 
 
 def _merges(store: Store, run_id: str) -> Iterator[Merge]:
@@ -121,7 +121,7 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
 
 
 def _same(one: pa.Table, other: pa.Table) -> bool:
-    """Whether two tables of one schema hold the same rows; NaN equals NaN."""
+    """True if two tables of one schema hold the same rows; NaN equals NaN."""
     if one.num_rows != other.num_rows:
         return False
     for a, b in zip(one.columns, other.columns, strict=True):
@@ -135,30 +135,36 @@ def _same(one: pa.Table, other: pa.Table) -> bool:
 
 
 def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
-    """What may be removed, in order: old versions, unfinished files, work that was published since.
+    """Files that may be removed, in order: of old versions, unfinished, or published since.
 
-    Nothing of these is while another process writes. Results that save work later are not
-    leftovers: counts of shards, paid replies, unpublished chunks of scores, samples and
-    probabilities.
+    There are none while another process writes. Results that save work later are not leftovers:
+    counts of shards, paid replies, unpublished chunks of scores, samples and probabilities.
     """
-    # In this order, since what somebody writes meanwhile must not go: what is in a list was begun
-    # before it; if nobody writes after that, it was committed by then, or never will be.
-    there, staged = set(store.place.walk()), list(_staged(store))
+    # In this order, since files written meanwhile must stay: a listed file was begun before the
+    # list was made; if nobody writes after that, it was committed by then, or never will be.
+    there = set(store.place.walk())
+    staged = list((store.place.scratch() / STAGING).glob("*"))
     work = [*_chunks(store), *_partials(store)]
     is_busy, is_quiet = others_may_be_writing(store), store.place.is_quiet()
-    found = [] if is_busy else work
+    listed = [] if is_busy else work
     if is_quiet or (is_quiet is None and not is_busy):
         kept = _kept(store, keep_days, commits_go=bool(is_quiet))
-        # Where nobody can be known to be quiet, a commit's name stays taken: a writer that began
-        # long ago may still try to create it.
-        gone = {n for n in there - kept if _is_data(n) or (is_quiet and _is_commit(n))}
-        found += staged
-        found += [Leftover(n, "a file that no version to keep names") for n in gone]
-    return sorted(found, key=lambda leftover: leftover.path)
+        # Unless it is known that nobody writes, a commit's name stays taken: a slow writer may
+        # still try to create it.
+        commits = f"{log.COMMITS}/"
+        gone = {n for n in there - kept if _is_data(n) or (is_quiet and n.startswith(commits))}
+        listed += [
+            Leftover(_named(store, p), "a file or partition that was not finished") for p in staged
+        ]
+        listed += [Leftover(n, "a file that no version to keep names") for n in gone]
+    return sorted(listed, key=lambda leftover: leftover.path)
 
 
 def _kept(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
-    """Files that the newest version and all of the last days need."""
+    """Files of the newest version and of all versions of the last ``keep_days``.
+
+    Raises ``BadInput`` if one of these versions, or a manifest of it, is gone.
+    """
     *older, newest = log.versions(store.place)
     states = [log.snapshot(store.place, newest)]
     now = datetime.now(timezone.utc)
@@ -169,8 +175,11 @@ def _kept(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
         if now - state.time > timedelta(days=keep_days):
             break
         states.append(state)
-    if commits_go:
-        _refuse_lost_manifests(store, states)
+    if commits_go:  # then whatever drops a version removes its commit before its manifests
+        there = set(store.place.names(log.MANIFESTS))
+        for state in states:
+            for name in sorted(set(state.tables.values()) - there):
+                raise _lost(store, f"{log.MANIFESTS}/{name} of version {state.version}")
     manifests = {(table, name): state for state in states for table, name in state.tables.items()}
     names = {f"{log.COMMITS}/{state.version:020}.json" for state in states}
     names |= {f"{log.MANIFESTS}/{name}" for _, name in manifests}
@@ -182,25 +191,14 @@ def _kept(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
     return names | {n for n in (store.place.walk() if removed else ()) if _top(n) in removed}
 
 
-def _refuse_lost_manifests(store: Store, states: Sequence[Snapshot]) -> None:
-    """Raise ``BadInput`` for a manifest that is gone although its version was not dropped.
-
-    Whatever drops a version removes its commit first, where commits go at all.
-    """
-    there = set(store.place.names(log.MANIFESTS))
-    for state in states:
-        for name in sorted(set(state.tables.values()) - there):
-            raise _lost(store, f"{log.MANIFESTS}/{name} of version {state.version}")
-
-
 def _lost(store: Store, what: str) -> BadInput:
+    return BadInput(f"warehouse {store.root}", f"{what} is not there", drop_earlier(store))
+
+
+def drop_earlier(store: Store) -> str:
+    """Advice for a lost file that only earlier versions need."""
     drop = command(store.place, "compact", "--keep-days", "0")
-    fix = f"get it from a copy, or drop all earlier versions: {drop}"
-    return BadInput(f"warehouse {store.root}", f"{what} is not there", fix)
-
-
-def _is_commit(name: str) -> bool:
-    return name.startswith(f"{log.COMMITS}/")
+    return f"get it from a copy, or drop all earlier versions: {drop}"
 
 
 def _is_data(name: str) -> bool:
@@ -226,11 +224,6 @@ def _named(store: Store, path: Path) -> str:
     return path.relative_to(store.place.scratch()).as_posix()
 
 
-def _staged(store: Store) -> Iterator[Leftover]:
-    for path in (store.place.scratch() / STAGING).glob("*"):
-        yield Leftover(_named(store, path), "a file or partition that was not finished")
-
-
 def _chunks(store: Store) -> Iterator[Leftover]:
     now = store.snapshot()
     for kind, (table, names) in _PUBLISHED_IN.items():
@@ -242,15 +235,10 @@ def _chunks(store: Store) -> Iterator[Leftover]:
             values = dict(zip(names, map(unquote, path.relative_to(work).parts), strict=True))
             ordered = {p: values[p] for p in TABLES[table].partitions if p in values}
             published = max((f.written_ms for f in now.files(table, ordered)), default=None)
-            inside = _newest_ms(path)
-            if inside is None or (published is not None and published >= inside):
-                why = f"published in {table} since" if inside else "an empty directory"
+            times = [chunk.stat().st_mtime_ns // 1_000_000 for chunk in path.rglob("*.parquet")]
+            if not times or (published is not None and published >= max(times)):
+                why = f"published in {table} since" if times else "an empty directory"
                 yield Leftover(_named(store, path), why)
-
-
-def _newest_ms(directory: Path) -> int | None:
-    times = [path.stat().st_mtime_ns // 1_000_000 for path in directory.rglob("*.parquet")]
-    return max(times, default=None)
 
 
 def _partials(store: Store) -> Iterator[Leftover]:

@@ -1,11 +1,7 @@
 """A Delta Lake log beside each table, for other readers: pandas, polars, Spark.
 
-It is derived from the table's manifests: version k of the log lists what manifest k adds and
-removes. The same manifests give the same log, so it doesn't matter who writes it, nor how often;
-what a killed writer left out, the next one adds. Plumbline itself never reads it.
-
-Format: the Delta transaction log protocol, reader version 1, writer version 2. Each entry ends with
-a ``commitInfo`` that has the hash of the lines before it.
+Version k lists what manifest k adds and removes, so it doesn't matter who writes it, nor how often.
+Plumbline itself never reads it. Protocol: reader version 1, writer version 2.
 """
 
 from __future__ import annotations
@@ -13,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -66,10 +62,10 @@ def entry(
     return "\n".join(lines).encode()
 
 
-def replay(content: bytes, files: dict[str, int]) -> dict[str, int]:
-    """Apply an entry to the files that a log lists: their ``quoted`` paths, and sizes in bytes.
+def replay(content: bytes, files: Mapping[str, int]) -> dict[str, int]:
+    """The files that a log lists after an entry: their ``quoted`` paths, and sizes in bytes.
 
-    Raises ``ValueError`` for what is no entry, or whose hash differs; older ones have none.
+    Raises ``ValueError`` if it isn't an entry or its hash differs; older ones have none.
 
     >>> replay(entry("run", None, [], [("run/a.parquet", 7, 0, 1)]), {})
     {'a.parquet': 7}
@@ -80,16 +76,17 @@ def replay(content: bytes, files: dict[str, int]) -> dict[str, int]:
         hashes = [action["commitInfo"][_HASH] for action in actions if "commitInfo" in action]
         if hashes and hashes != [_digest(lines[:-1])]:
             raise ValueError("its hash is not that of what it holds")
+        listed = dict(files)
         for action in actions:
             if "remove" in action:
-                del files[action["remove"]["path"]]
+                del listed[action["remove"]["path"]]
             elif "add" in action:
-                files[action["add"]["path"]] = action["add"]["size"]
+                listed[action["add"]["path"]] = action["add"]["size"]
             elif not {"commitInfo", "protocol", "metaData"} & action.keys():
                 raise ValueError("it holds an unknown action")
     except (KeyError, TypeError, AttributeError, RecursionError) as e:
         raise ValueError("it is not an entry of such a log") from e
-    return files
+    return listed
 
 
 def _digest(lines: Iterable[str]) -> str:

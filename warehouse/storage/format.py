@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: The file that marks a directory as a warehouse.
 MARKER = "plumbline.json"
-#: What the marker says of every warehouse with a commit log, which has the version of its own.
+#: Version in the marker of every warehouse with a commit log, whose own version is in the log.
 LOGGED = 3
 #: The oldest version that can be migrated, with pairs of any two groups.
 OLDEST = 4
@@ -27,7 +27,7 @@ Change: TypeAlias = "Callable[[pa.Table], pa.Table]"
 
 @dataclass(frozen=True)
 class Migration:
-    """One step to the next version: what it is about, and how the rows of each table change."""
+    """One step to the next version: its subject, and the change of each table's rows."""
 
     about: str
     changes: Mapping[str, Change]
@@ -53,5 +53,5 @@ def newest_version() -> int:
 
 
 def changes_since(version: int, table: str) -> list[Change]:
-    """How rows of a table that were written by a version become rows of the newest."""
+    """Changes that bring rows of a table from a version to the newest, in order."""
     return [m.changes[table] for m in MIGRATIONS[version - OLDEST :] if table in m.changes]

@@ -1,15 +1,12 @@
 """Locks: one command at a time writes a corpus, a benchmark, or all of a warehouse.
 
 On a disk the operating system keeps them (``flock``, through ``filelock``): a process holds one
-until it releases it or ends, in whatever way. The lock file names its holder, for messages only. On
-NFS the server keeps the locks, which then work between machines. It frees the lock of a crashed
-machine after the lease time of NFSv4 (90 s by default); with NFSv3, maybe only when that machine is
-up again.
+until it releases it or ends. On NFS the server keeps them; it frees the lock of a crashed machine
+after the lease time of NFSv4 (90 s by default), with NFSv3 maybe only once that machine is up.
 
-In an object store and on a file system without ``flock`` a lock of a warehouse is a lease in its
-commit log: each commit of the holder carries its token, and is refused if the newest state no
-longer has it. So a holder that was suspended, and whose lease another command took meanwhile, can't
-publish anything any more.
+In an object store and on a file system without ``flock`` a lock is a lease in the commit log: each
+commit of the holder carries its token, and is refused if the newest state no longer has it. So a
+holder that was suspended, and whose lease another command took meanwhile, can't publish anything.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ from plumbline.warehouse.storage.log import Draft
 from plumbline.warehouse.storage.place import Disk, Place
 from plumbline.warehouse.storage.store import Store
 
-#: How long a lease lasts that nobody renews.
+#: Duration of a lease that is not renewed.
 LEASE = timedelta(minutes=5)
 _WAIT_S = 0.2
 _PROCESS = re.compile(r"process (\d+) on (.+)$")
@@ -49,18 +46,18 @@ def this_process() -> str:
 
 
 def may_live(holder: str) -> bool:
-    """Whether a text that ends with the name of a process may name one that is alive.
+    """True if a text ends with the name of a process that may be alive.
 
-    One on another machine is taken to be.
+    One on another machine is assumed to be.
 
     >>> may_live(this_process()), may_live(f"process {2**22 + 1} on {socket.gethostname()}")
     (True, False)
     """
-    found = _PROCESS.search(holder)
-    if not found or found[2] != socket.gethostname():
+    process = _PROCESS.search(holder)
+    if not process or process[2] != socket.gethostname():
         return True
     try:
-        os.kill(int(found[1]), 0)
+        os.kill(int(process[1]), 0)
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
@@ -132,7 +129,7 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
 def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
     """A new directory in ``top`` for the block, which is removed after it.
 
-    What killed processes left of theirs with this prefix is removed before. ``top`` must not be
+    Directories with this prefix that killed processes left are removed first. ``top`` must not be
     writable by other users.
 
     >>> import tempfile
@@ -148,7 +145,7 @@ def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
                 shutil.rmtree(left.with_suffix(""), ignore_errors=True)
     path = top / f"{prefix}{uuid.uuid4().hex[:12]}"
     with ExitStack() as held:
-        with suppress(NoLocks):  # then nobody can tell that this one is in use, or removes it
+        with suppress(NoLocks):  # then no other process removes it either
             held.enter_context(claimed(path.with_suffix(".claim")))
         path.mkdir(parents=True)
         try:
@@ -158,7 +155,7 @@ def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
 
 
 def holder(path: Path) -> str:
-    """Which process holds a lock, for a message; ``a process that has ended`` if it is free.
+    """The process that holds a lock, for a message; ``a process that has ended`` if it is free.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.claim"
@@ -229,9 +226,9 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
         while not ended.wait(LEASE.total_seconds() / 3):
             try:
                 log.commit(place, lambda draft: _renew(draft, name, token), "", f"lock {name}")
-            except log.LeaseLost:  # the next commit says so
+            except log.LeaseLost:  # the next commit raises it too
                 return
-            except Exception:  # the server is away: it lasts a while without
+            except Exception:  # the server is away; the lease lasts longer than one attempt
                 continue
 
     thread = threading.Thread(target=renew, daemon=True)
@@ -246,27 +243,26 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
 
 
 def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
-    found = draft.leases.get(name)
-    if found and found["token"] != token and _is_alive(found):
-        raise UsageProblem(what, f"another command writes to it: {found['holder']}", fix)
-    _renew(draft, name, token, is_new=True)
+    lease = draft.leases.get(name)
+    if lease and lease["token"] != token and _is_alive(lease):
+        raise UsageProblem(what, f"another command writes to it: {lease['holder']}", fix)
+    _renew(draft, name, token)
 
 
-def _is_alive(found: Mapping[str, object]) -> bool:
-    """Whether a lease was renewed lately, and not by a process of this machine that has ended.
+def _is_alive(lease: Mapping[str, object]) -> bool:
+    """True if a lease was renewed lately, and not by a process of this machine that has ended.
 
-    One whose time is far ahead was renewed by a wrong clock, and is not.
+    A time far ahead is that of a wrong clock: such a lease has ended.
     """
     try:
-        age = datetime.now(timezone.utc) - datetime.fromisoformat(str(found["renewed"]))
+        age = datetime.now(timezone.utc) - datetime.fromisoformat(str(lease["renewed"]))
     except (ValueError, TypeError, KeyError):
         return False
-    return abs(age) < LEASE and may_live(str(found.get("holder")))
+    return abs(age) < LEASE and may_live(str(lease.get("holder")))
 
 
-def _renew(draft: Draft, name: str, token: str, *, is_new: bool = False) -> None:
-    if not is_new:
-        log.refuse_lost(draft, name, token)
+def _renew(draft: Draft, name: str, token: str) -> None:
+    """Set a lease's time to now; ``log.commit`` refuses this for one that was lost."""
     now = datetime.now(timezone.utc).isoformat()
     draft.leases[name] = {"token": token, "holder": this_process(), "renewed": now}
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from datetime import datetime, timezone
 from functools import lru_cache
 from hashlib import sha256
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
@@ -32,7 +32,8 @@ from plumbline.warehouse.storage.place import Place
 
 COMMITS = "_log/commits"
 MANIFESTS = "_log/tables"
-_NEWER = "upgrade Plumbline, or use another --warehouse directory"
+#: Advice for a file of the log, or of a table, that is gone or damaged.
+GET_COPY = "get it from a copy; without one see docs/warehouse.md"
 #: Hexadecimal digits of a manifest's hash in its name.
 _DIGITS = 32
 #: What a commit holds besides its hash.
@@ -42,7 +43,7 @@ _DAMAGED = "`plumbline warehouse check` names all damaged files"
 
 @dataclass(frozen=True)
 class Unit:
-    """What is published and replaced as one: its name, number of rows, and the run of its rows."""
+    """Rows that are published and replaced together: their name, number and run."""
 
     name: str
     n_rows: int
@@ -51,7 +52,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class File:
-    """A data file: where it is, how its content is recognised, and which units it holds.
+    """A data file: its path, the size and hash of its content, and the units it holds.
 
     ``columns`` identifies the columns it was written with; ``partition`` holds the values of the
     table's partition columns. The units are in the order of their rows. ``written_ms`` is when the
@@ -74,18 +75,24 @@ class File:
     @classmethod
     def of(cls, table: str, values: Mapping[str, Any]) -> File:
         """A file as a manifest lists it. Raises ``ValueError`` for anything that can't be one."""
-        path, partition = values["path"], values["partition"]
+        path = values["path"]
         parts = path.split("/")
         if parts[0] != table or len(parts) < 2 or {"", ".", ".."} & set(parts) or "\0" in path:
             raise ValueError(f"{path!r} is not a data file of {table}")
         units = tuple(Unit(str(name), int(n), str(run)) for name, n, run in values["units"])
-        written_ms, columns = int(values["written_ms"]), str(values["columns"])
-        known = int(values["n_bytes"]), str(values["sha256"]), written_ms, columns
-        return cls(path, *known, tuple(map(str, partition)), units)
+        return cls(
+            path,
+            int(values["n_bytes"]),
+            str(values["sha256"]),
+            int(values["written_ms"]),
+            str(values["columns"]),
+            tuple(map(str, values["partition"])),
+            units,
+        )
 
 
 def columns_id(table: Table) -> str:
-    """Identifies the columns of a table, by their names and order.
+    """Hash of the names of a table's columns, in their order.
 
     >>> len(columns_id(TABLES["word_count"]))
     8
@@ -112,43 +119,30 @@ class Manifest:
         return json.dumps({**vars(self), "files": files}).encode()
 
 
-def _manifest(place: Place, table: str, name: str) -> Manifest:
-    return _read_manifest(cast(Hashable, place), table, name)
-
-
-def _manifest_name(manifest: Manifest, mine: str) -> str:
-    digest = sha256(manifest.content()).hexdigest()
-    return f"{manifest.table}-{manifest.version:010}-{mine[:12]}-{digest[:_DIGITS]}.json"
-
-
-def is_of_name(name: str, content: bytes) -> bool:
-    """Whether a manifest's content is what its name says, if that says anything.
-
-    >>> is_of_name("run-0000000000-0123456789ab-00000000000000000000000000000000.json", b"{}")
-    False
-    """
+def _is_of_name(name: str, content: bytes) -> bool:
+    """True if a manifest has the hash in its name; older names have none."""
     digest = name.removesuffix(".json").rpartition("-")[2]
     return len(digest) != _DIGITS or sha256(content).hexdigest().startswith(digest)
 
 
 @lru_cache(maxsize=512)
-def _read_manifest(place: Hashable, table: str, name: str) -> Manifest:
+def _read_manifest(place: Place, table: str, name: str) -> Manifest:
     def parsed(content: bytes) -> Manifest:
-        if not is_of_name(name, content):
+        if not _is_of_name(name, content):
             raise ValueError("its hash is not that in its name")
         values = json.loads(content)
         files = tuple(File.of(table, file) for file in values["files"])
         columns = tuple(map(str, values["columns"]))
         return Manifest(table, int(values["version"]), values["previous"], columns, files)
 
-    return _parsed(cast(Place, place), f"{MANIFESTS}/{name}", parsed)
+    return _parsed(place, f"{MANIFESTS}/{name}", parsed)
 
 
 _Parsed = TypeVar("_Parsed")
 
 
 def _parsed(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed:
-    """What ``make`` makes of a JSON file of the log; ``BadInput`` where it can't."""
+    """Apply ``make`` to a JSON file of the log; ``BadInput`` if it fails."""
     try:
         return stable(place, name, make)
     except FileNotFoundError:
@@ -157,14 +151,13 @@ def _parsed(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parse
         problem = f"{name[:80]} can't be read: {e.strerror}"
         raise BadInput(f"warehouse {place}", problem, _DAMAGED) from e
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
-        fix = "get it from a copy; without one see docs/warehouse.md"
-        raise BadInput(f"warehouse {place}", f"{name} is damaged", fix) from e
+        raise BadInput(f"warehouse {place}", f"{name} is damaged", GET_COPY) from e
 
 
 def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed:
-    """What ``make`` makes of a small file, which is read again before ``make``'s error counts.
+    """Apply ``make`` to a small file, and if that fails to what a second read returns.
 
-    Raises ``Interrupted`` where a server, or one between, sends other bytes each time.
+    Raises ``Interrupted`` where a server or proxy sends other bytes each time.
     """
     content = place.read(name)
     try:
@@ -183,7 +176,7 @@ def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed
 class Snapshot:
     """A warehouse as of one commit: ``tables`` names the manifest of each table that has rows.
 
-    ``removed`` are those of tables that Plumbline has no longer, which the next commit leaves out.
+    ``removed`` names those of tables that no longer exist, which the next commit leaves out.
     """
 
     place: Place
@@ -204,25 +197,35 @@ class Snapshot:
         if table not in self.tables:
             return Manifest(table)
         try:
-            found = _manifest(self.place, table, self.tables[table])
+            manifest = _read_manifest(self.place, table, self.tables[table])
         except FileNotFoundError as e:
             if self.version == max(versions(self.place), default=-1):
                 problem = f"{MANIFESTS}/{self.tables[table]} is not there"
-                fix = "get it from a copy; without one see docs/warehouse.md"
-                raise BadInput(f"warehouse {self.place}", problem, fix) from e
+                raise BadInput(f"warehouse {self.place}", problem, GET_COPY) from e
             fix = "see `plumbline warehouse history`"
             raise UsageProblem(f"version {self.version}", "is no longer kept", fix) from e
         is_older = self.format < newest_version()  # its columns may have had other names
-        unknown = set(found.columns) - set(TABLES[table].names) - TABLES[table].old_names.keys()
+        unknown = set(manifest.columns) - set(TABLES[table].names) - TABLES[table].old_names.keys()
         if unknown and not is_older:
-            problem = f"a newer Plumbline wrote {table}.{min(unknown)}"
-            raise BadInput(f"warehouse {self.place}", problem, _NEWER)
-        return found
+            raise newer(self.place, f"a newer Plumbline wrote {table}.{min(unknown)}")
+        return manifest
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
         """Data files of a table, or of the leading partition values given."""
-        wanted = partition_values(table, partition or {})
-        return [f for f in self.manifest(table).files if f.partition[: len(wanted)] == wanted]
+        return _of_partition(self.manifest(table).files, table, partition)
+
+
+def newer(place: Place, problem: str) -> BadInput:
+    """The error for a warehouse that a newer Plumbline wrote to."""
+    fix = "upgrade Plumbline, or use another --warehouse directory"
+    return BadInput(f"warehouse {place}", problem, fix)
+
+
+def _of_partition(
+    files: Sequence[File], table: str, partition: Mapping[str, str] | None
+) -> list[File]:
+    values = partition_values(table, partition or {})
+    return [file for file in files if file.partition[: len(values)] == values]
 
 
 def partition_values(table: str, partition: Mapping[str, str]) -> tuple[str, ...]:
@@ -254,40 +257,44 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
     number = kept[-1] if version is None else version
 
     def parsed(content: bytes) -> Snapshot:
-        values = _commit_values(content)
-        texts = str(values["run_id"]), str(values["about"])
+        values: dict[str, Any] = json.loads(content)
+        is_old = "sha256" not in values and values.keys() == _KEYS  # from before there were hashes
+        if not is_old and values.pop("sha256", None) != _digest(values):
+            raise ValueError("its hash is not that of what it holds")
         tables = {str(table): str(name) for table, name in values["tables"].items()}
         if any("/" in name for name in tables.values()):
             raise ValueError("manifests are in one directory")
         leases = {str(name): dict(lease) for name, lease in values["leases"].items()}
-        time = datetime.fromisoformat(values["time"])
-        gone = {table: tables.pop(table) for table in REMOVED & tables.keys()}
-        return Snapshot(place, number, int(values["format"]), time, *texts, tables, leases, gone)
+        return Snapshot(
+            place,
+            number,
+            int(values["format"]),
+            datetime.fromisoformat(values["time"]),
+            str(values["run_id"]),
+            str(values["about"]),
+            {table: name for table, name in tables.items() if table not in REMOVED},
+            leases,
+            {table: name for table, name in tables.items() if table in REMOVED},
+        )
 
     try:
-        made = _parsed(place, f"{COMMITS}/{number:020}.json", parsed)
+        state = _parsed(place, f"{COMMITS}/{number:020}.json", parsed)
     except FileNotFoundError:
         if version is None and number not in versions(place):  # compacted since it was listed
             return snapshot(place)
         raise
-    if made.format > newest_version():
-        problem = f"has the newer version {made.format}, this Plumbline reads {newest_version()}"
-        raise BadInput(f"warehouse {place}", problem, _NEWER)
-    for table in made.tables:
+    refuse_newer(place, state.format)
+    for table in state.tables:
         if table not in TABLES:
-            problem = f"a newer Plumbline wrote table {table}"
-            raise BadInput(f"warehouse {place}", problem, _NEWER)
-    return made
+            raise newer(place, f"a newer Plumbline wrote table {table}")
+    return state
 
 
-def _commit_values(content: bytes) -> dict[str, Any]:
-    """What a commit holds. Raises ``ValueError``, ``AttributeError`` where its hash differs."""
-    values: dict[str, Any] = json.loads(content)
-    if "sha256" not in values and values.keys() == _KEYS:
-        return values  # from before there were hashes
-    if values.pop("sha256", None) != _digest(values):
-        raise ValueError("its hash is not that of what it holds")
-    return values
+def refuse_newer(place: Place, version: int) -> None:
+    """Raise ``BadInput`` for a version of the format that this Plumbline can't read."""
+    if version > newest_version():
+        problem = f"has the newer version {version}, this Plumbline reads {newest_version()}"
+        raise newer(place, problem)
 
 
 def _digest(values: Mapping[str, Any]) -> str:
@@ -295,7 +302,7 @@ def _digest(values: Mapping[str, Any]) -> str:
 
 
 class Draft:
-    """The next state of a warehouse, which a commit's change is applied to."""
+    """The next state of a warehouse, to which a commit's change is applied."""
 
     def __init__(self, base: Snapshot) -> None:
         self.base = base
@@ -304,11 +311,10 @@ class Draft:
         self._files: dict[str, tuple[File, ...]] = {}
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """As ``Snapshot.files``, with what was changed before."""
+        """Files as of ``Snapshot.files``, with the changes made so far."""
         if table not in self._files:
             self._files[table] = self.base.manifest(table).files
-        wanted = partition_values(table, partition or {})
-        return [f for f in self._files[table] if f.partition[: len(wanted)] == wanted]
+        return _of_partition(self._files[table], table, partition)
 
     def swap(self, table: str, old: Iterable[File], new: Iterable[File]) -> None:
         """Take files out of a table, and put others in."""
@@ -320,18 +326,16 @@ class Draft:
         """Give a table these files, whatever it had, also where that can't be read."""
         self._files[table] = tuple(files)
 
-    def _before(self, table: str) -> Manifest:
-        try:
-            return self.base.manifest(table)
-        except BadInput:  # its version is in its name, and all else is to be replaced
-            version = self.base.tables[table].split("-")[1]
-            return Manifest(table, int(version), columns=("unknown",))
-
     def manifests(self) -> dict[str, Manifest]:
         """The manifests of the tables that changed."""
         made = {}
         for table, files in self._files.items():
-            before, columns = self._before(table), tuple(TABLES[table].names)
+            try:
+                before = self.base.manifest(table)
+            except BadInput:  # its version is in its name, and all else is to be replaced
+                version = self.base.tables[table].split("-")[1]
+                before = Manifest(table, int(version), columns=("unknown",))
+            columns = tuple(TABLES[table].names)
             if any(file.columns != columns_id(TABLES[table]) for file in files):
                 # For readers of Delta Lake, who find older rows under the older names alone.
                 old = TABLES[table].old_names
@@ -360,7 +364,7 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
             draft = Draft(snapshot(place))
             for (where, name), token in HELD.items():
                 if where == str(place):
-                    refuse_lost(draft, name, token)
+                    _refuse_lost(draft, name, token)
             change(draft)
             manifests = draft.manifests()
             same = draft.leases == dict(draft.base.leases) and draft.format == draft.base.format
@@ -373,9 +377,9 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
 
 
 def tell_delta(place: Place, manifest: Manifest) -> None:
-    """Write the Delta Lake log of a table up to a manifest: what killed writers left out, too.
+    """Write the Delta Lake log of a table up to a manifest, with entries that killed writers left.
 
-    Where a manifest before it can't be read any more, what the log lists until then counts.
+    If an earlier manifest can't be read any more, the files that the log lists by then count.
     """
     table, missing = manifest.table, [manifest]
     known = {f"{table}/_delta_log/{name}" for name in place.names(f"{table}/_delta_log")}
@@ -384,7 +388,7 @@ def tell_delta(place: Place, manifest: Manifest) -> None:
     before: Manifest | None = Manifest(table)
     while (previous := missing[-1].previous) is not None:
         try:
-            before = _manifest(place, table, previous)
+            before = _read_manifest(place, table, previous)
         except (FileNotFoundError, BadInput):
             before = None
             break
@@ -407,12 +411,12 @@ def tell_delta(place: Place, manifest: Manifest) -> None:
 
 
 def _listed(place: Place, manifest: Manifest, known: set[str]) -> set[str]:
-    """The files in a log's entries before that of a manifest; missing entries are made, empty."""
+    """The files in a log's entries before that of a manifest; missing ones are written, empty."""
     listed: dict[str, int] = {}
     for version in range(manifest.version):
         name = delta.log_name(manifest.table, version)
         if name in known:
-            delta.replay(place.read(name), listed)
+            listed = delta.replay(place.read(name), listed)
         else:
             columns = None if version else manifest.columns
             place.create(name, delta.entry(manifest.table, columns, [], []))
@@ -423,11 +427,11 @@ class LeaseLost(Interrupted):
     """Another command took a lease that this process did not renew in time."""
 
 
-def refuse_lost(draft: Draft, name: str, token: str) -> None:
+def _refuse_lost(draft: Draft, name: str, token: str) -> None:
     """Raise ``LeaseLost`` when a draft's base no longer has a lease with this token."""
-    found = draft.leases.get(name, {})
-    if found.get("token") != token:
-        taker = found.get("holder", "a command that has ended")
+    lease = draft.leases.get(name, {})
+    if lease.get("token") != token:
+        taker = lease.get("holder", "a command that has ended")
         problem = f"was taken by {taker}, since this process did not renew it in time"
         fix = "nothing more was written; run the same command again to resume"
         raise LeaseLost(f"lock on {name}", problem, fix)
@@ -437,19 +441,20 @@ def _create(
     place: Place, draft: Draft, manifests: Mapping[str, Manifest], run_id: str, about: str
 ) -> Snapshot | None:
     """Create the next version; ``None`` if another writer did, and nothing is left behind then."""
-    named, mine = {}, uuid.uuid4().hex
+    names, mine = {}, uuid.uuid4().hex
     for table, manifest in manifests.items():
-        named[table] = _manifest_name(manifest, mine)
-        place.create(f"{MANIFESTS}/{named[table]}", manifest.content())
+        digest = sha256(manifest.content()).hexdigest()[:_DIGITS]
+        names[table] = f"{table}-{manifest.version:010}-{mine[:12]}-{digest}.json"
+        place.create(f"{MANIFESTS}/{names[table]}", manifest.content())
     base = draft.base
-    tables = {**base.tables, **named}
+    tables = {**base.tables, **names}
     time = max(datetime.now(timezone.utc), base.time)
     made = Snapshot(
         place, base.version + 1, draft.format, time, run_id, about, tables, draft.leases
     )
     if _create_commit(place, made, mine):
         return made
-    for name in named.values():
+    for name in names.values():
         place.remove(f"{MANIFESTS}/{name}")
     return None
 

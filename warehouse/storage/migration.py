@@ -27,35 +27,30 @@ class Migrated:
 def migrate(root: Path, *, dry_run: bool = False) -> Migrated:
     """Bring every file to the newest version, and fill in columns that were added.
 
-    Files that are as they should be stay where they are; of the others a new one is written, and
-    the old one stays until ``compact`` removes it. All tables change in one commit: until then the
-    warehouse is as it was, so after an interruption the same call begins again. With ``dry_run``
-    nothing is written. Raises ``BadInput`` for a warehouse that is newer or too old, and for a file
-    that can't be read or does not fit; nothing is changed then.
+    Current files stay; each outdated one is written anew, and stays until ``compact`` removes it.
+    All tables change in one commit: until then the warehouse is as it was, so after an interruption
+    the same call begins again. With ``dry_run`` nothing is written. Raises ``BadInput`` for a
+    warehouse that is newer or too old, and for a file that can't be read or does not fit; nothing
+    is changed then.
     """
     store = Store(Disk(root))
-    with disk_problems(root):
-        return _rewrite_all(store, dry_run)
-
-
-def _rewrite_all(store: Store, dry_run: bool) -> Migrated:
-    now = migratable(store.place)
-    outdated: list[tuple[str, File]] = [
-        (name, file)
-        for name in now.tables
-        for file in now.files(name)
-        if changes_since(now.format, name) or file.columns != columns_id(TABLES[name])
-    ]
 
     def change(draft: Draft) -> None:
         draft.format = newest_version()
         for name, file in outdated:
-            if file not in draft.files(name):
-                continue  # replaced meanwhile, by rows of the newest version or an older one
-            draft.swap(name, [file], [_rewritten(store, name, file, now.format)])
+            if file in draft.files(name):  # else it was replaced meanwhile
+                draft.swap(name, [file], [_rewritten(store, name, file, now.format)])
 
-    if not dry_run:
-        log.commit(store.place, change, "", "migrate")
+    with disk_problems(root):
+        now = migratable(store.place)
+        outdated: list[tuple[str, File]] = [
+            (name, file)
+            for name in now.tables
+            for file in now.files(name)
+            if changes_since(now.format, name) or file.columns != columns_id(TABLES[name])
+        ]
+        if not dry_run:
+            log.commit(store.place, change, "", "migrate")
     paths = tuple(store.root / file.path for _, file in outdated)
     return Migrated(now.format, newest_version(), paths)
 

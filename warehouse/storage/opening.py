@@ -1,7 +1,4 @@
-"""A warehouse as it is opened: its marker, the state that is read, and where its files are.
-
-What reads with DuckDB needs no more than this; ``store.py`` adds what reads and writes with Arrow.
-"""
+"""Opening a warehouse: its marker, the state that is read, and the paths of its files."""
 
 from __future__ import annotations
 
@@ -27,14 +24,13 @@ from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place, comman
 _GLOB_CHARACTERS = frozenset("*?[]{}")
 #: Packages whose errors in reading a file are about that file.
 _LIBRARIES = ("pyarrow", "duckdb", "_duckdb")
-#: What a machine has too little of, which says nothing about a file.
+#: Errors of a machine that lacks a resource; they say nothing about a file.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 _HISTORY = "see `plumbline warehouse history`"
-_GONE = "get it from a copy; without one see docs/warehouse.md"
-#: By number of the error; libraries' own have none.
+#: Advice by number of the error; libraries' own have none.
 _FIXES: dict[int | None, str] = {
     None: "`plumbline warehouse check` says what is wrong with it",
-    **dict.fromkeys((errno.EINVAL, errno.EISDIR, errno.ELOOP), _GONE),
+    **dict.fromkeys((errno.EINVAL, errno.EISDIR, errno.ELOOP), log.GET_COPY),
 }
 _Kind = TypeVar("_Kind", bound="OpenWarehouse")
 README = "README.md"
@@ -76,11 +72,11 @@ class _OfBenchmarks(Snapshot):
     benchmarks: Collection[str] = ()
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        found, columns = super().files(table, partition), TABLES[table].partitions
+        files, columns = super().files(table, partition), TABLES[table].partitions
         if "benchmark" not in columns:
-            return found
+            return files
         place = columns.index("benchmark")
-        return [file for file in found if file.partition[place] in self.benchmarks]
+        return [file for file in files if file.partition[place] in self.benchmarks]
 
 
 class OpenWarehouse:
@@ -100,7 +96,8 @@ class OpenWarehouse:
     def open(cls: type[_Kind], root: str | Path, *, create: bool = True, reads: str = "") -> _Kind:
         """Open a warehouse, made if missing unless ``create`` is false.
 
-        ``reads`` is the table that one is opened for: what fills it is said where there is none.
+        ``reads`` is the table that will be read: the message about a missing warehouse says what
+        fills it.
 
         Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an
         older one that must be migrated first; ``UsageProblem`` for a path with glob characters,
@@ -109,13 +106,12 @@ class OpenWarehouse:
         place = place_of(root)
         if not _is_marked(place):
             if next(place.walk(), None) is not None:
-                raise BadInput(
-                    f"warehouse {place}", f"not a Plumbline warehouse, no {MARKER} in it"
-                )
+                problem = f"not a Plumbline warehouse, no {MARKER} in it"
+                raise BadInput(f"warehouse {place}", problem)
             if not create:
                 filler = f"{TABLES[reads].how_filled} or " if reads else ""
-                made = f"{filler}`plumbline pipeline`"
-                fix = f"give --warehouse, or make one with {made}: docs/tutorial.md"
+                make = f"make one with {filler}`plumbline pipeline`"
+                fix = f"give --warehouse, or {make}: docs/tutorial.md"
                 raise BadInput(f"warehouse {place}", "does not exist", fix)
             with disk_problems(place.root):
                 place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())
@@ -146,7 +142,7 @@ class OpenWarehouse:
         return OpenWarehouse(self.place, state, self._look)
 
     def looking(self: _Kind) -> _Kind:
-        """This warehouse for who only looks: files hashed in the last day aren't hashed again."""
+        """This warehouse, to show data only: files hashed in the last day aren't hashed again."""
         return type(self)(self.place, self._at, Look.SEEN)
 
     def snapshot(self) -> Snapshot:
@@ -154,7 +150,7 @@ class OpenWarehouse:
         return self._at or log.snapshot(self.place)
 
     def path(self, file: File) -> Path:
-        """Where a data file can be read. Raises ``BadInput`` if it isn't what was published."""
+        """A local path of a data file. Raises ``BadInput`` if it isn't what was published."""
         with reading(self.place, self.root / file.path):
             return self.place.local(file.path, file.n_bytes, file.sha256, self._look)
 
@@ -195,7 +191,7 @@ def _is_marked(place: Place) -> bool:
 
 
 def migratable(place: Place) -> Snapshot:
-    """The newest state of a warehouse that opens, or does so once it is migrated.
+    """The newest state of a warehouse that can be opened, if need be after a migration.
 
     Raises ``BadInput`` for a marker that can't be read, and for a version that is older than what
     can be migrated, or newer than this Plumbline.
@@ -206,26 +202,23 @@ def migratable(place: Place) -> Snapshot:
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as e:
         raise BadInput(f"warehouse {place}", f"{MARKER} is not readable") from e
-    if version > newest_version():
-        problem = f"has the newer version {version}, this Plumbline reads {newest_version()}"
-        fix = "upgrade Plumbline, or use another --warehouse directory"
-        raise BadInput(f"warehouse {place}", problem, fix)
+    log.refuse_newer(place, version)
     if version >= LOGGED:  # later versions are in the log
         log.begin(place)
-        found = log.snapshot(place)
-        if (version := found.format) >= OLDEST:
-            return found
+        state = log.snapshot(place)
+        if (version := state.format) >= OLDEST:
+            return state
     fix = "make a new one: count, import and score again"
     raise BadInput(f"warehouse {place}", f"has version {version}, too old to migrate", fix)
 
 
 @contextmanager
 def reading(place: Place, path: Path) -> Iterator[None]:
-    """Name a data file in the errors of reading it inside the block, in one line.
+    """Turn errors of reading a data file inside the block into one line that names it.
 
-    Only bytes that were read and aren't those published are damage; ``forget`` is advised for
-    nothing else, since a file may be unreadable for a reason that isn't its own. What a machine has
-    too little of (memory, file handles) stays as it is.
+    A file is damaged only if it was read and its bytes differ from those published; only then the
+    advice is ``forget``, since a file may be unreadable for a reason that isn't its own. Errors of
+    a machine that lacks memory or file handles stay as they are.
     """
     where = f"warehouse {place}, {path}"
     try:
@@ -235,7 +228,7 @@ def reading(place: Place, path: Path) -> Iterator[None]:
         fix = f"get it from a copy, or `{forget}` and run again what wrote it"
         raise BadInput(where, f"is damaged: {e}", fix) from e
     except FileNotFoundError as e:
-        raise BadInput(where, "is not there", _GONE) from e
+        raise BadInput(where, "is not there", log.GET_COPY) from e
     except (PlumblineError, MemoryError):
         raise
     except Exception as e:
@@ -251,11 +244,11 @@ def reading(place: Place, path: Path) -> Iterator[None]:
 
 
 def version_of(store: OpenWarehouse, text: str) -> int:
-    """The version that a text means: its number, a time, or the start of a run's id.
+    """The version that a text names: its number, a time, or the start of a run's id.
 
     A time is ISO 8601 with dashes (without them the id of a run looks like one), in UTC unless it
-    names a zone, and means the last version made by then; a run means the last version it made.
-    Raises ``UsageProblem`` for a text that means none or is empty.
+    names a zone, and names the last version made by then; a run names the last version it made.
+    Raises ``UsageProblem`` for a text that names none or is empty.
 
     >>> import tempfile
     >>> version_of(OpenWarehouse.open(tempfile.mkdtemp() + "/w"), "2999-01-01")
@@ -268,18 +261,19 @@ def version_of(store: OpenWarehouse, text: str) -> int:
         if int(text) in kept:
             return int(text)
         raise UsageProblem(f"version {text}", f"there are {kept[0]} to {kept[-1]}", _HISTORY)
-    wanted = _time(text)
+    try:
+        time = utc_time(text) if text[4:5] == "-" else None
+    except ValueError:
+        time = None
     for version in reversed(kept):
         state = log.snapshot(store.place, version)
-        if state.time <= wanted if wanted else state.run_id.startswith(text):
+        if state.time <= time if time else state.run_id.startswith(text):
             return version
-    problem = "no version is that old" if wanted else "no run of that id made a version"
+    problem = "no version is that old" if time else "no run of that id made a version"
     raise UsageProblem(f"version {text!r}", problem, _HISTORY)
 
 
-def _time(text: str) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(text if text[4:5] == "-" else "")
-    except ValueError:
-        return None
-    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+def utc_time(text: str) -> datetime:
+    """An ISO 8601 time, in UTC unless it names a zone. Raises ``ValueError`` for another text."""
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=timezone.utc)

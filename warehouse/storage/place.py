@@ -1,11 +1,8 @@
-"""Where a warehouse lies: a directory, or a prefix of an object store, behind the same verbs.
+"""Storage of a warehouse: a directory, or a prefix of an object store, behind one interface.
 
 Both create a file only if its name is free, which is all that commits need. Names are relative,
-with ``/``, and already quoted (see ``paths.segment``).
-
-DuckDB and Arrow don't notice a flipped bit, and bits decay in place, so a file is hashed whenever
-it is opened. Only who looks (``Look.SEEN``) takes a hash of the last day, noted in the user's cache
-directory with the file's size and time of change.
+with ``/``, and already quoted (see ``paths.segment``). DuckDB and Arrow don't notice a flipped bit,
+so a file is hashed whenever it is opened.
 """
 
 from __future__ import annotations
@@ -36,11 +33,11 @@ from plumbline.warehouse.paths import refuse_links
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
-#: How names of files in it end that are about to appear elsewhere, small ones.
+#: Suffix of the small files in it that ``create`` is about to link elsewhere.
 _NEW = ".new"
 #: Locked, shared, by everyone who writes.
 _WRITERS = "_log/writers"
-#: How often a moment is looked for in which nobody writes, and the seconds between.
+#: Attempts to find a moment in which nobody writes, and the seconds between two.
 _TRIES, _PAUSE_S = 20, 0.01
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
 #: Most bytes of the list of hashed files.
@@ -52,13 +49,13 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Damaged(ValueError):
-    """Bytes that were read, and aren't those that were published."""
+    """The bytes read are not those that were published."""
 
 
 class Look(Enum):
-    """What of a data file is hashed before it is used."""
+    """The check of a data file's hash before it is used."""
 
-    #: Nothing, if it was hashed in the last day since the machine was started: for who only looks.
+    #: None, if it was hashed in the last day since the machine was started: to show data only.
     SEEN = "seen"
     #: The file, or the copy of a file that isn't on a disk.
     HASHED = "hashed"
@@ -67,10 +64,12 @@ class Look(Enum):
 
 
 class Place(Protocol):
-    """What storage needs of a disk or an object store; ``root`` is its path or address."""
+    """The operations of a disk or an object store; ``root`` is its path or address."""
 
     @property
     def root(self) -> Path: ...
+
+    def __hash__(self) -> int: ...
 
     def read(self, name: str) -> bytes:
         """Content of a small file; ``FileNotFoundError`` without one."""
@@ -103,7 +102,7 @@ class Place(Protocol):
         """Keep files that no commit names yet from being removed, for the block."""
 
     def is_quiet(self) -> bool | None:
-        """Whether nobody is in a block of ``writing``; ``None`` where that can't be known."""
+        """True if nobody is in a block of ``writing``; ``None`` if that can't be known."""
 
 
 @dataclass(frozen=True)
@@ -188,10 +187,10 @@ class Disk:
         path = self._parent_made(_WRITERS)
         with path.open("ab") as file:
             if any(self.root.joinpath(STAGING).glob("*")):
-                with suppress(OSError):  # somebody is writing, or there are no locks here
+                with suppress(OSError):  # another process writes, or the disk has no locks
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     self._clear()
-            with suppress(OSError):  # no locks here: then nothing is removed by them
+            with suppress(OSError):  # no locks: then `_clear` never runs
                 fcntl.flock(file, fcntl.LOCK_SH)
             yield
 
@@ -270,11 +269,11 @@ def sha256_of(path: Path) -> str:
 
 def verify(path: Path, n_bytes: int, sha256: str, look: Look) -> None:
     """Raise ``Damaged`` unless a path holds what a manifest says, ``OSError`` if unreadable."""
-    found = path.stat()
-    if not stat.S_ISREG(found.st_mode):
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    if found.st_size != n_bytes:
-        raise Damaged(f"holds {found.st_size:,} bytes instead of {n_bytes:,}")
+    if status.st_size != n_bytes:
+        raise Damaged(f"holds {status.st_size:,} bytes instead of {n_bytes:,}")
     age_s = time.time() - hashed_at(path, sha256)
     if look is Look.SEEN and 0 <= age_s < _COUNTS_S:
         return
@@ -285,18 +284,20 @@ def verify(path: Path, n_bytes: int, sha256: str, look: Look) -> None:
 
 
 def hashed_at(path: Path, sha256: str) -> float:
-    """Unix time when a file, as it is now, last had its hash; ``-inf`` where that isn't known.
+    """Unix time when a file's hash was last checked; ``-inf`` if that isn't known.
 
-    It isn't of files in an object store, and of what was hashed before the machine was started.
-    Raises ``OSError`` where the file can't be looked at.
+    It isn't known of files hashed before the machine was started, nor of files that aren't there.
     """
-    return _hashed().get(_note(path, sha256), -math.inf)
+    try:
+        return _hashed().get(_note(path, sha256), -math.inf)
+    except OSError:
+        return -math.inf
 
 
 def _note(path: Path, sha256: str) -> str:
-    """Names the hash of a file of that size and time of change, since the machine was started."""
-    found = path.stat()
-    return f"{_boot()} {sha256} {found.st_size} {found.st_mtime_ns}"
+    """A line for a hash with the file's size, its time of change, and the machine's start."""
+    status = path.stat()
+    return f"{_boot()} {sha256} {status.st_size} {status.st_mtime_ns}"
 
 
 def _take_note(note: str) -> None:
@@ -304,27 +305,28 @@ def _take_note(note: str) -> None:
     now = time.time()
     _hashed()[note] = now
     with suppress(OSError):
-        _list().parent.mkdir(parents=True, exist_ok=True)
-        with _list().open("a", encoding="ascii") as file:
+        notes = _notes()
+        notes.parent.mkdir(parents=True, exist_ok=True)
+        with notes.open("a", encoding="ascii") as file:
             file.write(f"{now:.0f} {note}\n")
-        if _list().stat().st_size > _LONGEST_LIST:
-            _list().unlink()  # most of it is about files that are gone
+        if notes.stat().st_size > _LONGEST_LIST:
+            notes.unlink()  # most of it is about files that are gone
 
 
-def _list() -> Path:
+def _notes() -> Path:
     return platformdirs.user_cache_path("plumbline") / "hashed.txt"
 
 
 @cache
 def _hashed() -> dict[str, float]:
-    """When files had their hash, by note."""
-    found = {}
+    """Unix times of hashing, by note."""
+    times = {}
     with suppress(OSError):
-        for line in _list().read_text(encoding="ascii", errors="replace").splitlines():
+        for line in _notes().read_text(encoding="ascii", errors="replace").splitlines():
             seconds, _, note = line.partition(" ")
             if seconds.isdecimal():
-                found[note] = float(seconds)
-    return found
+                times[note] = float(seconds)
+    return times
 
 
 @cache

@@ -38,8 +38,11 @@ def config_hash(config: Mapping[str, object]) -> str:
     >>> config_hash({"a": 1, "b": 2}) == config_hash({"b": 2, "a": 1})
     True
     """
-    text = json.dumps(config, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(_as_json(config).encode()).hexdigest()[:16]
+
+
+def _as_json(value: object) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
 
 
 def new_run_id() -> str:
@@ -64,10 +67,10 @@ def recorded(
     """Run a step under a new run id and record it: when it starts, and how it ended.
 
     With ``joins`` steps inside the block on the same warehouse belong to this run and have no row
-    of their own: what they record beyond its options is there under ``steps``. Yields the run id.
-    An exception is recorded with its first line and re-raised; the status is ``interrupted`` if the
-    same command can resume, otherwise ``failed``. The row of a killed process stays ``running``.
-    Raises ``BadInput`` for a disk that can't be written.
+    of their own: their options that differ from its own are there under ``steps``. Yields the run
+    id. An exception is recorded with its first line and re-raised; the status is ``interrupted`` if
+    the same command can resume, otherwise ``failed``. The row of a killed process stays
+    ``running``. Raises ``BadInput`` for a disk that can't be written.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
@@ -84,7 +87,7 @@ def recorded(
         "seconds": None,
         "git_commit": _git_commit(),
         "config_hash": config_hash(config),
-        "config": json.dumps(config, sort_keys=True, default=str),
+        "config": _as_json(config),
         "packages": json.dumps(package_versions()),
         "error": f"no end yet: {this_process()}",
         "author": os.environ.get("PLUMBLINE_AUTHOR", "").encode(errors="replace").decode() or None,
@@ -103,22 +106,18 @@ def recorded(
         raise
     finally:
         _JOINED.reset(token)
-    if new := [known for step in steps if (known := _beyond(step, config))]:
-        row["config"] = json.dumps({**config, "steps": new}, sort_keys=True, default=str)
+    if further := [options for step in steps if (options := _beyond(step, config))]:
+        row["config"] = _as_json({**config, "steps": further})
     publish(store, row | _ended(started, "finished", None))
 
 
 def _beyond(step: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:
-    """What a step recorded that the options of its run don't say.
+    """Options of a step that those of its run lack or that differ from them.
 
     >>> _beyond({"corpus": "c", "lists": ["names"]}, {"corpus": "c"})
     {'lists': ['names']}
     """
-
-    def text(value: object) -> str:
-        return json.dumps(value, sort_keys=True, default=str)
-
-    return {n: v for n, v in step.items() if n not in config or text(v) != text(config[n])}
+    return {n: v for n, v in step.items() if n not in config or _as_json(v) != _as_json(config[n])}
 
 
 def _ended(started: datetime, status: str, error: str | None) -> dict[str, object]:
@@ -129,14 +128,14 @@ def _ended(started: datetime, status: str, error: str | None) -> dict[str, objec
 
 
 def publish(store: Store, row: Mapping[str, object]) -> None:
-    """Write a run's row, instead of an earlier one of it."""
+    """Write a run's row, replacing an earlier one."""
     run_id = str(row["run_id"])
     with disk_problems(store.root):
         store.publish("run", [row], unit=run_id, run_id=run_id)
 
 
 def may_be_running(row: dict[str, Any]) -> bool:
-    """Whether a row of ``run`` has no end yet and its process may still be running.
+    """True if a row of ``run`` has no end yet and its process may still be running.
 
     A process on another host is assumed to be running.
 
@@ -147,7 +146,7 @@ def may_be_running(row: dict[str, Any]) -> bool:
 
 
 def others_may_be_writing(store: Store) -> bool:
-    """Whether a run of another process has no end yet and may still be writing."""
+    """True if a run of another process has no end yet and may still be writing."""
     rows = store.read("run").to_pylist()
     return any(
         may_be_running(row) and not (row["error"] or "").endswith(this_process()) for row in rows
@@ -156,13 +155,11 @@ def others_may_be_writing(store: Store) -> bool:
 
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages that decide results; absent ones are left out."""
-    found = {}
+    installed = {}
     for name in _PACKAGES:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+        with suppress(metadata.PackageNotFoundError):
+            installed[name] = metadata.version(name)
+    return installed
 
 
 def _git_commit(file: Path = Path(__file__)) -> str | None:

@@ -1,7 +1,7 @@
 """The tables of a warehouse: cast rows, publish them in commits, replace, drop, read.
 
-A data file is ``<table>/<partition>=<value>/.../<name>.parquet``; it belongs to its table once a
-commit names it (``log.py``). Unfinished work is under ``_staging`` and ``_work``.
+A data file, ``<table>/<partition>=<value>/.../<name>.parquet``, is part of a table once a commit
+names it (``log.py``).
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ not allowed
     """
     if isinstance(rows, pa.RecordBatch):
         rows = pa.Table.from_batches([rows])
-    given: dict[str, object]
+    values: dict[str, object]
     if isinstance(rows, pa.Table):
         n_rows = rows.num_rows
-        given = dict(zip(rows.column_names, rows.columns, strict=True))
+        values = dict(zip(rows.column_names, rows.columns, strict=True))
     else:
-        listed = list(rows)
-        n_rows = len(listed)
-        names = dict.fromkeys(chain.from_iterable(listed))
-        given = {name: [row.get(name) for row in listed] for name in names}
+        rows = list(rows)
+        n_rows = len(rows)
+        names = dict.fromkeys(chain.from_iterable(rows))
+        values = {name: [row.get(name) for row in rows] for name in names}
     schema = table.arrow
-    if unknown := sorted(given.keys() - set(schema.names)):
+    if unknown := sorted(values.keys() - set(schema.names)):
         raise BadInput(f"table {table.name}", f"no column named {', '.join(unknown)}")
-    columns = [_column(table, f, given.get(f.name, [None] * n_rows)) for f in schema]
+    columns = [_column(table, f, values.get(f.name, [None] * n_rows)) for f in schema]
     return pa.table(columns, schema=schema)
 
 
@@ -138,8 +138,8 @@ class Store(OpenWarehouse):
     def together(self, run_id: str, about: str = "") -> Iterator[None]:
         """Publish everything that the block publishes in one commit, at its end.
 
-        After an error nothing of it is published. Inside the block the store reads the state before
-        it. A block inside another one belongs to that.
+        After an error nothing is published. Inside the block the store reads the state before it.
+        A nested block is part of the outer one.
         """
         if self._together is not None:
             yield
@@ -183,7 +183,7 @@ class Store(OpenWarehouse):
         units = (Unit("part-0", data.num_rows, run_id),)
         with self.place.writing():
             files = [self.write(table, partition, data, units)] if data.num_rows else []
-            self._replace(table, partition, files, run_id, "replace")
+            self._replace(table, partition, files, run_id)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin a partition that readers do not see; see ``Staged.write_part`` and ``commit``."""
@@ -205,7 +205,7 @@ class Store(OpenWarehouse):
                 units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
                 files.append(self.adopt(staged.table, partition, part, units))
             shutil.rmtree(staged.directory, ignore_errors=True)
-            self._replace(staged.table, partition, files, staged.run_id, "replace")
+            self._replace(staged.table, partition, files, staged.run_id)
 
     def discard(self, staged: Staged) -> None:
         """Remove a staged partition."""
@@ -223,8 +223,8 @@ class Store(OpenWarehouse):
         ``BadInput`` naming a file that can't be read or isn't what was published.
         """
         files = self.snapshot().files(table, partition)
-        found = [self.rows_of(table, file, where) for file in files]
-        return pa.concat_tables([TABLES[table].arrow.empty_table(), *found])
+        rows = [self.rows_of(table, file, where) for file in files]
+        return pa.concat_tables([TABLES[table].arrow.empty_table(), *rows])
 
     def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:
         """Rows of one data file, as ``read`` returns them."""
@@ -237,10 +237,10 @@ class Store(OpenWarehouse):
 
                 rows = ds.dataset(path, schema).to_table(filter=where)
             try:
-                found = cast(TABLES[table], rows)
+                rows = cast(TABLES[table], rows)
             except BadInput as e:
                 raise ValueError(e) from e
-        return found if where is None else found.filter(where)
+        return rows if where is None else rows.filter(where)
 
     def rows(self, path: Path) -> pa.Table:
         """All rows of a data file, as they are. Raises ``BadInput`` if it can't be read."""
@@ -266,12 +266,18 @@ class Store(OpenWarehouse):
         written_ms: int = 0,
     ) -> File:
         """Move a finished Parquet file to a table's directory; a commit must name it then."""
-        values = log.partition_values(table, partition)
-        folders = _folders(table, partition)
-        name = "/".join([table, *folders, f"{uuid.uuid4().hex[:20]}.parquet"])
-        known = made.stat().st_size, sha256_of(made), written_ms or time.time_ns() // 1_000_000
+        name = "/".join([table, *_folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
+        file = File(
+            name,
+            made.stat().st_size,
+            sha256_of(made),
+            written_ms or time.time_ns() // 1_000_000,
+            columns_id(TABLES[table]),
+            log.partition_values(table, partition),
+            tuple(units),
+        )
         self.place.put(made, name)
-        return File(name, *known, columns_id(TABLES[table]), values, tuple(units))
+        return file
 
     def write(
         self,
@@ -291,11 +297,11 @@ class Store(OpenWarehouse):
         """A new file with the units of another except one."""
         whole = self.rows_of(table, file)
         parts, units, start = [], [], 0
-        for one in file.units:
-            if one.name != unit:
-                parts.append(whole.slice(start, one.n_rows))
-                units.append(one)
-            start += one.n_rows
+        for other in file.units:
+            if other.name != unit:
+                parts.append(whole.slice(start, other.n_rows))
+                units.append(other)
+            start += other.n_rows
         columns = TABLES[table].partitions
         partition = dict(zip(columns, file.partition, strict=True))
         return self.write(table, partition, pa.concat_tables(parts), units, file.written_ms)
@@ -306,19 +312,17 @@ class Store(OpenWarehouse):
         partition: Mapping[str, str],
         files: Sequence[File],
         run_id: str,
-        verb: str,
+        verb: str = "replace",
     ) -> None:
-        self._commit(
-            lambda draft: draft.swap(table, draft.files(table, partition), files),
-            run_id,
-            f"{verb} {table}",
-        )
+        def change(draft: Draft) -> None:
+            draft.swap(table, draft.files(table, partition), files)
+
+        self._commit(change, run_id, f"{verb} {table}")
 
     def _commit(self, change: log.Change, run_id: str, about: str) -> None:
         if self._at is not None:
-            raise UsageProblem(
-                f"version {self._at.version}", "is of the past, and can't be written to"
-            )
+            problem = "is of the past, and can't be written to"
+            raise UsageProblem(f"version {self._at.version}", problem)
         if self._together is not None:
             self._together.append(change)
         else:
@@ -334,9 +338,8 @@ def _folders(table: str, partition: Mapping[str, str]) -> list[str]:
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     """Write a Parquet file that appears under its name only when it is complete.
 
-    Args:
-        temporary: the file will be read once, as a whole: write it fast rather than small, and
-            without the statistics that help readers select rows.
+    A ``temporary`` one, which is read once and as a whole, is written fast rather than small, and
+    without the statistics that help readers select rows.
     """
     # A dictionary makes columns of text small, but hardly those of numbers.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage import log
-from plumbline.warehouse.storage.log import Draft, File, Snapshot
+from plumbline.warehouse.storage.log import Draft, File
 from plumbline.warehouse.storage.opening import reading
 from plumbline.warehouse.storage.place import Look, staging, verify
 from plumbline.warehouse.storage.store import Store
@@ -21,17 +21,17 @@ def restore(store: Store, version: int, run_id: str) -> None:
     Raises as ``pinned``; ``BadInput`` for a file that isn't what was published, before anything
     changes.
     """
-    then = store.pinned(version).snapshot()
-    for table in then.tables.keys() - {"run"}:
-        for file in then.files(table):
+    state = store.pinned(version).snapshot()
+    for table in state.tables.keys() - {"run"}:
+        for file in state.files(table):
             with reading(store.place, store.root / file.path):
                 store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
-    log.commit(store.place, lambda draft: _set(draft, then), run_id, f"restore {version}")
 
+    def change(draft: Draft) -> None:
+        for table in {*draft.base.tables, *state.tables} - {"run"}:
+            draft.become(table, state.files(table))
 
-def _set(draft: Draft, state: Snapshot) -> None:
-    for table in {*draft.base.tables, *state.tables} - {"run"}:
-        draft.become(table, state.files(table))
+    log.commit(store.place, change, run_id, f"restore {version}")
 
 
 def file_of(store: Store, path: Path) -> tuple[str, File]:
@@ -53,10 +53,10 @@ def forget(store: Store, table: str, file: File, run_id: str) -> None:
 def copy(
     source: Store, target: Store, force: bool, progress: Callable[[int, int], None]
 ) -> tuple[int, int]:
-    """Make a warehouse's newest state that of another; returns how many files, and how many sent.
+    """Copy a warehouse's newest state to another; returns the numbers of files, and of those sent.
 
     Files that are there already are not sent again, so an interrupted copy resumes. Raises
-    ``UsageProblem`` where the target has runs that the source lacks, unless ``force``; ``BadInput``
+    ``UsageProblem`` if the target has runs that the source lacks, unless ``force``; ``BadInput``
     for a file that isn't what was published.
     """
     state = source.snapshot()

@@ -1,4 +1,4 @@
-"""Rows of CSV: of released tables, each with its number or its problem, and of files for people."""
+"""Rows of CSV: read from released tables with their problems, and written for spreadsheets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Itera
 def records_of(
     content: str, what: str, columns: tuple[str, ...], delimiter: str = ","
 ) -> Iterator[Record]:
-    """As ``records``, of a text; ``what`` names it in messages.
+    """The rows of a text, like ``records``; ``what`` names it in messages.
 
     >>> [r.fields for r in records_of("word\\ttea\\n1\\t2\\n", "a.tsv", (), "\\t")]
     [{'word': '1', 'tea': '2'}]
@@ -71,11 +71,9 @@ def records_of(
         if not row:
             continue
         number += 1
-        fields = dict(zip(header, row, strict=False))
-        problem = None
-        if len(row) != len(header):
-            problem = f"the row holds {len(row)} fields, expected {len(header)}"
-        yield Record(number, fields, problem)
+        is_whole = len(row) == len(header)
+        problem = None if is_whole else f"the row holds {len(row)} fields, expected {len(header)}"
+        yield Record(number, dict(zip(header, row, strict=False)), problem)
 
 
 def read_text(path: Path) -> str:
@@ -90,17 +88,17 @@ def read_text(path: Path) -> str:
             file = gzip.GzipFile(fileobj=raw) if is_gzip else raw
             data = file.read(LARGEST + 1)
     except FileNotFoundError as e:
-        raise BadInput(f"{path}", "no such file") from e
+        raise BadInput(str(path), "no such file") from e
     except (OSError, EOFError, zlib.error) as e:
-        raise BadInput(f"{path}", f"can't be read to its end: {e}", "download it again") from e
+        raise BadInput(str(path), f"can't be read to its end: {e}", "download it again") from e
     if len(data) > LARGEST:
         problem = f"holds more than {LARGEST:,} bytes, which no released table does"
-        raise BadInput(f"{path}", problem, "check where it comes from")
+        raise BadInput(str(path), problem, "check where it comes from")
     return data.decode("utf-8-sig", errors="surrogateescape")
 
 
 def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
-    """Rows as CSV, unrounded, that a spreadsheet takes for no formula; empty without rows.
+    """Rows as CSV, unrounded, with formulas escaped by ``csv_cell``; empty without rows.
 
     >>> print(as_csv([{"word": "=tea", "n": 0.5}, {"word": "a,b", "n": None}]), end="")
     word,n

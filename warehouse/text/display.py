@@ -1,9 +1,4 @@
-"""How columns are shown to people: heading, unit, digits after the point, sign.
-
-A column that isn't named here is shown by its name's words, whole numbers with their thousands
-separated, figures with two digits; what ends in ``_nats``, ``_share`` or is a p or q has its own
-form.
-"""
+"""Display of columns: heading, unit, digits after the point, sign."""
 
 from __future__ import annotations
 
@@ -13,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Display:
-    """How a column is shown.
+    """The display of a column.
 
     Attributes:
-        heading: what stands above it, with its unit.
-        scale: what its figures are multiplied by, such as 100 for a share in percent.
-        digits: after the point; -1: as many as a small figure needs, None: nothing is known.
+        heading: its title, with its unit.
+        scale: factor of its figures, such as 100 for a share in percent.
+        digits: after the point; -1: as many as a small figure needs, None: the default.
         is_signed: positive figures have their sign, too.
-        is_probability: below 0.0001 it is shown as that.
+        is_probability: values below 0.0001 are shown as ``< 0.0001``.
     """
 
     heading: str
@@ -85,7 +80,7 @@ _PROBABILITY = re.compile(r"[pq](_|$)")
 
 
 def display(name: str, unit: str = "") -> Display:
-    """How a column of this name is shown, or a metric that has a ``unit`` as ``metric_value`` has.
+    """The display of a column by its name, or of a metric with its ``unit`` in ``metric_value``.
 
     >>> display("us").heading, display("n_pairs").heading, display("delta_nats").is_signed
     ('US %', 'pairs', True)

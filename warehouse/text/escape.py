@@ -1,8 +1,6 @@
 """Foreign text escaped for a terminal, a spreadsheet, a SQL statement and a Markdown table.
 
-Words, prompts, continuations and names come from corpora, models and other people's warehouses;
-code that shows them to a person escapes them here. Files for machines hold them unchanged.
-HTML is escaped by Jinja's autoescape, words of a shell command by ``shlex``.
+Code that shows text to a person escapes it here; files for machines hold it unchanged.
 """
 
 from __future__ import annotations
@@ -26,10 +24,8 @@ def terminal(text: str, *, lines: bool = False) -> str:
 
     Controls (ANSI sequences start with one), line breaks, marks that turn the direction of text or
     have no width, and halves of surrogate pairs become escapes such as ``\\x1b``; letters of all
-    scripts, spaces and combining marks stay. It is idempotent.
-
-    Args:
-        lines: keep line breaks and tabs.
+    scripts, spaces and combining marks stay, with ``lines`` also line breaks and tabs. It is
+    idempotent.
 
     >>> print(terminal("a\\x1b[2Jb\\u202ec\\nd"))
     a\\x1b[2Jb\\u202ec\\nd
@@ -39,11 +35,16 @@ def terminal(text: str, *, lines: bool = False) -> str:
     if text.isprintable():
         return text
     kept = "\n\t" if lines else ""
-    return "".join(c if _is_visible(c) or c in kept else _escape(c) for c in text)
+    return "".join(
+        c
+        if c.isprintable() or c in kept or unicodedata.category(c) == "Zs"
+        else c.encode("unicode_escape").decode("ascii")
+        for c in text
+    )
 
 
 def is_unicode(text: str) -> bool:
-    """Whether text can be written as UTF-8: it holds no half of a surrogate pair.
+    """True if text can be written as UTF-8: it holds no half of a surrogate pair.
 
     >>> is_unicode("naïve"), is_unicode("\\udcff")
     (True, False)
@@ -95,17 +96,9 @@ def markdown_row(*cells: str) -> str:
 
 
 def policy_hash(text: str) -> str:
-    """What a content security policy calls an inline style or script of this very text.
+    """The source of an inline style or script in a content security policy.
 
     >>> policy_hash("")
     'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='
     """
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
-
-
-def _is_visible(character: str) -> bool:
-    return character.isprintable() or unicodedata.category(character) == "Zs"
-
-
-def _escape(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")

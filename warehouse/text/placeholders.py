@@ -48,12 +48,12 @@ def holding(needed: Sequence[str], further: Sequence[str] = ()) -> Callable[[str
     known = [*chain.from_iterable(choices), *further]
 
     def checked(template: str) -> str:
-        found, fix = names_in(template), f"known here: {_braced(known)}"
-        for name in found:
+        names, fix = names_in(template), f"known here: {_braced(known)}"
+        for name in names:
             if name not in known:
                 raise ValueError(f"{{{name}}} is not a placeholder ({fix})")
         for choice in choices:
-            if not set(choice) & set(found):
+            if not set(choice) & set(names):
                 raise ValueError(f"{_braced(choice, ' or ')} is missing ({fix})")
         return template
 

@@ -1,8 +1,4 @@
-"""Progress of a long step: a bar on a terminal and in a notebook, a line every 30 s elsewhere.
-
-Every room may import this. In a log, a pipe and CI a long step prints lines, so that it never seems
-to hang; a step of less than 5 s prints none. Everything is printed to standard error.
-"""
+"""Progress of a long step: a bar on a terminal and in a notebook, a line every 30 s elsewhere."""
 
 from __future__ import annotations
 
@@ -127,7 +123,7 @@ _open: list[_Step] = []
 
 
 def _in_notebook() -> bool:
-    """Whether a notebook shows what is drawn; without ipywidgets it can't."""
+    """True in a notebook that can show a bar; without ipywidgets it can't."""
     return "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None
 
 

@@ -1,8 +1,4 @@
-"""Secrets that servers and libraries repeat in what they say, hidden before anybody sees it.
-
-Every error line passes through here, see ``warehouse.errors``. What is a secret is known from the
-environment, where credentials come from, and from the form of addresses and headers.
-"""
+"""Secrets that servers and libraries repeat in their messages, hidden before they are shown."""
 
 from __future__ import annotations
 
@@ -59,11 +55,11 @@ def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """How a secret may be written in a text that repeats it, the longest first."""
+    """Spellings of a secret in a text that repeats it, the longest first."""
     if len(secret) < _SHORTEST:
         return ()
-    found = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}
-    return tuple(sorted(found, key=len, reverse=True))
+    forms = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}
+    return tuple(sorted(forms, key=len, reverse=True))
 
 
 def _without(text: str, secret: str) -> str:

@@ -1,7 +1,6 @@
 """TOML files that users write: every fault is one line with file, key and what was expected.
 
-A kind of file, and a table in one, is a class with ``toml_table``, whose fields are the keys with
-their types and bounds: a frozen pydantic dataclass that takes no other key or type.
+A table is a class with ``toml_table``, whose fields are its keys with their types and bounds.
 """
 
 from __future__ import annotations
@@ -130,12 +129,12 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **beside: o
 
 
 def _table_of(value: object) -> dict[str, str]:
-    """A date or time, which no field takes, as what no field takes for a text."""
+    """A date or time as a table, which no field accepts as a text."""
     return {type(value).__name__: str(value)}
 
 
 def _fault(kind: Any, error: Mapping[str, Any], what: str, beside: Container[str]) -> BadInput:
-    """An error of pydantic's in one line; what a validator says is a sentence of its own."""
+    """The line for an error of pydantic's; the message of our validators is kept as it is."""
     loc, message = error["loc"], error["msg"].removeprefix("Value error, ")
     # ("pairs", 0, "male") is the key `pairs 1, male`.
     parts = (f" {part + 1}, " if isinstance(part, int) else f"{part}." for part in loc)
@@ -158,7 +157,7 @@ def _fault(kind: Any, error: Mapping[str, Any], what: str, beside: Container[str
 
 
 def _declared(kind: Any, place: Sequence[str | int]) -> tuple[list[str], str]:
-    """The keys of the table that a place is in, and what is expected there, if that is declared."""
+    """The keys of the table at a place, and the declared title of its value, or an empty text."""
     known: list[str] = []
     expected = ""
     for key in place:

@@ -1,16 +1,7 @@
 """Word lists, one TOML file per list: ours are here, any other file is given by its path.
 
-Other packages add theirs, by name, through entry points of ``plumbline.word_lists``: see
-``docs/extend.md``.
-
 A list names contrasts (female word, male word) with weights for their mean, and may name further
-words to count without a contrast, such as a third group. Its targets are all words in it, in order
-of first mention::
-
-    description = "what the list is"
-    source = "where its words come from"
-    pairs = [{ female = "she", male = "he", weight = 1.0 }]
-    targets = ["they", "them"]  # optional
+words to count without a contrast. Other packages add theirs by entry points: see docs/extend.md.
 """
 
 from __future__ import annotations
@@ -125,7 +116,7 @@ LISTS = Registry(
 
 @toml_table
 class WordListFile:
-    """What the file of a list says."""
+    """The content of a list's file."""
 
     description: Text
     source: Text
@@ -147,10 +138,8 @@ class WordListFile:
 def load(name: str) -> WordList:
     """Read a list by name, or by the path of a TOML file; a file's list has the file's name.
 
-    Raises:
-        UsageProblem: there is no such list or file, a file has the name of a list, or several
-            packages have a list of this name.
-        BadInput: the file is not a valid list; the message names the entry and the reason.
+    Raises ``UsageProblem`` for an unknown list, a file with the name of a list, and a name that
+    several packages give; ``BadInput`` that names the entry and the reason for one not valid.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']
