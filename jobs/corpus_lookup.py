@@ -17,8 +17,8 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
     rows: list[dict[str, Any]] = store.read("corpus", corpus=corpus).to_pylist()
     if rows:
         return rows[0]
-    known = ", ".join(sorted(store.read("corpus")["corpus"].to_pylist()))
-    problem = f"not in the warehouse, only {known}" if known else "no corpus is in the warehouse"
+    names = ", ".join(sorted(store.read("corpus")["corpus"].to_pylist()))
+    problem = f"not in the warehouse, only {names}" if names else "no corpus is in the warehouse"
     raise UsageProblem(
         f"corpus {corpus!r}", problem, f"plumbline corpus count ... --corpus {corpus}"
     )
@@ -68,9 +68,9 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     rows = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus)
     if rows.num_rows:
         return rows
-    known = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
-    if known:
-        problem = f"no word has a delta of {contrast!r}, only of {', '.join(known)}"
+    contrasts = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
+    if contrasts:
+        problem = f"no word has a delta of {contrast!r}, only of {', '.join(contrasts)}"
         fix = "give one of these with --contrast, or add a list with `plumbline corpus associate`"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
     fix = f"plumbline corpus associate --corpus {corpus}; if that was done, count more text:"

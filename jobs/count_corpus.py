@@ -18,8 +18,9 @@ from plumbline.jobs.counting.merge import Output, Pruned, prune
 from plumbline.jobs.counting.partials import (
     DECODER,
     ORDER,
-    Ledger,
+    TOTALS,
     ShardJob,
+    ShardLedger,
     partial_files,
     partials_directory,
     step_of,
@@ -58,10 +59,10 @@ DERIVED = (
 BY_STEP = ("step_word_count", "step_pair_count")
 
 
-class Engine(Protocol):
-    """Where a corpus is counted. All engines give the same rows."""
+class CountingEngine(Protocol):
+    """Counts and merges shards. All engines give the same rows."""
 
-    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[Ledger]:
+    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards; the ledgers come in any order. ``update`` is called by any thread."""
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
@@ -95,7 +96,7 @@ class CountRequest(CorpusOptions):
 
     @property
     def all_pairs(self) -> bool:
-        """Whether every word is a target."""
+        """True if every word is a target."""
         return self.targets == ALL
 
     def word_list(self) -> wordlists.WordList:
@@ -132,16 +133,22 @@ class CountRequest(CorpusOptions):
 
     @cached_property
     def decoder(self) -> bytes:
-        """What decodes token files, if anything. Raises ``BadInput`` for a bad tokenizer."""
+        """Decoder of token files, empty without one. Raises ``BadInput`` for a bad tokenizer."""
         return token_files.decoder(self.tokenizer) if self.tokenizer else b""
 
     @cached_property
     def training_order(self) -> bytes:
-        """When a training read the shards, if that counts. Raises as ``training_order`` does."""
+        """Training order of the shards, empty without one. Raises as ``training_order`` does."""
         if not self.step_sequences:
             return b""
-        how = self.step_sequences, self.block_steps, self.decoder, self.sequence_tokens, self.order
-        return training_order(self.shards, *how)
+        options = (
+            self.step_sequences,
+            self.block_steps,
+            self.decoder,
+            self.sequence_tokens,
+            self.order,
+        )
+        return training_order(self.shards, *options)
 
 
 @dataclass(frozen=True)
@@ -152,17 +159,12 @@ class Counted:
     """
 
     row: dict[str, Any]
-    ledgers: tuple[Ledger, ...]
+    ledgers: tuple[ShardLedger, ...]
     changed: bool
     dropped: tuple[str, ...] = ()
 
 
-def count_corpus(
-    store: Store,
-    request: CountRequest,
-    *,
-    master: str | None = None,
-) -> Counted:
+def count_corpus(store: Store, request: CountRequest, *, master: str | None = None) -> Counted:
     """Count a corpus: the tables word_count, pair_count, corpus_shard, reject and corpus.
 
     Shards counted before under the same settings, by this or a killed command, are not counted
@@ -191,7 +193,8 @@ def count_corpus(
                     warm_up()
                     engine = engine_of(store, request.memory_bytes, master)
                     ledgers = _count_shards(engine, store, request, options, update)
-                counted = _write(engine, store, request, options, ledgers, run)
+                where = partials_directory(store, options)
+                counted = _Merge(engine, store, request, where, ledgers, run).write()
             except KeyboardInterrupt:
                 problem = "interrupted; run the same command again to resume"
                 raise Interrupted(problem) from None
@@ -199,7 +202,7 @@ def count_corpus(
     return counted
 
 
-def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Engine:
+def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> CountingEngine:
     """Spark with a master, under spark-submit or where settings of it are named; or this machine.
 
     ``memory_bytes`` is the most memory of each process of this machine.
@@ -212,13 +215,13 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Eng
 
 
 def on_spark(master: str | None) -> bool:
-    """Whether a corpus is counted on Spark, see ``engine_of``."""
+    """True if a corpus is counted on Spark, see ``engine_of``."""
     # The variables that name Spark's settings, and that spark-submit sets.
     variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
     return bool(master or any(map(os.environ.get, variables)))
 
 
-def check_failed(ledgers: Sequence[Ledger]) -> None:
+def check_failed(ledgers: Sequence[ShardLedger]) -> None:
     """Raise a line that names the shards that can't be read, if there are any.
 
     ``Interrupted`` if the server of one of them is away, else ``BadInput``.
@@ -234,8 +237,8 @@ def refuse_other_settings(store: Store, request: CountRequest) -> None:
     rows = store.read("corpus", corpus=request.corpus).to_pylist()
     if not rows or request.replace:
         return
-    wanted = {**_settings(request), "source": "counted"}
-    differ = [f"{k} {rows[0][k]}" for k, v in wanted.items() if rows[0][k] != v]
+    settings = {**_settings(request), "source": "counted"}
+    differ = [f"{k} {rows[0][k]}" for k, v in settings.items() if rows[0][k] != v]
     if differ:
         fix = "give another --corpus, or --replace to count it anew"
         raise UsageProblem(f"corpus {request.corpus!r}", f"exists with {', '.join(differ)}", fix)
@@ -257,12 +260,12 @@ def _settings(request: CountRequest) -> dict[str, Any]:
 
 
 def _count_shards(
-    engine: Engine,
+    engine: CountingEngine,
     store: Store,
     request: CountRequest,
     options: CountOptions,
     update: Update,
-) -> list[Ledger]:
+) -> list[ShardLedger]:
     """The ledgers in the order of the shards given."""
     where = partials_directory(store, options).resolve()
     for name, content in {DECODER: request.decoder, ORDER: request.training_order}.items():
@@ -272,13 +275,13 @@ def _count_shards(
     job = ShardJob(str(where), options, request.memory_bytes)
     shards = {str(path.resolve()): str(path) for path in request.shards}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(shards), job, update)}
-    found = [replace(ledgers[path], shard=name) for path, name in shards.items()]
+    in_order = [replace(ledgers[path], shard=name) for path, name in shards.items()]
     if request.training_order:
-        _refuse_copies(found)
-    return found
+        _refuse_copies(in_order)
+    return in_order
 
 
-def _refuse_copies(ledgers: Sequence[Ledger]) -> None:
+def _refuse_copies(ledgers: Sequence[ShardLedger]) -> None:
     """Partial counts are found by content, and copies were read at other steps."""
     seen: dict[str, str] = {}
     for ledger in ledgers:
@@ -288,81 +291,105 @@ def _refuse_copies(ledgers: Sequence[Ledger]) -> None:
         seen[ledger.fingerprint] = ledger.shard
 
 
-def _write(
-    engine: Engine,
-    store: Store,
-    request: CountRequest,
-    options: CountOptions,
-    ledgers: list[Ledger],
-    run_id: str,
-) -> Counted:
-    partition = {"corpus": request.corpus}
-    shards = {(x.shard, x.fingerprint, x.status) for x in ledgers}
-    wanted = request.min_count, _source_field(request), shards
-    if not request.replace and _state(store, request.corpus) == wanted:
-        return Counted(store.read("corpus", **partition).to_pylist()[0], tuple(ledgers), False)
-    where, good = partials_directory(store, options), [x for x in ledgers if x.status == "counted"]
-    words, pruned, n_kept = _merge_words(engine, store, request, where, good, run_id)
-    pairs = store.stage("pair_count", partition, run_id)
-    constants: dict[str, str | int] = {**partition, "rule": request.rule, "window": request.window}
-    if partials := _partials(where, good, "pairs"):
-        engine.merge_pairs(
-            partials,
-            words,
-            Output(pairs, constants),
-            all_pairs=request.all_pairs,
-            pruned=bool(pruned.n_words),
-        )
-    by_step = _by_step(engine, store, request, where, good, words, run_id)
-    shard_rows = [{**x.row(), "corpus": request.corpus, "run_id": run_id} for x in ledgers]
-    rejects = _rejects(where, good, request.corpus, run_id)
-    listed = request.word_list().rows(request.corpus)
-    dropped = _added_lists(store, request.corpus)
-    row = _corpus_row(request, ledgers, n_kept, pruned, run_id)
-    with store.together(run_id, "corpus count"):
-        for table in DERIVED:
-            store.drop(table, partition)
-        for texts in {file.partition for file in store.snapshot().files("word_change", {})}:
-            if any(text.split(":")[0] == request.corpus for text in texts):
-                store.drop("word_change", dict(zip(("text_a", "text_b"), texts, strict=True)))
-        store.drop("reject", {"stage": "import", "subject": request.corpus})
-        for table in BY_STEP:
-            store.drop(table, partition)
-        for staged in (words, pairs, *by_step):
-            store.commit(staged)
-        store.replace("corpus_shard", shard_rows, partition, run_id)
-        store.replace("reject", rejects, {"stage": "count", "subject": request.corpus}, run_id)
-        store.replace("word_list", listed, partition, run_id)
-        store.publish("corpus", [row], unit="corpus", run_id=run_id)
-    return Counted(row, tuple(ledgers), True, dropped)
+@dataclass(frozen=True)
+class _Merge:
+    """Merges the partial counts of the shards and writes the tables of a corpus."""
 
+    engine: CountingEngine
+    store: Store
+    request: CountRequest
+    where: Path
+    ledgers: Sequence[ShardLedger]
+    run_id: str
 
-def _by_step(
-    engine: Engine,
-    store: Store,
-    request: CountRequest,
-    where: Path,
-    ledgers: Sequence[Ledger],
-    words: Staged,
-    run_id: str,
-) -> list[Staged]:
-    """The counts of each block of steps, staged: the same sums as the corpus's, block by block."""
-    if not request.training_order:
-        return []
-    partition = {"corpus": request.corpus}
-    by_word, by_pair = (store.stage(table, partition, run_id) for table in BY_STEP)
-    kinds = {kind: _partials(where, ledgers, kind) for kind in ("words", "pairs")}
-    for step in sorted({step_of(file) for file in kinds["words"]} - {0}):
-        own = {kind: [f for f in files if step_of(f) == step] for kind, files in kinds.items()}
-        constants: dict[str, str | int] = {**partition, "end_step": step}
-        prefix = f"step{step:09}-"
-        engine.merge_words(own["words"], Output(by_word, constants, prefix))
-        if own["pairs"]:
+    @property
+    def partition(self) -> dict[str, str]:
+        """Partition of the corpus in its tables."""
+        return {"corpus": self.request.corpus}
+
+    def write(self) -> Counted:
+        """Write the tables, unless they hold what they would."""
+        store, request, ledgers = self.store, self.request, tuple(self.ledgers)
+        shards = {(x.shard, x.fingerprint, x.status) for x in ledgers}
+        state = request.min_count, _source_field(request), shards
+        if not request.replace and _state(store, request.corpus) == state:
+            row = store.read("corpus", **self.partition).to_pylist()[0]
+            return Counted(row, ledgers, False)
+        words, pruned, n_kept = self._words()
+        pairs = store.stage("pair_count", self.partition, self.run_id)
+        rule: dict[str, str | int] = {"rule": request.rule, "window": request.window}
+        output, is_pruned = Output(pairs, {**self.partition, **rule}), pruned.n_words > 0
+        self._merge_pairs(self._partials("pairs"), words, output, pruned=is_pruned)
+        by_step = self._by_step(words)
+        of_run = {**self.partition, "run_id": self.run_id}
+        rejects, listed = self._rejects(), request.word_list().rows(request.corpus)
+        dropped = _added_lists(store, request.corpus)
+        row = _corpus_row(request, ledgers, n_kept, pruned, self.run_id)
+        with store.together(self.run_id, "corpus count"):
+            for table in (*DERIVED, *BY_STEP):
+                store.drop(table, self.partition)
+            for texts in {file.partition for file in store.snapshot().files("word_change", {})}:
+                if any(text.split(":")[0] == request.corpus for text in texts):
+                    store.drop("word_change", dict(zip(("text_a", "text_b"), texts, strict=True)))
+            store.drop("reject", {"stage": "import", "subject": request.corpus})
+            for staged in (words, pairs, *by_step):
+                store.commit(staged)
+            shard_rows = [{**x.row(), **of_run} for x in ledgers]
+            store.replace("corpus_shard", shard_rows, self.partition, self.run_id)
+            key = {"stage": "count", "subject": request.corpus}
+            store.replace("reject", rejects, key, self.run_id)
+            store.replace("word_list", listed, self.partition, self.run_id)
+            store.publish("corpus", [row], unit="corpus", run_id=self.run_id)
+        return Counted(row, ledgers, True, dropped)
+
+    def _words(self) -> tuple[Staged, Pruned, int]:
+        """The words that are kept, staged; what was pruned; and how many are kept."""
+        words = self.store.stage("word_count", self.partition, self.run_id)
+        partials, output = self._partials("words"), Output(words, self.partition)
+        n_words = self.engine.merge_words(partials, output) if partials else 0
+        if self.request.min_count == 1:
+            return words, Pruned(), n_words
+        kept = self.store.stage("word_count", self.partition, self.run_id)
+        pruned = prune(words, kept, self.request.min_count, self.request.word_list().targets)
+        self.store.discard(words)
+        return kept, pruned, n_words - pruned.n_words
+
+    def _merge_pairs(
+        self, partials: Sequence[Path], words: Staged, output: Output, *, pruned: bool
+    ) -> None:
+        if partials:
+            all_pairs = self.request.all_pairs
+            self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=pruned)
+
+    def _by_step(self, words: Staged) -> list[Staged]:
+        """The counts of each block of steps, staged: the same sums as the corpus's, by block."""
+        if not self.request.training_order:
+            return []
+        by_word, by_pair = (self.store.stage(t, self.partition, self.run_id) for t in BY_STEP)
+        kinds = [self._partials(kind) for kind in ("words", "pairs")]
+        for step in sorted({step_of(file) for file in kinds[0]} - {0}):
+            of_words, of_pairs = ([f for f in files if step_of(f) == step] for files in kinds)
+            constants: dict[str, str | int] = {**self.partition, "end_step": step}
+            prefix = f"step{step:09}-"
+            self.engine.merge_words(of_words, Output(by_word, constants, prefix))
             output = Output(by_pair, constants, prefix)
-            engine.merge_pairs(
-                own["pairs"], words, output, all_pairs=request.all_pairs, pruned=True
-            )
-    return [by_word, by_pair]
+            self._merge_pairs(of_pairs, words, output, pruned=True)
+        return [by_word, by_pair]
+
+    def _partials(self, kind: str) -> list[Path]:
+        """Files of one kind; those of shards of equal content are listed once for each."""
+        marks = (x.fingerprint for x in self.ledgers if x.status == "counted")
+        return [file for mark in marks for file in partial_files(self.where, mark, kind)]
+
+    def _rejects(self) -> list[dict[str, Any]]:
+        key = {"stage": "count", "subject": self.request.corpus, "run_id": self.run_id}
+        return [
+            {**key, "source_file": x.shard, **row}
+            for x in self.ledgers
+            if x.status == "counted" and x.n_rejected
+            for file in partial_files(self.where, x.fingerprint, "rejects")
+            for row in pq.read_table(file).to_pylist()
+        ]
 
 
 def _added_lists(store: Store, corpus: str) -> tuple[str, ...]:
@@ -371,32 +398,6 @@ def _added_lists(store: Store, corpus: str) -> tuple[str, ...]:
     if not rows or not store.read("word_list", corpus=corpus).num_rows:
         return ()
     return tuple(x.name for x in corpus_lists(store, rows[0])[1:])
-
-
-def _merge_words(
-    engine: Engine,
-    store: Store,
-    request: CountRequest,
-    where: Path,
-    ledgers: Sequence[Ledger],
-    run_id: str,
-) -> tuple[Staged, Pruned, int]:
-    """The words that are kept, staged; what was pruned; and how many are kept."""
-    partition = {"corpus": request.corpus}
-    words = store.stage("word_count", partition, run_id)
-    partials = _partials(where, ledgers, "words")
-    n_words = engine.merge_words(partials, Output(words, partition)) if partials else 0
-    if request.min_count == 1:
-        return words, Pruned(), n_words
-    kept = store.stage("word_count", partition, run_id)
-    pruned = prune(words, kept, request.min_count, request.word_list().targets)
-    store.discard(words)
-    return kept, pruned, n_words - pruned.n_words
-
-
-def _partials(where: Path, ledgers: Sequence[Ledger], kind: str) -> list[Path]:
-    """Files of one kind; a partial that shards of equal content share is listed once for each."""
-    return [file for ledger in ledgers for file in partial_files(where, ledger.fingerprint, kind)]
 
 
 def _source_field(request: CountRequest) -> str | None:
@@ -413,23 +414,9 @@ def _state(store: Store, corpus: str) -> tuple[int, str | None, set[tuple[str, s
     return written[0]["min_count"], written[0]["source_field"], shards
 
 
-def _rejects(
-    where: Path, ledgers: Sequence[Ledger], corpus: str, run_id: str
-) -> list[dict[str, Any]]:
-    fixed = {"stage": "count", "subject": corpus, "run_id": run_id}
-    return [
-        {**fixed, "source_file": x.shard, **row}
-        for x in ledgers
-        if x.n_rejected
-        for file in partial_files(where, x.fingerprint, "rejects")
-        for row in pq.read_table(file).to_pylist()
-    ]
-
-
 def _corpus_row(
-    request: CountRequest, ledgers: Sequence[Ledger], n_kept: int, pruned: Pruned, run_id: str
+    request: CountRequest, ledgers: Sequence[ShardLedger], n_kept: int, pruned: Pruned, run_id: str
 ) -> dict[str, Any]:
-    totals = ("n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
     n_failed = sum(x.status == "failed" for x in ledgers)
     return {
         "corpus": request.corpus,
@@ -439,7 +426,7 @@ def _corpus_row(
         "language_file": request.rules.text or None,
         "n_shards": len(ledgers) - n_failed,
         "n_shards_failed": n_failed,
-        **{name: sum(getattr(x, name) for x in ledgers) for name in totals},
+        **{name: sum(getattr(x, name) for x in ledgers) for name in TOTALS[1:]},
         "n_words": n_kept + pruned.n_words,
         "min_count": request.min_count,
         "n_words_kept": n_kept,

@@ -34,11 +34,11 @@ def bytes_of(size: str) -> int:
     >>> bytes_of("512m"), bytes_of("4G")
     (536870912, 4294967296)
     """
-    found = re.fullmatch(r"(\d{1,18})([mg])", size.lower())
-    if not found:
+    match = re.fullmatch(r"(\d{1,18})([mg])", size.lower())
+    if not match:
         fix = "give one such as 512m or 4g"
         raise UsageProblem(f"memory {size!r}", "is not a valid size", fix)
-    n_bytes = int(found[1]) << {"m": 20, "g": 30}[found[2]]
+    n_bytes = int(match[1]) << {"m": 20, "g": 30}[match[2]]
     if not LEAST_MEMORY <= n_bytes <= MOST_MEMORY:
         least, most = f"{LEAST_MEMORY >> 20}m", f"{MOST_MEMORY >> 30}g"
         raise UsageProblem(f"memory {size!r}", f"a task needs at least {least}, at most {most}")
@@ -62,7 +62,7 @@ Memory: TypeAlias = Annotated[str, AfterValidator(_size)]
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class RecordOptions:
-    """How the records of shards become texts."""
+    """Options of reading the records of shards as texts."""
 
     text_field: Annotated[
         str,
@@ -79,7 +79,7 @@ class RecordOptions:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusOptions(RecordOptions):
-    """How a corpus is counted.
+    """Options of counting a corpus.
 
     ``targets``: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
     a target (stop words that count are those of the list ``gendered``). ``rule`` and ``window``:
@@ -166,7 +166,7 @@ class CorpusOptions(RecordOptions):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class VocabularyOptions:
-    """What makes a word of a corpus a candidate seed word."""
+    """Options of choosing a corpus's candidate seed words."""
 
     quantile: Annotated[
         float, Field(ge=0, lt=1, description="Share of the English words to leave out as rare.")

@@ -94,14 +94,14 @@ def tokenizer_of(rules: TokenRules) -> Any:
 
 @lru_cache(maxsize=8)
 def language_shapes(rules: TokenRules) -> Shapes:
-    """Which chunks the tokenizer of a language cuts alike."""
+    """Shapes of chunks that the tokenizer of a language cuts alike."""
     spacy = tokenizer_of(rules)
     searches = ("prefix_search", "suffix_search", "infix_finditer", "token_match", "url_match")
     return shapes_of([getattr(spacy, name) for name in searches], spacy.rules)
 
 
 def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How many pieces a tokenizer of spaCy cuts each chunk into, and where each piece ends.
+    """Number of pieces a tokenizer of spaCy cuts each chunk into, and the end of each piece.
 
     The ends are in characters from the start of its chunk.
 

@@ -1,4 +1,4 @@
-"""Which characters spaCy's rules of a language treat alike: chunks of one shape are cut alike.
+"""Classes of characters that spaCy's rules treat alike: chunks of one shape are cut alike.
 
 The rules are regular expressions. Within an alphabet, such as letters, comma and full stop, most of
 their branches can't match, since they need a digit or a bracket; what is left tests characters by
@@ -40,7 +40,7 @@ _ALL: _Set = (1 << N_SHAPED) - 1
 
 @dataclass(frozen=True)
 class Shapes:
-    """What the shape of a chunk is made of.
+    """Parts of the shape of a chunk.
 
     Attributes:
         kinds: uint8[N_SHAPED], of each code point: 1 for a lowercase and 2 for an uppercase letter
@@ -56,7 +56,7 @@ class Shapes:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Pattern:
     """A part of a regular expression: a test of a character, or what is made of other parts.
 
     ``kind`` is ``test``, ``all`` (one after the other), ``any`` (one of them) or ``maybe`` (all or
@@ -65,7 +65,7 @@ class _Part:
 
     kind: str
     test: _Set = 0
-    parts: tuple[_Part, ...] = ()
+    parts: tuple[_Pattern, ...] = ()
 
 
 class _NotTold(Exception):
@@ -117,7 +117,7 @@ def _stand_ins(kinds: NDArray[np.uint8], taken: set[str]) -> tuple[str, str] | N
     return None
 
 
-def _kinds(trees: Sequence[_Part]) -> NDArray[np.uint8]:
+def _kinds(trees: Sequence[_Pattern]) -> NDArray[np.uint8]:
     """Of each code point 1 or 2 by case for letters that are alike, 3 for punctuation, or 0."""
     lower, upper = (
         _set(lambda c, case=case: c.isalpha() and getattr(c, case)())  # type: ignore[misc]
@@ -130,13 +130,13 @@ def _kinds(trees: Sequence[_Part]) -> NDArray[np.uint8]:
         for tree in trees:
             tests |= _reached(tree, wider)[1]
         alike = _alike(tests, lower, "a"), _alike(tests, upper, "A")
-        if all(_n_of(found & usual) >= 20 for found, usual in zip(alike, _ASCII, strict=True)):
+        if all(_n_of(letters & usual) >= 20 for letters, usual in zip(alike, _ASCII, strict=True)):
             alphabet, chosen = wider, alike
     kinds = np.zeros(N_SHAPED, np.uint8)
     if any(chosen):
         others = alphabet & ~lower & ~upper
-        for kind, found in ((_LOWER, chosen[0]), (_UPPER, chosen[1]), (_UPPER + 1, others)):
-            kinds[_codes(found)] = kind
+        for kind, letters in ((_LOWER, chosen[0]), (_UPPER, chosen[1]), (_UPPER + 1, others)):
+            kinds[_codes(letters)] = kind
     return kinds
 
 
@@ -150,16 +150,16 @@ def _alike(tests: Iterable[_Set], letters: _Set, first: str) -> _Set:
     return letters
 
 
-def _reached(part: _Part, alphabet: _Set) -> tuple[bool, set[_Set]]:
-    """Whether a part can match text of an alphabet, and the tests of characters it then makes."""
+def _reached(part: _Pattern, alphabet: _Set) -> tuple[bool, set[_Set]]:
+    """True if a part can match text of an alphabet, and the tests of characters it then makes."""
     if part.kind == "test":
         return bool(part.test & alphabet), {part.test}
     tests: set[_Set] = set()
     can_match = part.kind != "any"
     for inner in part.parts:
-        ok, found = _reached(inner, alphabet)
+        ok, inner_tests = _reached(inner, alphabet)
         if ok:
-            tests |= found
+            tests |= inner_tests
         if ok and part.kind == "any":
             can_match = True
         elif not ok and part.kind != "any":
@@ -167,7 +167,7 @@ def _reached(part: _Part, alphabet: _Set) -> tuple[bool, set[_Set]]:
     return can_match, tests
 
 
-def _tree(pattern: Any) -> _Part:
+def _tree(pattern: Any) -> _Pattern:
     if not isinstance(pattern, re.Pattern) or not isinstance(pattern.pattern, str):
         raise _NotTold
     # The French rules hold the class of all letters hundreds of times: each is parsed once.
@@ -183,37 +183,37 @@ def _tree(pattern: Any) -> _Part:
     return _sequence(parsed, bool(parsed.state.flags & re.IGNORECASE), long)
 
 
-def _sequence(items: Any, fold: bool, long: Mapping[int, Any]) -> _Part:
-    return _Part("all", parts=tuple(_part(str(op), value, fold, long) for op, value in items))
+def _sequence(items: Any, fold: bool, long: Mapping[int, Any]) -> _Pattern:
+    return _Pattern("all", parts=tuple(_part(str(op), value, fold, long) for op, value in items))
 
 
-def _part(name: str, value: Any, fold: bool, long: Mapping[int, Any]) -> _Part:
+def _part(name: str, value: Any, fold: bool, long: Mapping[int, Any]) -> _Pattern:
     if name == "ANY":
-        return _Part("test", _ALL)
+        return _Pattern("test", _ALL)
     if name == "LITERAL" and value in long:
         return _sequence(long[value], fold, {})
     if name in ("LITERAL", "NOT_LITERAL"):
         test = _class((("LITERAL", value),), fold)
-        return _Part("test", test if name == "LITERAL" else _ALL & ~test)
+        return _Pattern("test", test if name == "LITERAL" else _ALL & ~test)
     if name == "IN":
-        return _Part("test", _class(tuple((str(kind), what) for kind, what in value), fold))
+        return _Pattern("test", _class(tuple((str(kind), what) for kind, what in value), fold))
     if name == "BRANCH":
-        return _Part("any", parts=tuple(_sequence(branch, fold, long) for branch in value[1]))
+        return _Pattern("any", parts=tuple(_sequence(branch, fold, long) for branch in value[1]))
     if name in ("MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"):
-        return _Part("all" if value[0] else "maybe", parts=(_sequence(value[2], fold, long),))
+        return _Pattern("all" if value[0] else "maybe", parts=(_sequence(value[2], fold, long),))
     if name == "SUBPATTERN":
         _, added, removed, inner = value
         return _sequence(inner, (fold or bool(added & re.I)) and not removed & re.I, long)
     if name == "ATOMIC_GROUP":
         return _sequence(value, fold, long)
     if name in ("ASSERT", "ASSERT_NOT"):
-        return _Part(
+        return _Pattern(
             "all" if name == "ASSERT" else "maybe", parts=(_sequence(value[1], fold, long),)
         )
     if name == "AT":
         is_boundary = "BOUNDARY" in str(value)
-        words = _Part("test", _category("WORD"))
-        return _Part("maybe", parts=(words,)) if is_boundary else _Part("all")
+        words = _Pattern("test", _category("WORD"))
+        return _Pattern("maybe", parts=(words,)) if is_boundary else _Pattern("all")
     raise _NotTold
 
 
@@ -231,8 +231,8 @@ def _class(items: tuple[tuple[str, Any], ...], fold: bool) -> _Set:
             passed |= (1 << high + 1) - (1 << low) if low <= high else 0
         elif kind == "CATEGORY":
             bare = str(what).removeprefix("CATEGORY_").removeprefix("UNI_")
-            found = _category(bare.removeprefix("NOT_"))
-            passed |= _ALL & ~found if bare.startswith("NOT_") else found
+            category = _category(bare.removeprefix("NOT_"))
+            passed |= _ALL & ~category if bare.startswith("NOT_") else category
         else:
             raise _NotTold
     if fold:
@@ -242,12 +242,12 @@ def _class(items: tuple[tuple[str, Any], ...], fold: bool) -> _Set:
 
 def _other_cases(characters: _Set) -> _Set:
     """The same letters in the other case; more than that only makes fewer letters alike."""
-    found = 0
+    others = 0
     for code in _codes(characters):
         for other in (chr(code).lower(), chr(code).upper()):
             if len(other) == 1 and ord(other) < N_SHAPED:
-                found |= 1 << ord(other)
-    return found
+                others |= 1 << ord(other)
+    return others
 
 
 @cache
@@ -255,8 +255,8 @@ def _category(name: str) -> _Set:
     tests = {"WORD": r"\w", "DIGIT": r"\d", "SPACE": r"\s"}
     if name not in tests:
         raise _NotTold
-    found = re.compile(tests[name])
-    return _set(lambda c: found.match(c) is not None)
+    pattern = re.compile(tests[name])
+    return _set(lambda c: pattern.match(c) is not None)
 
 
 def _set(passes: Callable[[str], bool]) -> _Set:

@@ -36,11 +36,11 @@ def user_temporary() -> Path:
     path = Path(tempfile.gettempdir()) / f"plumbline-{os.getuid()}"
     try:
         path.mkdir(mode=0o700, exist_ok=True)
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return _private_fallback()
-    is_own = stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
-    return path if is_own and stat.S_IMODE(found.st_mode) == 0o700 else _private_fallback()
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    return path if is_own and stat.S_IMODE(status.st_mode) == 0o700 else _private_fallback()
 
 
 @cache

@@ -277,7 +277,7 @@ def test_an_interrupted_one_resumes(
 
     real = partials.ShardJob.count
 
-    def stop(job: partials.ShardJob, shard: str) -> partials.Ledger:
+    def stop(job: partials.ShardJob, shard: str) -> partials.ShardLedger:
         if list(store.root.glob("_work/recount/*/*.json")):
             raise KeyboardInterrupt
         return real(job, shard)

@@ -22,7 +22,7 @@ from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import local
 from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.pairs import PairSum
-from plumbline.jobs.counting.partials import Ledger, ShardJob
+from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.evidence.why import Sampling, explain
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -184,7 +184,7 @@ def helpers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             self.busy = threading.Event()
             started.append(self)
 
-        def count(self, shard: str) -> Ledger:
+        def count(self, shard: str) -> ShardLedger:
             self.busy.set()
             return super().count(shard)
 
@@ -206,7 +206,7 @@ def test_a_helper_takes_its_part(
     names, counted = [str(shards / f"{n}.jsonl.zst") for n in range(3)], threading.Event()
     count, progress = ShardJob.count, []
 
-    def slow(job: ShardJob, shard: str) -> Ledger:
+    def slow(job: ShardJob, shard: str) -> ShardLedger:
         assert counted.wait(60)
         return count(job, shard)
 
@@ -229,10 +229,10 @@ def test_a_lost_helper_is_one_line(
     for name in names:
         write_slow_shard(Path(name))
 
-    def killing(job: ShardJob, shard: str) -> Ledger:
+    def killing(job: ShardJob, shard: str) -> ShardLedger:
         assert helpers[0].busy.wait(60)
         helpers[0]._process.kill()
-        return Ledger(shard, "", "counted", None, 0)
+        return ShardLedger(shard, "", "counted", None, 0)
 
     monkeypatch.setattr(ShardJob, "count", killing)
     with pytest.raises(Interrupted, match=r"ended with status -9 .*same command again") as lost:
@@ -247,7 +247,9 @@ def test_what_goes_wrong_in_a_helper_arrives(
     (tmp_path / "file").touch()
     job = ShardJob(str(tmp_path / "file"), CountRequest("c", (), targets="she-he").options())
     names = [str(shards / f"{n}.jsonl.zst") for n in range(2)]
-    monkeypatch.setattr(ShardJob, "count", lambda _, shard: Ledger(shard, "", "counted", None, 0))
+    monkeypatch.setattr(
+        ShardJob, "count", lambda _, shard: ShardLedger(shard, "", "counted", None, 0)
+    )
     with pytest.raises((FileExistsError, NotADirectoryError)):
         local.LocalEngine(tmp_path, 1 << 30).count(
             names, job, lambda done, _: done and helpers[0].busy.wait(60) and None

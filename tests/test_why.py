@@ -20,7 +20,7 @@ from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence import copies, sightings
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, collocates, contexts, put_together
 from plumbline.jobs.evidence.copies import Signatures, first_of_near, signatures
-from plumbline.jobs.evidence.lean import WordLean, lean
+from plumbline.jobs.evidence.lean import Leans, lean
 from plumbline.jobs.evidence.sightings import (
     Inquiry,
     Meetings,
@@ -143,7 +143,7 @@ def repetitive(rng: np.random.Generator, lean_nats: float, n: int = 60) -> list[
     return texts
 
 
-def lean_of(texts: Texts, word: str = "tea", **how: object) -> WordLean:
+def lean_of(texts: Texts, word: str = "tea", **how: object) -> Leans:
     q = question(texts, [word], window=4)
     return lean(look(made(texts), q), 0, SHE_HE)
 
@@ -154,7 +154,7 @@ def test_intervals_cover_a_planted_lean() -> None:
     held = np.zeros(2)
     for _ in range(n):
         found = lean_of(repetitive(rng, planted))
-        held[0] += found.low_nats <= planted <= found.high_nats
+        held[0] += found.delta_nats_low <= planted <= found.delta_nats_high
         half = 1.96 * np.sqrt(1 / found.n_pair_f + 1 / found.n_pair_m)
         held[1] += abs(found.delta_nats - planted) <= half
     # 95% of 200 has a standard error of 1.5 points.
@@ -262,7 +262,7 @@ def test_a_list_is_the_mean_of_its_pairs() -> None:
     se = np.sqrt(size / (size - 1) * np.square(slopes).sum())
     assert found.delta_nats_se == pytest.approx(se, rel=1e-4)
     half = stats.t.ppf(0.975, found.n_documents - 1) * se
-    assert (found.low_nats, found.high_nats) == pytest.approx(
+    assert (found.delta_nats_low, found.delta_nats_high) == pytest.approx(
         (found.delta_nats - half, found.delta_nats + half), rel=1e-4
     )
     # A list without a defined pair has the counts of all its words.

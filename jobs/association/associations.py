@@ -6,7 +6,7 @@ million short rows whatever the size of its text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ from plumbline.warehouse.query.connection import rows_of as query_rows
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Staged, Store
-from plumbline.warehouse.text.progress import Update, progress
+from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordPair
 
 #: Tables of a corpus that are made from its deltas.
@@ -161,15 +161,14 @@ def associate(
                 store.replace("word_list", listed, where, run_id)
             if staged:
                 store.commit(staged)
-            with progress(f"associations of {corpus}", "targets") as update:
-                shown = _shown(associations, len(words), update)
-                n_associations = _write(store, "word_association", corpus, run_id, shown)
-            with progress(f"deltas of {corpus}", "contrasts") as update:
-                shown = _shown(deltas, len(kinds), update)
-                n_deltas = _write(store, "word_delta", corpus, run_id, shown)
-            with progress(f"bounds of {corpus}", "contrasts") as update:
-                shown = _shown(bounds, len(by_name), update)
-                n_bounds = _write(store, "word_bound", corpus, run_id, shown)
+            n_associations, n_deltas, n_bounds = (
+                _write(store, run_id, corpus, *table)
+                for table in (
+                    ("word_association", "associations", associations, len(words), "targets"),
+                    ("word_delta", "deltas", deltas, len(kinds), "contrasts"),
+                    ("word_bound", "bounds", bounds, len(by_name), "contrasts"),
+                )
+            )
     rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
     n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
     n_rows = n_associations, n_deltas, n_bounds
@@ -190,19 +189,23 @@ def rows_of(staged: Staged) -> pa.Table:
     return pa.concat_tables([empty, *(pq.read_table(part) for part in staged.parts())])
 
 
-def _shown(tables: Iterable[pa.Table], n_all: int, update: Update) -> Iterator[pa.Table]:
-    """The tables, each counted as done when the next one is wanted."""
-    update(0, n_all)
-    for n_done, rows in enumerate(tables, 1):
-        yield rows
-        update(n_done, n_all)
-
-
-def _write(store: Store, table: str, corpus: str, run_id: str, tables: Iterable[pa.Table]) -> int:
-    staged = store.stage(table, {"corpus": corpus}, run_id)
-    n_rows = 0
-    for k, rows in enumerate(tables):
-        rows = rows.append_column("corpus", pa.array([corpus] * rows.num_rows, pa.string()))
-        n_rows += staged.write_part(f"part-{k:05}", rows.to_batches())
+def _write(
+    store: Store,
+    run_id: str,
+    corpus: str,
+    table: str,
+    what: str,
+    tables: Iterable[pa.Table],
+    n_tables: int,
+    unit: str,
+) -> int:
+    """Write rows as parts of a corpus's partition, with progress; returns how many."""
+    staged, n_rows = store.stage(table, {"corpus": corpus}, run_id), 0
+    with progress(f"{what} of {corpus}", unit) as update:
+        update(0, n_tables)
+        for k, rows in enumerate(tables):
+            rows = rows.append_column("corpus", pa.array([corpus] * rows.num_rows, pa.string()))
+            n_rows += staged.write_part(f"part-{k:05}", rows.to_batches())
+            update(k + 1, n_tables)
     store.commit(staged)
     return n_rows

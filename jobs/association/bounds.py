@@ -1,4 +1,4 @@
-"""How far a word leans at least and at most, by its co-occurrences with two sides. Pure numpy.
+"""Exact bounds of a word's lean from its co-occurrences with two sides. Pure numpy.
 
 An odds ratio of two counts has no standard error where one of them is 0, but an exact interval.
 """
@@ -44,7 +44,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     share = expit(log_odds)
 
     def of(own: Floats, other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
-        """The least log odds of a side's share, and how likely a count as high is without lean."""
+        """Lower bound of a side's log odds, and the chance of a count as high without a lean."""
         known = np.where(own > 0, own, 1)
         least = betaincinv(known, other + 1, _TAIL)
         with np.errstate(divide="ignore"):
@@ -58,7 +58,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
 
 
 def chance_clear(n: Floats, log_odds: float) -> Floats:
-    """How likely the interval of ``lean_bounds`` leaves out 0 for words without a lean.
+    """Probability that the interval of ``lean_bounds`` leaves out 0 for words without a lean.
 
     At most 5%, and 0 for rare words, which no split of their counts makes clear.
 
@@ -77,7 +77,7 @@ def chance_clear(n: Floats, log_odds: float) -> Floats:
 
 
 def adjusted(p: Floats) -> Floats:
-    """p adjusted for their number by Benjamini and Hochberg: the share of false ones below each.
+    """p adjusted for multiple comparisons (Benjamini and Hochberg): the false discovery rate.
 
     >>> adjusted(np.array([0.01, 0.04, 0.03, 0.5])).round(3).tolist()
     [0.04, 0.053, 0.053, 0.5]

@@ -109,7 +109,12 @@ def constrain(
             of = {"corpus": corpus, "benchmark": benchmark, "contrast": name, "least_count": used}
             leans = (lean(words, delta) for words in tokenize_all(texts, targets, language))
             rows = [
-                {**of, "pair_id": pair["pair_id"], "n_words_unknown": _unknown(x, used), **vars(x)}
+                {
+                    **of,
+                    "pair_id": pair["pair_id"],
+                    "n_words_unknown": None if used is None else x.n_words - x.n_words_defined,
+                    **vars(x),
+                }
                 for pair, x in zip(chosen, leans, strict=True)
             ]
             store.publish("pair_association", rows, unit=name, run_id=run_id)
@@ -137,7 +142,3 @@ def _deltas(
     used = least_count if n_least.null_count < rows.num_rows else None
     rows = rows.filter(pc.fill_null(pc.greater_equal(n_least, least_count), True))
     return dict(zip(rows["word"].to_pylist(), rows["delta_nats"].to_pylist(), strict=True)), used
-
-
-def _unknown(found: Lean, least_count: int | None) -> int | None:
-    return None if least_count is None else found.n_words - found.n_words_defined

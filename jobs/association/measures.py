@@ -137,7 +137,7 @@ class Counts:
         return out
 
     def side(self, targets: Iterable[str]) -> Side:
-        """What words co-occur with, if it doesn't matter with which of some targets."""
+        """Co-occurrences of words with any of some targets."""
         own = [x for x in dict.fromkeys(targets) if self.n_target(x)]
         near = [self.n_pair(target) for target in own]
         n_target = sum(map(self.n_target, own))
@@ -268,7 +268,7 @@ def delta_rows(
 
 
 def bound_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
-    """How far each word leans at least and at most, also a word that only one side has nearby.
+    """Intervals of the lean of each word, also of a word that only one side has nearby.
 
     The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is
     ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair, and its interval that of
@@ -297,9 +297,9 @@ def bound_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.T
     n_draws = (n_f + n_m) * (share / f.dispersion + (1 - share) / m.dispersion)
     with np.errstate(divide="ignore"):
         lean = np.log(n_f) - np.log(n_m) - odds
-    chance = chance_clear(n_draws, scaled)
-    found = {"lean_nats_low": low, "lean_nats_high": high, "p": p, "chance_clear": chance}
-    columns = {name: values[at] for name, values in found.items()}
+    of_counts = {"lean_nats_low": low, "lean_nats_high": high, "p": p}
+    of_counts["chance_clear"] = chance_clear(n_draws, scaled)
+    columns = {name: values[at] for name, values in of_counts.items()}
     lean = np.where(np.isfinite(lean), lean, np.nan)[at]
     return pa.table(
         {

@@ -25,7 +25,7 @@ from plumbline.warehouse.wordlists import WordList
 
 @dataclass(frozen=True)
 class Recounting:
-    """Where and how pairs are counted again: Spark's master, bytes per process."""
+    """Options of counting pairs again: Spark's master, bytes per process."""
 
     master: str | None = None
     memory_bytes: int = 2 << 30
@@ -79,8 +79,10 @@ def stage_pairs(
     if row["targets"] == ALL or set(targets) == set(counted):
         return None
     words = store.read("word_count", corpus=corpus)
-    known = set(words["word"].to_pylist())  # others have no pairs: they are rare, or don't occur
-    new = tuple(word for word in targets if word not in counted and word in known)
+    counted_words = set(
+        words["word"].to_pylist()
+    )  # others have no pairs: they are rare, or don't occur
+    new = tuple(word for word in targets if word not in counted and word in counted_words)
     merge = _count(store, evidence_of(store, corpus), new, how) if new else None
     staged = store.stage("pair_count", {"corpus": corpus}, run_id)
     if merge:
@@ -89,9 +91,9 @@ def stage_pairs(
         output = Output(staged, {name: row[name] for name in ("corpus", "rule", "window")})
         merge(kept, output, all_pairs=False, pruned=row["n_words"] > row["n_words_kept"])
         store.discard(kept)
-    wanted = ds.field("target").isin(targets)
+    has_target = ds.field("target").isin(targets)
     for number, file in enumerate(store.snapshot().files("pair_count", {"corpus": corpus})):
-        old = store.rows_of("pair_count", file, wanted)
+        old = store.rows_of("pair_count", file, has_target)
         staged.write_part(f"old-{number:05}", old.to_batches(BATCH_ROWS))
     return staged
 

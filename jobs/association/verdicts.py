@@ -1,4 +1,4 @@
-"""How many pairs of a constrained benchmark the papers' limits keep, drop and leave undecided."""
+"""Pairs of a constrained benchmark that the papers' limits keep, drop and leave undecided."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ORDER BY ALL
 def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """How many natural pairs each limit keeps, drops and leaves undecided, by contrast."""
+    """Numbers of natural pairs that each limit keeps, drops and leaves undecided, by contrast."""
     of = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, of)
 
@@ -43,17 +43,17 @@ def verdicts(
 def constrained(
     store: Store, corpus: str, benchmark: str, contrast: str | None = None
 ) -> list[str]:
-    """As ``constrain``; lines on what it found: pairs by contrast, and by the limits."""
+    """Run ``constrain``; lines with the number of pairs by contrast, and by the limits."""
     done, lines = constrain(store, corpus, benchmark, contrast), list[str]()
-    found = verdicts(store, corpus, benchmark, done)
+    rows = verdicts(store, corpus, benchmark, done)
     for name, n in done.items():
         lines.append(f"{benchmark}: MaxPMI of {n:,} pairs in corpus {corpus} ({name})")
-        lines += [_line(row) for row in found if row["contrast"] == name]
+        lines += [_line(row) for row in rows if row["contrast"] == name]
     return lines
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    """What a limit makes of the natural pairs, as a line.
+    """Line with the natural pairs that a limit keeps, drops and leaves undecided.
 
     >>> row = {"eta_nats": 0.5, "n_kept": 1, "n_dropped": 1000, "n_undecided": 3}
     >>> _line({**row, "known_share": 0.8, "least_count": 10})  # doctest: +NORMALIZE_WHITESPACE

@@ -76,17 +76,17 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
         return [*lines, f"  no delta for {contrast}: {why}"]
     n_f, n_m, n_defined, delta, pooled, low, high, side, lean_rank, n = lean
     estimate = delta if delta is not None else low if side and side > 0 else high
-    found = Finding(word, "delta", estimate, low, high, unit="nats")
-    known = "no delta for" if delta is None else "delta"
+    finding = Finding(word, "delta", estimate, low, high, unit="nats")
+    name = "no delta for" if delta is None else "delta"
     figure = f"{contrast}: a count is 0" if delta is None else f"{contrast} {delta:+.3f} nats"
     if len(targets) == 1:
         lines.append(
             f"  {n_defined or 0} pairs defined, {n_f:,} female and {n_m:,} male co-occurrences"
         )
     if pooled is not None and pooled != delta and len(targets) == 1:
-        lines.append(f"  {known} {figure}")
-        known, figure = "lean", f"{contrast}, each side as one word: {pooled:+.3f} nats"
-    lines.append(f"  {known} {figure}, {_interval(low, high)}")
+        lines.append(f"  {name} {figure}")
+        name, figure = "lean", f"{contrast}, each side as one word: {pooled:+.3f} nats"
+    lines.append(f"  {name} {figure}, {_interval(low, high)}")
     if low is None and side == 0:
         return [*lines, "  no clear lean: it does not co-occur with every word of the list"]
     if side == 0:
@@ -95,7 +95,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     ranked = f"rank {lean_rank:,} of the {n:,} words"
     leans = f"leans {way}: {ranked} that do"
     untold = f"{ranked} whose estimate is {way}; without an interval no lean can be told"
-    return [*lines, f"  {found.pick(above=leans, below=leans, untold=untold)}"]
+    return [*lines, f"  {finding.pick(above=leans, below=leans, untold=untold)}"]
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -36,23 +36,23 @@ class WordWeights:
         Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the row for a weight
         that is not a finite number, a word that is not lowercase or repeats, and for no words.
         """
-        found: dict[str, float] = {}
+        weights: dict[str, float] = {}
         for record in records(path, ("word", "weight")):
-            word, given = (record.fields.get(k, "").strip() for k in ("word", "weight"))
+            word, weight = (record.fields.get(k, "").strip() for k in ("word", "weight"))
             at = f"{path}, row {record.number}"
             is_one = len(word.split()) == 1 and word == word.lower()
-            if record.problem or not is_one or word in found:
-                state = "is listed twice" if word in found else "is not one lowercase word"
+            if record.problem or not is_one or word in weights:
+                state = "is listed twice" if word in weights else "is not one lowercase word"
                 raise BadInput(at, record.problem or f"{word!r} {state}")
             try:
-                found[word] = float(given)
+                weights[word] = float(weight)
             except ValueError:
-                found[word] = math.nan
-            if not math.isfinite(found[word]):
-                raise BadInput(at, f"weight {given!r} of {word} is not a finite number")
-        if not found:
+                weights[word] = math.nan
+            if not math.isfinite(weights[word]):
+                raise BadInput(at, f"weight {weight!r} of {word} is not a finite number")
+        if not weights:
             raise BadInput(str(path), "has no rows", "columns: word, weight")
-        return cls(path.stem, found)
+        return cls(path.stem, weights)
 
     def of(self, words: pa.Array) -> NDArray[np.float64]:
         """The weight of each word, float64[words]; NaN for a word without one.

@@ -1,4 +1,4 @@
-"""The documents of a counted corpus as their kept words, read from what counting kept of them."""
+"""Documents of a counted corpus as their kept words, read from what counting kept of them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What counting kept of a corpus's documents.
+    """Kept documents of a counted corpus.
 
     Attributes:
         corpus: its row of table ``corpus``.
@@ -83,8 +83,9 @@ class Evidence:
         for tokens, words in token_files(self.directory, shard.fingerprint):
             with _readable(tokens):
                 value = _values(pq.read_table(words, columns=["word", "word_id"]), value_of)
-                for batch in _batches(tokens):
-                    pieces = _pieces(batch, value)
+                file = pq.ParquetFile(tokens)
+                for group in range(file.num_row_groups):
+                    pieces = _pieces(file.read_row_group(group), value)
                     left = pieces if left is None else _joined(left, pieces)
                     whole, left = _split(left)
                     if len(whole.row):
@@ -93,18 +94,18 @@ class Evidence:
             yield left.documents
 
     def sources(self) -> set[str | None]:
-        """What documents name as their source, without reading the documents.
+        """Names of the documents' sources, without reading the documents.
 
         Raises:
             BadInput: a file is damaged.
         """
-        found: set[str | None] = set()
+        names: set[str | None] = set()
         for shard in self.shards:
             for tokens, _ in token_files(self.directory, shard.fingerprint):
                 with _readable(tokens):
                     column = pq.read_table(tokens, columns=["source"])["source"]
-                    found.update(column.unique().to_pylist())
-        return found
+                    names.update(column.unique().to_pylist())
+        return names
 
 
 @contextmanager
@@ -118,7 +119,7 @@ def _readable(tokens: Path) -> Iterator[None]:
 
 
 def evidence_of(store: Store, corpus: str) -> Evidence:
-    """What counting kept of a corpus's documents.
+    """Find the kept documents of a corpus.
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported, or counted without evidence.
@@ -168,12 +169,6 @@ def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
     by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
     by_id[ids] = values
     return by_id
-
-
-def _batches(tokens: Path) -> Iterator[pa.Table]:
-    file = pq.ParquetFile(tokens)
-    for group in range(file.num_row_groups):
-        yield file.read_row_group(group)
 
 
 def _pieces(table: pa.Table, value: NDArray[Any]) -> _Pieces:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output
 from plumbline.jobs.counting.pairs import PairSum
-from plumbline.jobs.counting.partials import Ledger, ShardJob
+from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
@@ -58,14 +58,14 @@ class LocalEngine:
         self._work = work
         self._memory_bytes = memory_bytes
 
-    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[Ledger]:
+    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards; the ledgers come in any order."""
         left = deque(shards)
-        done: list[Ledger] = []
+        done: list[ShardLedger] = []
         errors: list[Exception] = []
         update(0, len(shards))
 
-        def count_remaining(count: Callable[[str], Ledger]) -> None:
+        def count_remaining(count: Callable[[str], ShardLedger]) -> None:
             while not errors:
                 try:
                     shard = left.popleft()
@@ -106,8 +106,7 @@ class LocalEngine:
 
         with temporary_directory(self._work, "merge-") as directory:
             limit = f"{self._memory_bytes // 2 >> 20}MiB"
-            settings: dict[str, str | bool | int | float | list[str]]
-            settings = {
+            settings: dict[str, str | bool | int | float | list[str]] = {
                 "memory_limit": limit,
                 "temp_directory": str(directory),
                 "threads": n_cores(),
@@ -177,7 +176,7 @@ def _polled(connection: duckdb.DuckDBPyConnection, update: Update) -> Iterator[N
 
 
 def n_processes(shards: Sequence[str]) -> int:
-    """How many processes count these shards, this one among them."""
+    """Number of processes that count these shards, this one among them."""
     return 1 + max(_n_helpers(shards), 0)
 
 
@@ -204,7 +203,7 @@ class _Helper:
         )
         self._job = job
 
-    def count(self, shard: str) -> Ledger:
+    def count(self, shard: str) -> ShardLedger:
         """The ledger of a shard; raises as counting does, ``Interrupted`` if the process died."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin and stdout
@@ -219,7 +218,7 @@ class _Helper:
             raise OSError(*reply["os_error"])
         if "defect" in reply:
             raise RuntimeError(reply["defect"])
-        return Ledger(**reply["ledger"])
+        return ShardLedger(**reply["ledger"])
 
     def kill(self) -> None:
         """End the process, in the middle of a shard or not."""

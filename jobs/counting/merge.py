@@ -33,7 +33,7 @@ class Output:
 
     @property
     def subject(self) -> str:
-        """What is summed, for progress: a corpus, or a block of its steps.
+        """Name of the sums in progress lines: a corpus, or a block of its steps.
 
         >>> Output(Staged("word_count", "", (), ""), {"corpus": "c", "end_step": 2000}).subject
         'c to step 2,000'
@@ -43,12 +43,13 @@ class Output:
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
         """Write rows as one file of the partition; returns how many."""
-        return self.staged.write_part(f"{self.prefix}{name}", map(self._complete, batches))
 
-    def _complete(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        for name, value in self.constants.items():
-            batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
-        return batch
+        def complete(batch: pa.RecordBatch) -> pa.RecordBatch:
+            for column, value in self.constants.items():
+                batch = batch.append_column(column, pa.repeat(value, batch.num_rows))
+            return batch
+
+        return self.staged.write_part(f"{self.prefix}{name}", map(complete, batches))
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _Columns = tuple[_Ints, _Ints]
 
 
 class PairSum(NamedTuple):
-    """What to sum.
+    """Partial counts to sum.
 
     Attributes:
         files: Parquet files with word, target and n_pair; a file named twice counts twice.
@@ -70,16 +70,21 @@ class PairSum(NamedTuple):
         samples = [np.zeros(1, np.int64)]
         with progress(f"{what}: sort", "MB") as update:
             for parts in self._parts(limit, update):
+                keys, counts = _sum(parts)
                 runs.append(self.work / f"run-{len(runs)}")
-                samples.append(_write_run(runs[-1], parts, limit // _SAMPLES + 1))
+                with runs[-1].open("wb") as out:
+                    keys.tofile(out)
+                    counts.tofile(out)
+                samples.append(keys[:: limit // _SAMPLES + 1].copy())
+                del keys, counts
         starts = np.unique(np.sort(np.concatenate(samples))[::_SAMPLES])
         n_done, n_all = 0, sum(run.stat().st_size for run in runs) // 16
         with progress(f"{what}: sum", "rows") as update:
             for start, end in pairwise([*starts, np.iinfo(np.int64).max] if runs else []):
                 update(n_done, n_all)
-                found = [_between(run, start, end) for run in runs]
-                n_done += sum(len(keys) for keys, _ in found)
-                keys, counts = _sum(found)
+                columns = [_between(run, start, end) for run in runs]
+                n_done += sum(len(keys) for keys, _ in columns)
+                keys, counts = _sum(columns)
                 for at in range(0, len(keys), batch_rows):
                     key = keys[at : at + batch_rows]
                     yield pa.record_batch(
@@ -111,9 +116,9 @@ class PairSum(NamedTuple):
             for batch in file.iter_batches(min(limit, 1 << 20)):
                 word, target = self._ranks(batch["word"]), self._ranks(batch["target"])
                 counts = batch["n_pair"].to_numpy()
-                known = (word >= 0) & (target >= 0)
-                if not known.all():
-                    word, target, counts = word[known], target[known], counts[known]
+                is_kept = (word >= 0) & (target >= 0)
+                if not is_kept.all():
+                    word, target, counts = word[is_kept], target[is_kept], counts[is_kept]
                 if len(counts):
                     yield word << 32 | target, counts
                     if self.both_ways:
@@ -130,15 +135,6 @@ class PairSum(NamedTuple):
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
         of_row: _Ints = ranks.astype(np.int64)[column.indices.to_numpy()]
         return of_row
-
-
-def _write_run(run: Path, parts: list[_Columns], step: int) -> _Ints:
-    """Write the sums of rows as a run, its keys before its counts; returns every step-th key."""
-    keys, counts = _sum(parts)
-    with run.open("wb") as out:
-        keys.tofile(out)
-        counts.tofile(out)
-    return keys[::step].copy()
 
 
 def _sum(parts: list[_Columns]) -> _Columns:

@@ -36,12 +36,14 @@ from plumbline.warehouse.storage.store import Store, write_file
 DECODER = "decoder"
 #: File there that says when a training read them, see ``warehouse.input.training_order``.
 ORDER = "order"
+#: Numbers of a shard's ledger that come from its counts.
+TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
 #: Files of tokens are followed by that of their words.
 _ORDER = ("tokens", "words")
 
 
 @dataclass(frozen=True)
-class Ledger:
+class ShardLedger:
     """Outcome of counting one shard; the fields but ``away`` are those of ``corpus_shard``.
 
     ``away``: it failed since the server that has it could not be reached.
@@ -76,20 +78,32 @@ def partials_directory(store: Store, options: CountOptions, *, create: bool = Tr
 
 
 def is_counted(directory: Path, shard: Path) -> bool:
-    """Whether a shard of this content has been counted; reads it, but where nothing has been.
+    """True if a shard of this content has been counted; reads it only if the directory exists.
 
     Raises ``BadInput`` for one that can't be read.
     """
     return directory.is_dir() and (directory / f"{fingerprint(shard)}.json").exists()
 
 
-def partial_files(directory: Path, mark: str, kind: str) -> list[Path]:
-    """Files of a kind (see ``jobs.kernel.Spill``) of the shard with fingerprint ``mark``, in order.
+def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
+    """Files of some kinds (see ``jobs.kernel.Spill``) of the shard with fingerprint ``mark``.
 
-    A count that reached its memory limit has several of a kind; a word or pair may be in each, and
-    its counts must be summed. Raises ``BadInput`` for a file that isn't what was counted.
+    A count that reached its memory limit has several of a kind, in order; a word or pair may be in
+    each, and its counts must be summed. Raises ``BadInput`` for a file that isn't what was counted.
     """
-    return _whole(directory, mark, kind)
+    ledger = directory / f"{mark}.json"
+    files = []
+    for name, sha256 in _read(ledger)[1].items():
+        if _kind(name) in kinds:
+            files.append(directory / name)
+            fix = f"remove {ledger}: its shard is counted again then"
+            try:
+                is_whole = not sha256 or sha256_of(directory / name) == sha256
+            except OSError as e:
+                raise BadInput(f"{files[-1]}", f"can't be read: {e.strerror}", fix) from e
+            if not is_whole:
+                raise BadInput(f"{files[-1]}", "is damaged: its hash differs", fix)
+    return files
 
 
 def step_of(file: Path) -> int:
@@ -107,32 +121,15 @@ def token_files(directory: Path, mark: str) -> list[tuple[Path, Path]]:
 
     Raises ``BadInput`` as ``partial_files`` does, also if the shard has no ledger.
     """
-    found = _whole(directory, mark, *_ORDER)
-    return [(a, b) for a, b in pairwise(found) if (_kind(a.name), _kind(b.name)) == _ORDER]
+    files = partial_files(directory, mark, *_ORDER)
+    return [(a, b) for a, b in pairwise(files) if (_kind(a.name), _kind(b.name)) == _ORDER]
 
 
 def _kind(name: str) -> str:
     return name.split(".")[-2]
 
 
-def _whole(directory: Path, mark: str, *kinds: str) -> list[Path]:
-    """The files of some kinds of a shard, each with the bytes that were counted."""
-    ledger = directory / f"{mark}.json"
-    found = []
-    for name, sha256 in _read(ledger)[1].items():
-        if _kind(name) in kinds:
-            found.append(directory / name)
-            fix = f"remove {ledger}: its shard is counted again then"
-            try:
-                is_whole = not sha256 or sha256_of(directory / name) == sha256
-            except OSError as e:
-                raise BadInput(f"{directory / name}", f"can't be read: {e.strerror}", fix) from e
-            if not is_whole:
-                raise BadInput(f"{directory / name}", "is damaged: its hash differs", fix)
-    return found
-
-
-def _read(path: Path) -> tuple[Ledger, dict[str, str]]:
+def _read(path: Path) -> tuple[ShardLedger, dict[str, str]]:
     """A shard's ledger, and the SHA-256 of its files by name; older ledgers have no hashes."""
     try:
         values = json_object(path)
@@ -140,7 +137,7 @@ def _read(path: Path) -> tuple[Ledger, dict[str, str]]:
         hashes = values.pop("sha256", [""] * len(names))
         if any(Path(name).name != name or name.count(".") < 2 for name in names):
             raise ValueError("names files that are not of a shard")
-        return Ledger(**values), dict(zip(names, map(str, hashes), strict=True))
+        return ShardLedger(**values), dict(zip(names, map(str, hashes), strict=True))
     except (OSError, ValueError, KeyError, TypeError) as e:
         fix = f"remove {path}: its shard is counted again then"
         raise BadInput(f"{path}", f"is not the ledger of a shard: {e}", fix) from e
@@ -148,7 +145,7 @@ def _read(path: Path) -> tuple[Ledger, dict[str, str]]:
 
 @dataclass(frozen=True)
 class ShardJob:
-    """What is the same for every shard of a count.
+    """Settings shared by all shards of a count.
 
     Attributes:
         directory: of the partials.
@@ -162,7 +159,7 @@ class ShardJob:
     memory_bytes: int | None = None
     again: bool = False
 
-    def count(self, shard: str) -> Ledger:
+    def count(self, shard: str) -> ShardLedger:
         """Count one shard unless it has been counted already.
 
         A shard that cannot be read to its end gives a ledger with status ``failed`` and no counts.
@@ -172,28 +169,25 @@ class ShardJob:
         mark, size = "", 0
         try:
             mark = path.name.split(".")[0] if self.again else fingerprint(path)
-            found = describe(path)
-            size = found.n_bytes if found else 0
+            file = describe(path)
+            size = file.n_bytes if file else 0
             ledger = out / f"{mark}.json"
             if ledger.exists():
                 return _ledger(ledger, shard)
-            writer = _Writer(out, mark)
-            limits = None
+            writer, limits = _Writer(out, mark), None
             if self.memory_bytes:
                 limits = limits_within(self.memory_bytes, self.options.all_pairs)
-            if self.again:
-                made = self._recount(path.parent, mark, limits, writer)
-            else:
-                made = self._count(path, mark, limits, writer)
+            count, place = (self._recount, path.parent) if self.again else (self._count, path)
+            made = count(place, mark, limits, writer)
         except PlumblineError as e:
             seconds = time.monotonic() - started
             away = isinstance(e, Interrupted)
-            return Ledger(shard, mark, "failed", str(e), size, seconds=seconds, away=away)
+            return ShardLedger(shard, mark, "failed", str(e), size, seconds=seconds, away=away)
         seconds = time.monotonic() - started
         writer.publish(replace(made, shard=shard, n_bytes=size, seconds=seconds))
         return _ledger(ledger, shard)
 
-    def _count(self, path: Path, mark: str, limits: Limits | None, writer: _Writer) -> Ledger:
+    def _count(self, path: Path, mark: str, limits: Limits | None, writer: _Writer) -> ShardLedger:
         """Count the text of a shard."""
         decoder = (Path(self.directory) / DECODER).read_bytes() if self.options.decoder else b""
         order = (Path(self.directory) / ORDER).read_bytes() if self.options.order else b""
@@ -201,35 +195,26 @@ class ShardJob:
         if isinstance(path, Address) and fingerprint(path) != mark:
             fix = "run the same command again to count it as it is now"
             raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)
-        return Ledger(
-            "",
-            mark,
-            "counted",
-            None,
-            0,
-            n_documents_in=counts.n_documents_in,
-            n_documents=counts.n_documents,
-            n_rejected=counts.n_rejected,
-            n_tokens=counts.n_tokens,
-            n_kept_tokens=counts.n_kept_tokens,
-            n_pairs=counts.n_pairs,
-        )
+        numbers = {name: getattr(counts, name) for name in TOTALS}
+        return ShardLedger("", mark, "counted", None, 0, **numbers)
 
-    def _recount(self, kept: Path, mark: str, limits: Limits | None, writer: _Writer) -> Ledger:
+    def _recount(
+        self, kept: Path, mark: str, limits: Limits | None, writer: _Writer
+    ) -> ShardLedger:
         """Count the pairs in what was kept of a shard, which must agree with its ledger."""
-        known, _ = _read(kept / f"{mark}.json")
+        ledger, _ = _read(kept / f"{mark}.json")
 
         def write(table: pa.Table) -> None:
             writer.write("pairs", table)
 
-        found = recount_shard(token_files(kept, mark), self.options, limits or Limits(), write)
-        if found != (known.n_documents, known.n_kept_tokens, known.n_pairs):
+        totals = recount_shard(token_files(kept, mark), self.options, limits or Limits(), write)
+        if totals != (ledger.n_documents, ledger.n_kept_tokens, ledger.n_pairs):
             fix = "count the corpus again with --replace"
-            raise BadInput(f"evidence of {known.shard}", "is not all that was counted", fix)
-        return known
+            raise BadInput(f"evidence of {ledger.shard}", "is not all that was counted", fix)
+        return ledger
 
 
-def _ledger(path: Path, shard: str) -> Ledger:
+def _ledger(path: Path, shard: str) -> ShardLedger:
     return replace(_read(path)[0], shard=shard)
 
 
@@ -285,7 +270,7 @@ class _Writer:
         self._files.append(name)
         return self._out / name
 
-    def publish(self, ledger: Ledger) -> None:
+    def publish(self, ledger: ShardLedger) -> None:
         """Make this attempt the shard's partial, unless another attempt was first."""
         temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
         hashes = [sha256_of(self._out / name) for name in self._files]

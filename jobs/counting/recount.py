@@ -42,10 +42,10 @@ def _documents(segments: Segments, recount: Recount) -> Iterator[NDArray[np.int3
     last = 0
     for tokens, words in segments:
         try:
-            known = pq.read_table(words, columns=["word", "word_id", "n_word"])
-            old = known["word_id"].to_numpy()
+            table = pq.read_table(words, columns=["word", "word_id", "n_word"])
+            old = table["word_id"].to_numpy()
             new = np.empty(int(old.max(initial=-1)) + 1, np.int32)
-            new[old] = recount.rename(known["word"].combine_chunks(), known["n_word"].to_numpy())
+            new[old] = recount.rename(table["word"].combine_chunks(), table["n_word"].to_numpy())
             file = pq.ParquetFile(tokens)
             for group in range(file.num_row_groups):
                 rows = file.read_row_group(group, columns=["document", "tokens"])

@@ -82,7 +82,7 @@ def _count_blocks(
 
 
 def _sources(path: Path, field: str) -> Iterator[str | None]:
-    """Where each text is from, and ``None`` without end where there is no such column of text."""
+    """Source of each text, then ``None`` without end; only that without such a column of text."""
     if path.suffix == ".parquet" and field:
         try:
             for values in column_values(path, field):

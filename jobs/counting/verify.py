@@ -65,20 +65,20 @@ def shard_states(
         states.append(_state(row, resolved))
         if progress:
             progress(n, len(ledger))
-    known = {located(row["shard"]).resolve() for row in ledger}
-    states += [ShardState(str(path), "new") for path in given if path.resolve() not in known]
+    paths = {located(row["shard"]).resolve() for row in ledger}
+    states += [ShardState(str(path), "new") for path in given if path.resolve() not in paths]
     return states
 
 
 def _state(row: Mapping[str, Any], given: set[Path]) -> ShardState:
     path, numbers = located(row["shard"]), (row["n_documents"], row["seconds"])
     try:
-        found = describe(path)
-        if found is None:
+        file = describe(path)
+        if file is None:
             return ShardState(row["shard"], "gone", *numbers, "no such file")
         if given and path.resolve() not in given:
             return ShardState(row["shard"], "left out", *numbers, "counted, not among those given")
-        same = found.n_bytes == row["n_bytes"] and fingerprint(path) == row["fingerprint"]
+        same = file.n_bytes == row["n_bytes"] and fingerprint(path) == row["fingerprint"]
     except BadInput as e:
         return ShardState(row["shard"], "failed", *numbers, str(e))
     if not same:
@@ -106,36 +106,35 @@ def update_command(
     row = _counted(store, corpus)
     existing = [s.shard for s in states if s.state != "gone"]
     shards = shlex.join(patterns or _named(existing))
-    given = {k: row[k] for k in ("rule", "window", "min_count", "text_field") if row[k] is not None}
-    given["evidence"] = row["source_field"] is not None
-    if given["evidence"]:
-        given["source_field"] = row["source_field"]
-    options = CorpusOptions(**given | _as_given(store, row))
+    columns = ("rule", "window", "min_count", "text_field", "source_field")
+    as_counted = {name: row[name] for name in columns if row[name] is not None}
+    as_counted["evidence"] = row["source_field"] is not None
+    options = CorpusOptions(**as_counted | _as_given(store, row))
     return f"plumbline corpus count {shards} {shlex.join(['--corpus', corpus, *words(options)])}"
 
 
 def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the user gave that a row of the corpus holds as a hash: names, paths, the order."""
+    """Options the user gave that a row of the corpus holds as a hash: names, paths, the order."""
     runs = store.read("run", ds.field("run_id") == row["run_id"]).to_pylist()
     config = kept_object(runs[0], "config") if runs else row
     # A row of the corpus has the version of the token rules under that name.
     tokenizer = config.get("tokenizer", "") if runs else ""
     language = str(config.get("language") or "en")
     order = {name: config[name] for name in _ORDER if row["training_order"] and name in config}
-    given = {"targets": str(config["targets"]), "tokenizer": str(tokenizer), "language": language}
-    return given | order
+    names = {"targets": str(config["targets"]), "tokenizer": str(tokenizer), "language": language}
+    return names | order
 
 
 def _named(shards: Sequence[str]) -> list[str]:
     if len(shards) <= _NAMED:
         return list(shards) or ["SHARDS..."]
     patterns = {str(Path(s).parent / f"*{''.join(Path(s).suffixes[-2:])}") for s in shards}
-    found = {str(f) for p in patterns for f in Path(p).parent.glob(Path(p).name)}
-    return sorted(patterns) if found == {str(Path(s)) for s in shards} else list(shards)
+    matches = {str(f) for p in patterns for f in Path(p).parent.glob(Path(p).name)}
+    return sorted(patterns) if matches == {str(Path(s)) for s in shards} else list(shards)
 
 
 @dataclass(frozen=True)
-class Check:
+class TableCheck:
     """Outcome of one check: its name, what a violation is, how many there are, and the first."""
 
     name: str
@@ -144,7 +143,7 @@ class Check:
     first: dict[str, Any]
 
 
-def run_checks(store: Store, corpus: str) -> list[Check]:
+def run_checks(store: Store, corpus: str) -> list[TableCheck]:
     """Compare the tables of a counted corpus with its ledger, by every ``sql/checks/*.sql``.
 
     Each query returns the rows that violate it.
@@ -162,5 +161,5 @@ def run_checks(store: Store, corpus: str) -> list[Check]:
         rows = query(connection, name, {"corpus": corpus, "targets": targets})
         violation = sql(name).splitlines()[0].removeprefix("-- grain: ")
         first = rows.slice(0, 1).to_pylist()[0] if rows.num_rows else {}
-        checks.append(Check(name.removeprefix("checks/"), violation, rows.num_rows, first))
+        checks.append(TableCheck(name.removeprefix("checks/"), violation, rows.num_rows, first))
     return checks

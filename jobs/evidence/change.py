@@ -1,10 +1,11 @@
-"""Which words lean otherwise in another text: two corpora, or sources of them, over documents."""
+"""Change of words' leans between two texts (corpora, or sources of them), over documents."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -15,12 +16,15 @@ from plumbline.jobs.association.bounds import adjusted
 from plumbline.jobs.corpus_lookup import corpus_contrast
 from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence_of
 from plumbline.jobs.counting.writer import sole_writer
-from plumbline.jobs.evidence.sightings import DocumentTable, Inquiry, Ints, look
+from plumbline.jobs.evidence.sightings import DocumentTable, Inquiry, Ints, look, read_shards
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
+#: float64[2, word]: weights of co-occurrences with the female and the male target, and of these.
+Weights = tuple[Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,9 @@ def subject(store: Store, label: str) -> ComparedText:
         UsageProblem: there is no such corpus, or its documents were not kept.
         MissingComponent: they are not on this machine.
     """
-    known = set(store.read("corpus")["corpus"].to_pylist())
+    corpora = set(store.read("corpus")["corpus"].to_pylist())
     corpus, _, source = label.partition(":")
-    if label in known or not source:
+    if label in corpora or not source:
         return ComparedText(label, evidence_of(store, label), None)
     return ComparedText(label, evidence_of(store, corpus), source)
 
@@ -64,29 +68,35 @@ class Moments:
     n: Floats
     squares: Floats
 
-    def covariance(self, a: Moments, b: Moments) -> Floats:
+    @property
+    def weights(self) -> Weights:
+        """Those of the influence on delta: +1 / C_f, -1 / C_m, 1 / N_f and -1 / N_m.
+
+        NaN for a word without a count, which has no lean.
+        """
+        signs = np.array([1.0, -1.0])
+        c = np.where(self.sums[:2] > 0, self.sums[:2], np.nan)
+        return signs[:, None] / c, np.repeat((signs / self.n)[:, None], c.shape[1], axis=1)
+
+    def covariance(self, a: Weights, b: Weights) -> Floats:
         """Sums over these documents of the influences u_a u_b, float64[word].
 
-        u_a = c_f / C_f - c_m / C_m - n_f / N_f + n_m / N_m with the capitals those of ``a``: what a
-        document adds to delta, as in ``evidence.lean``.
+        u is what a document adds to delta: the sum of its co-occurrences times their weights, less
+        that of its occurrences times theirs, as in ``evidence.lean``.
         """
-        # A word without a count has no lean; its figures are not used.
-        (fa, ma), (fb, mb) = (1 / np.where(x.sums[:2] > 0, x.sums[:2], np.nan) for x in (a, b))
-        (na, oa), (nb, ob) = (1 / x.n for x in (a, b))
-        _, _, ff, fm, mm, fnf, fnm, mnf, mnm = self.sums
-        near = ff * fa * fb - fm * (fa * mb + ma * fb) + mm * ma * mb
-        # c of a with n of b, and the other way round.
-        cross = (fnf * nb - fnm * ob) * fa - (mnf * nb - mnm * ob) * ma
-        cross = cross + (fnf * na - fnm * oa) * fb - (mnf * na - mnm * oa) * mb
-        totals = self.squares[0, 0] * na * nb + self.squares[1, 1] * oa * ob
-        totals -= self.squares[0, 1] * (na * ob + oa * nb)
-        covariance: Floats = near - cross + totals
+        cc, cn = self.sums[[[2, 3], [3, 4]]], self.sums[[[5, 6], [7, 8]]]
+        covariance: Floats = (
+            np.einsum("iw,ijw,jw->w", a[0], cc, b[0])
+            - np.einsum("iw,ijw,jw->w", a[0], cn, b[1])
+            - np.einsum("iw,ijw,jw->w", b[0], cn, a[1])
+            + np.einsum("iw,ij,jw->w", a[1], self.squares, b[1])
+        )
         return covariance
 
 
 @dataclass(frozen=True)
-class Change:
-    """What was compared: documents of each text and of both, and the rows of ``word_change``."""
+class WordChanges:
+    """Outcome: documents of each text and of both, and the rows of ``word_change``."""
 
     n_documents_a: int
     n_documents_b: int
@@ -102,7 +112,7 @@ def compare(
     contrast: str = "she/he",
     min_pairs: int = 5,
     progress: Progress = lambda *_: None,
-) -> Change:
+) -> WordChanges:
     """Compare the leans of all words in two texts; writes and returns ``word_change``.
 
     change = delta in b - delta in a for every word with ``min_pairs`` co-occurrences on each side
@@ -127,19 +137,21 @@ def compare(
         tables = [look(text.evidence, question, progress=progress).documents for text in texts]
         chosen = [_of_source(t, table) for t, table in zip(texts, tables, strict=True)]
         shared = _shared(tables, chosen)
-        whole, both = [], []
+        sums = []
         for text, table, own, common in zip(texts, tables, chosen, shared, strict=True):
-            found = moments(text.evidence, question, table, (own, common), progress)
-            whole.append(found[0])
-            both.append(found[1])
-        rows = _rows(question, whole[0], whole[1], both[0], min_pairs)
+            group = np.where(own, common.astype(np.int64), -1)
+            sums.append(MomentSums(question, question.vocabulary.to_pylist(), table, group, 2))
+            read_shards(text.evidence, question, sums[-1].add, progress)
+        moments_a, moments_b = (of_text.of(np.ones(2, np.bool_)) for of_text in sums)
+        both = sums[0].of(np.array([False, True]))
+        rows = _rows(question, moments_a, moments_b, both, min_pairs)
         where = {"text_a": a, "text_b": b}
         constant = {**where, "contrast": contrast, "run_id": run_id}
         for name, value in constant.items():
             rows = rows.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
         store.replace("word_change", rows, where, run_id)
     n_a, n_b, n_both = (int(mask.sum()) for mask in (*chosen, shared[0]))
-    return Change(n_a, n_b, n_both, rows)
+    return WordChanges(n_a, n_b, n_both, rows)
 
 
 def _question(store: Store, texts: tuple[ComparedText, ComparedText], contrast: str) -> Inquiry:
@@ -163,21 +175,19 @@ def _question(store: Store, texts: tuple[ComparedText, ComparedText], contrast: 
     return Inquiry((), (female,), (male,), (), "pairs", options.window, vocabulary)
 
 
-def _of_source(text: ComparedText, table: DocumentTable) -> NDArray[np.bool_]:
+def _of_source(text: ComparedText, table: DocumentTable) -> Bools:
     if text.source is None:
         return np.ones(len(table.row), np.bool_)
     if text.source not in table.sources:
         name = text.evidence.corpus["corpus"]
         fix = f"it has {', '.join(table.sources[:8])}"
         raise UsageProblem(f"source {text.source!r}", f"is not one of corpus {name}", fix)
-    own: NDArray[np.bool_] = table.source == table.sources.index(text.source)
+    own: Bools = table.source == table.sources.index(text.source)
     return own
 
 
-def _shared(
-    tables: list[DocumentTable], chosen: list[NDArray[np.bool_]]
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which documents of each stand in the other text, too: copies one for one."""
+def _shared(tables: list[DocumentTable], chosen: list[Bools]) -> tuple[Bools, Bools]:
+    """Masks of the documents of each text that are in the other, too, matched one for one."""
     numbered = []
     for table, own in zip(tables, chosen, strict=True):
         index = np.flatnonzero(own)
@@ -197,39 +207,47 @@ def _shared(
     return masks[0], masks[1]
 
 
-def moments(
-    evidence: Evidence,
-    question: Inquiry,
-    table: DocumentTable,
-    masks: tuple[NDArray[np.bool_], ...],
-    progress: Progress = lambda *_: None,
-) -> list[Moments]:
-    """Moments over the documents of each mask, under the rule ``pairs``."""
-    size = len(question.vocabulary)
-    sums = [np.zeros((9, size)) for _ in masks]
-    n_documents = [np.zeros(size, np.int64) for _ in masks]
-    first = np.searchsorted(table.shard, np.arange(len(evidence.shards)))
-    for index, shard in enumerate(evidence.shards):
-        start = int(first[index])
-        for documents in evidence.documents(shard, question.ids):
-            document, word, c = near(question, documents)
-            document = document + start
-            n = table.n_target[document]
-            products = [c[:, 0], c[:, 1], c[:, 0] ** 2, c[:, 0] * c[:, 1], c[:, 1] ** 2]
-            products += [c[:, i] * n[:, j] for i in range(2) for j in range(2)]
-            for k, mask in enumerate(masks):
-                inside = mask[document]
-                n_documents[k] += np.bincount(word[inside], minlength=size)
-                for row, product in zip(sums[k], products, strict=True):
-                    row += np.bincount(word[inside], product[inside], size)
-            start += len(documents.row)
-        progress(index + 1, len(evidence.shards))
-    found = []
-    for k, mask in enumerate(masks):
-        own: Floats = table.n_target[mask].astype(np.float64)
-        squares: Floats = own.T @ own
-        found.append(Moments(sums[k], n_documents[k], own.sum(axis=0), squares))
-    return found
+class MomentSums:
+    """Moments of some words by group of documents, added up from several threads.
+
+    Attributes:
+        table, group: all documents of a corpus, and the group of each by index, such as its source;
+            -1 for documents left out.
+        sums, n_documents: as of ``Moments``, [9, group, word] and [group, word].
+    """
+
+    def __init__(
+        self, question: Inquiry, words: Sequence[str], table: DocumentTable, group: Ints, n: int
+    ) -> None:
+        self.table, self.group = table, group
+        self.sums = np.zeros((9, n, len(words)))
+        self.n_documents = np.zeros((n, len(words)), np.int64)
+        self._question, self._lock = question, Lock()
+        self._word = question.table(words).astype(np.int64)
+        self._first = np.searchsorted(table.shard, np.arange(table.shard.max(initial=0) + 1))
+
+    def add(self, shard: int, n_before: int, documents: Documents) -> tuple[Ints, Ints, Ints]:
+        """Add documents (see ``read_shards``); returns what ``near`` does, by index in table."""
+        document, word, c = near(self._question, documents)
+        document, word = document + self._first[shard] + n_before, self._word[word]
+        is_used = (word >= 0) & (self.group[document] >= 0)
+        document, word, c = document[is_used], word[is_used], c[is_used]
+        n, group = self.table.n_target[document], self.group[document]
+        products = [c[:, 0], c[:, 1], c[:, 0] ** 2, c[:, 0] * c[:, 1], c[:, 1] ** 2]
+        products += [c[:, i] * n[:, j] for i in range(2) for j in range(2)]
+        cells, at = np.unique(group * self.sums.shape[2] + word, return_inverse=True)
+        with self._lock:
+            for row, product in zip(self.sums.reshape(9, -1), products, strict=True):
+                row[cells] += np.bincount(at, product, cells.size)
+            self.n_documents.reshape(-1)[cells] += np.bincount(at, minlength=cells.size)
+        return document, word, c
+
+    def of(self, groups: Bools, words: Ints | slice = slice(None)) -> Moments:
+        """Moments of words (by index) over the documents of some groups."""
+        n = self.table.n_target[(self.group >= 0) & groups[self.group]].astype(np.float64)
+        sums = self.sums[:, groups][:, :, words].sum(axis=1)
+        n_documents = self.n_documents[groups][:, words].sum(axis=0)
+        return Moments(sums, n_documents, n.sum(axis=0), n.T @ n)
 
 
 def near(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, Ints]:
@@ -273,7 +291,9 @@ def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: i
     ratios = [x.n[0] / x.n[1] for x in (a, b)]
     with np.errstate(divide="ignore", invalid="ignore"):
         deltas = [np.log(x.sums[0] / x.sums[1]) - np.log(x.n[0] / x.n[1]) for x in (a, b)]
-        variance = a.covariance(a, a) + b.covariance(b, b) - 2 * both.covariance(a, b)
+        of_a, of_b = a.weights, b.weights
+        variance = a.covariance(of_a, of_a) + b.covariance(of_b, of_b)
+        variance -= 2 * both.covariance(of_a, of_b)
         se = np.sqrt(np.maximum(variance, 0))[words]
         change = (deltas[1] - deltas[0])[words]
         statistic = np.where(se > 0, np.abs(change) / se, 0)

@@ -1,4 +1,4 @@
-"""What stands around a word near female targets and not near male ones."""
+"""Words around a word near female targets rather than near male ones."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def contexts(question: Inquiry, met: Meetings) -> Contexts:
 
 
 def put_together(parts: list[Contexts]) -> Contexts:
-    """The counts of all."""
+    """Sums of the counts of all parts."""
     none = np.empty(0, np.int64)
     cells, inverse = np.unique(
         np.concatenate([none, *(p.cell for p in parts)]), return_inverse=True

@@ -6,10 +6,11 @@ import json
 import re
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, groupby, islice
 from pathlib import Path
-from typing import NamedTuple
+from threading import Lock
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +34,14 @@ _AROUND = 8
 _STRETCH = 256
 #: Texts whose words are looked up at once.
 _AT_ONCE = 256
+#: Most occurrences that wait to be compared with those drawn.
+_MOST_WAITING = 200_000
 #: Where `corpus pack` notes the file of a document.
 _FILE_FIELD = "meta.file"
+#: Columns of ``word_snippet`` with the text of a place. ``is_text`` is false when the shard can't
+#: be read any more or has changed: then the texts are the kept words alone. ``file`` is what the
+#: document's record names as ``meta.file``, which ``corpus pack`` writes.
+Snippet: TypeAlias = dict[str, str | bool | None]
 #: The sides of a contrast.
 SIDES = ("female", "male")
 
@@ -78,11 +85,14 @@ class OccurrenceSample:
         ]
         # Of each word and side the highest rank that is still in the sample.
         self._limit = np.full((len(question.words), 2), np.iinfo(np.uint64).max, np.uint64)
+        self._places: list[Occurrence] = []
+        self._n_waiting = min(max(n * self._limit.size, 1000), _MOST_WAITING)
+        self._room, self._lock = self._n_waiting, Lock()
 
-    def offer(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> list[Occurrence]:
-        """The occurrences in some documents that may be among the lowest."""
+    def offer(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
+        """Draw from the occurrences in some documents; from several threads."""
         starts = met.documents.offsets[:-1]
-        found = []
+        offered = []
         for side, is_on in enumerate(self._is_on):
             on = np.flatnonzero(is_on[met.target])
             distance = np.abs(met.target_at[on] - met.at[met.occurrence[on]])
@@ -96,17 +106,20 @@ class OccurrenceSample:
             some = self._first(word, side, rank)
             document, place = document[some], met.target_at[on[first[some]]]
             columns = rank[some], word[some], met.documents.row[document], marks[document]
-            places = position[some], place - starts[document]
-            found += [
+            positions = position[some], place - starts[document]
+            offered += [
                 Occurrence(r, w, side, shard, row, mark, here, there)
                 for r, w, row, mark, here, there in zip(
-                    *(column.tolist() for column in (*columns, *places)), strict=True
+                    *(column.tolist() for column in (*columns, *positions)), strict=True
                 )
             ]
-        return found
+        with self._lock:
+            self._places += offered
+            if len(self._places) > self._room:
+                self._room = len(self.places()) + self._n_waiting
 
     def _first(self, word: Ints, side: int, rank: NDArray[np.uint64]) -> Ints:
-        """Which are the first of the lowest ranks of each word."""
+        """Indices of the lowest ranks of each word, of copies the first."""
         within = np.flatnonzero(rank <= self._limit[word, side])
         order = within[np.lexsort((rank[within], word[within]))]
         word, rank = word[order], rank[order]
@@ -118,42 +131,17 @@ class OccurrenceSample:
         chosen: Ints = order[distinct & (number < self._n)]
         return chosen
 
-    def lowest(self, places: Sequence[Occurrence]) -> list[Occurrence]:
-        """Those of the places offered that are in the sample; later ones must rank as low."""
-        found = lowest(places, self._n)
-        for (word, side), own in groupby(found, key=lambda p: (p.word, p.side)):
-            ranks = [p.rank for p in own]
+    def places(self) -> list[Occurrence]:
+        """The sample by word, side and rank; of copies the first that stands there."""
+        order = sorted(self._places, key=lambda p: (p.word, p.side, p.rank, p.shard, p.row))
+        self._places = []
+        for (word, side), group in groupby(order, key=lambda p: (p.word, p.side)):
+            distinct = {p.rank: p for p in reversed(list(group))}
+            ranks = sorted(distinct)[: self._n]
+            self._places += [distinct[rank] for rank in ranks]
             if len(ranks) == self._n:
                 self._limit[word, side] = ranks[-1]
-        return found
-
-
-def lowest(places: Sequence[Occurrence], n: int) -> list[Occurrence]:
-    """The ``n`` of lowest rank for each word and side; of copies the first that stands there."""
-    order = sorted(places, key=lambda p: (p.word, p.side, p.rank, p.shard, p.row))
-    found = []
-    for _, group in groupby(order, key=lambda p: (p.word, p.side)):
-        distinct = {p.rank: p for p in reversed(list(group))}
-        found += [distinct[rank] for rank in sorted(distinct)[:n]]
-    return found
-
-
-@dataclass(frozen=True)
-class Snippet:
-    """A place with its text: what stands before the word, the word, what follows, the target.
-
-    ``text`` is false when the shard can't be read any more or has changed: then these are the kept
-    words alone. ``file`` is what the document's record names as ``meta.file``, which
-    ``corpus pack`` writes.
-    """
-
-    place: Occurrence
-    before: str
-    keyword: str
-    after: str
-    target: str
-    text: bool = True
-    file: str | None = None
+        return self._places
 
 
 def snippets(
@@ -168,7 +156,7 @@ def snippets(
         progress: called with (shards read, shards).
     """
     tokenizer = Tokenizer(evidence.options.targets, language=evidence.options.language)
-    found: dict[Occurrence, Snippet] = {}
+    snippet_of: dict[Occurrence, Snippet] = {}
     for shard, source in enumerate(evidence.shards):
         of_row: dict[int, list[Occurrence]] = {}
         for place in places:
@@ -176,12 +164,11 @@ def snippets(
                 of_row.setdefault(place.row, []).append(place)
         texts = _readable(located(source.name), evidence, of_row) if of_row else iter(())
         while some := list(islice(texts, _AT_ONCE)):
-            for snippet in _from_texts(question, some, of_row, tokenizer):
-                found[snippet.place] = snippet
-        for snippet in _from_kept_words(evidence, question, shard, of_row, found):
-            found[snippet.place] = snippet
+            snippet_of.update(_from_texts(question, some, of_row, tokenizer))
+        left = {row: [p for p in own if p not in snippet_of] for row, own in of_row.items()}
+        snippet_of.update(_from_kept_words(evidence, question, shard, left))
         progress(shard + 1, len(evidence.shards))
-    return [found[place] for place in places]
+    return [snippet_of[place] for place in places]
 
 
 def _readable(path: Path, evidence: Evidence, rows: Collection[int]) -> Iterator[RowText]:
@@ -201,7 +188,7 @@ class RowText(NamedTuple):
 
     @property
     def is_valid(self) -> bool:
-        """Whether both can be written as UTF-8."""
+        """True if both can be written as UTF-8."""
         return is_unicode(self.text) and is_unicode(self.file or "")
 
 
@@ -242,7 +229,7 @@ def _from_texts(
     texts: Sequence[RowText],
     of_row: Mapping[int, Sequence[Occurrence]],
     tokenizer: Tokenizer,
-) -> Iterator[Snippet]:
+) -> Iterator[tuple[Occurrence, Snippet]]:
     """The places in texts; none of a text that has other words than those counted."""
     kept = [tokenizer.tokens(text) for _, text, _ in texts]
     ids = question.ids(pa.array([word for words in kept for word in words], pa.string()))
@@ -252,12 +239,12 @@ def _from_texts(
         Documents(ids, ends, rows, pa.nulls(len(texts), pa.string())), question.keys
     )
     for (row, text, file), words, mark in zip(texts, kept, marks.tolist(), strict=True):
-        found = [place for place in of_row[row] if place.mark == mark]
-        if not found:
-            continue
-        chunks = _Chunks(text, tokenizer)
-        for place in found:
-            yield replace(_from_text(place, text, words, chunks), file=file)
+        counted = [place for place in of_row[row] if place.mark == mark]
+        if counted:
+            chunks = _Chunks(text, tokenizer)
+            for place in counted:
+                snippet = _from_text(place, text, words, chunks)
+                yield place, {**snippet, "is_text": True, "file": file}
 
 
 class _Chunks:
@@ -279,7 +266,7 @@ class _Chunks:
         return self._tokenizer.count(self._text[self.spans[first][0] : self.spans[last][1]])
 
     def holding(self, position: int) -> int:
-        """Which chunk holds the kept word at this position, from 0."""
+        """Index of the chunk that holds the kept word at this position, from 0."""
         stretch = bisect(self._before, position) - 1
         first, left = stretch * _STRETCH, position - self._before[stretch]
         within = range(first, min(first + _STRETCH, len(self.spans)))
@@ -292,38 +279,35 @@ def _from_text(place: Occurrence, text: str, kept: Sequence[str], chunks: _Chunk
     first = max(min(here, there) - _AROUND, 0)
     last = min(max(here, there) + _AROUND, len(spans) - 1)
     before, after = text[spans[first][0] : spans[here][0]], text[spans[here][1] : spans[last][1]]
-    target = kept[place.target_position]
-    return Snippet(place, _plain(before), text[slice(*spans[here])], _plain(after), target)
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
+    return {
+        "target": kept[place.target_position],
+        "text_before": " ".join(before.split()),
+        "keyword": text[slice(*spans[here])],
+        "text_after": " ".join(after.split()),
+    }
 
 
 def _from_kept_words(
-    evidence: Evidence,
-    question: Inquiry,
-    shard: int,
-    of_row: Mapping[int, Sequence[Occurrence]],
-    found: Collection[Occurrence],
-) -> Iterator[Snippet]:
-    """The places of a shard that were not found in its text."""
-    left = {row: [p for p in places if p not in found] for row, places in of_row.items()}
-    left = {row: places for row, places in left.items() if places}
-    if not left:
-        return
-    for documents in evidence.documents(evidence.shards[shard], question.ids):
-        for at in np.flatnonzero(np.isin(documents.row, list(left))).tolist():
+    evidence: Evidence, question: Inquiry, shard: int, left: Mapping[int, Sequence[Occurrence]]
+) -> Iterator[tuple[Occurrence, Snippet]]:
+    """Places of a shard, by row, as kept words."""
+    rows = [row for row, places in left.items() if places]
+    for documents in evidence.documents(evidence.shards[shard], question.ids) if rows else ():
+        for at in np.flatnonzero(np.isin(documents.row, rows)).tolist():
             ids = documents.values[documents.offsets[at] : documents.offsets[at + 1]]
             for place in left[int(documents.row[at])]:
-                yield _kept(question, place, ids)
+                yield place, _kept(question, place, ids)
 
 
 def _kept(question: Inquiry, place: Occurrence, ids: Ints) -> Snippet:
     words = [question.vocabulary[int(k)].as_py() if k >= 0 else "…" for k in ids]
     first = max(min(place.position, place.target_position) - _AROUND, 0)
     last = max(place.position, place.target_position) + _AROUND + 1
-    before = " ".join(words[first : place.position])
-    after = " ".join(words[place.position + 1 : last])
-    target = words[place.target_position]
-    return Snippet(place, before, words[place.position], after, target, text=False)
+    return {
+        "target": words[place.target_position],
+        "text_before": " ".join(words[first : place.position]),
+        "keyword": words[place.position],
+        "text_after": " ".join(words[place.position + 1 : last]),
+        "is_text": False,
+        "file": None,
+    }

@@ -1,4 +1,4 @@
-"""Documents that stand in a corpus more than once: the same, or nearly the same, kept words."""
+"""Copies and near copies of documents, by their kept words."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def first_copies(seen: Sightings) -> tuple[NDArray[np.bool_], Ints]:
-    """Which documents are the first of their copies, and how often each one's words stand there."""
+    """Mask of the documents that are the first of their copies, and copies of each document."""
     _, first, inverse, n = np.unique(
         seen.documents.mark, return_index=True, return_inverse=True, return_counts=True
     )
@@ -69,7 +69,7 @@ def first_copies(seen: Sightings) -> tuple[NDArray[np.bool_], Ints]:
 
 
 def first_of_near(seen: Sightings, some: Signatures, word: int | None = None) -> NDArray[np.bool_]:
-    """Like the first of ``first_copies``, without those nearly the same as an earlier document.
+    """Mask of the first copies that remain after near-duplicate removal (MinHash, single linkage).
 
     Documents with a signature are compared, or those of them where a word (by index) co-occurs; two
     are nearly the same when at least ``NEAR`` of their shingles are, and so are all that a chain of

@@ -1,75 +1,89 @@
-"""How far a word leans, with an interval over documents."""
+"""Leans of words, for one or for thousands, with intervals over documents or their sources."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
 from plumbline.jobs.association.bounds import Bounds, lean_bounds
-from plumbline.jobs.evidence.sightings import Ints, Sightings
-from plumbline.warehouse.query.finding import verdict
+from plumbline.jobs.evidence.sightings import Inquiry, Ints, Sightings
 from plumbline.warehouse.wordlists import WordPair
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Row = dict[str, Any]
+#: Columns of the lean of a word in a part of the documents.
+OF_PART = ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low", "delta_nats_high")
 
 
-@dataclass(frozen=True)
-class WordLean:
-    """The lean of a word in some documents.
+class Leans(NamedTuple):
+    """Leans in some documents: arrays over words (of ``lean`` numbers), named as the columns.
 
     Attributes:
+        n_word: occurrences of the word.
         n_documents: documents with a co-occurrence that counts.
         n_clusters: the same of what was drawn: documents, or whole sources.
-        n_word: occurrences of the word.
         n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs; with
             all words of the side when no pair is defined.
         n_defined: pairs for which the word has both counts.
         delta_nats: mean delta of the defined pairs; NaN when there are none.
-        delta_nats_se: its standard error over documents; NaN with fewer than two documents.
-        low_nats, high_nats: the 95% interval; NaN like the error, unless no pair is defined: then
-            infinite at an end, or wide.
+        delta_nats_se: its standard error over clusters; NaN with fewer than two of them.
+        delta_nats_low, delta_nats_high: the 95% interval; NaN like the error, unless no pair is
+            defined: then infinite at an end, or wide.
         p: of no lean; NaN without an interval.
     """
 
-    n_documents: int
-    n_clusters: int
-    n_word: int
-    n_pair_f: int
-    n_pair_m: int
-    n_defined: int
-    delta_nats: float
-    delta_nats_se: float
-    low_nats: float
-    high_nats: float
-    p: float
-
-    @property
-    def side(self) -> int:
-        """1 or -1 when the interval is above or below 0, 0 when it holds 0 or is unknown."""
-        return {"above": 1, "below": -1}.get(
-            verdict(self.delta_nats, self.low_nats, self.high_nats), 0
-        )
+    n_word: Any
+    n_documents: Any
+    n_clusters: Any
+    n_pair_f: Any
+    n_pair_m: Any
+    n_defined: Any
+    delta_nats: Any
+    delta_nats_se: Any
+    delta_nats_low: Any
+    delta_nats_high: Any
+    p: Any
 
 
-def lean(
-    seen: Sightings,
-    word: int,
-    pairs: Sequence[WordPair],
-    keep: NDArray[np.bool_] | None = None,
-    cluster: Ints | None = None,
-) -> WordLean:
-    """The lean of a word (by index) over all documents, or over those of a mask.
+class CoOccurrences(Protocol):
+    """Co-occurrences of words with targets in clusters of documents, which were drawn.
+
+    Attributes:
+        n_word: int64[word], occurrences.
+        n_near: int64[word, target], co-occurrences.
+        n_target: int64[target], occurrences in all documents drawn.
+        n_drawn: how many clusters were drawn.
+    """
+
+    n_word: Ints
+    n_near: Ints
+    n_target: Ints
+    n_drawn: int
+
+    def influence(self, near: Floats, target: Floats, counts: Bools) -> tuple[Floats, Ints, Ints]:
+        """Sums of squared influences over clusters; documents and clusters where words co-occur.
+
+        Args:
+            near, target: float64[word, target], weight of a co-occurrence with a target and of an
+                occurrence of it: the influence of a cluster is the difference of their sums.
+            counts: bool[word, target], which co-occurrences make a document count.
+        """
+
+
+def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) -> Leans:
+    """Leans of words for the pairs of a contrast.
 
     delta = sum_g a_g (ln c_g - ln n_g) / V over the targets g: c_g co-occurrences of the word with
     g, n_g occurrences of g, a_g the sum of the weights of the defined pairs with g, negative for
     male ones, V the sum of these pairs' weights (Eqs. 1 and 4, see ``association.measures``).
 
-    Documents are drawn, not words, or clusters of documents: ``cluster`` is that of each. The error
-    is that of a sum over clusters of their influence, the sum over their documents of
+    Documents or clusters of documents are drawn, not words. The error is that of a sum over
+    clusters of their influence, the sum over their documents of
     u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V, which sums to 0 over all, with variance
     D / (D - 1) sum u^2 over D clusters (the linearised, cluster-robust estimate). The interval
     takes Student's t with one degree of freedom fewer than there are clusters that co-occur: with
@@ -79,50 +93,129 @@ def lean(
     all co-occurrences are, with the exact interval of ``association.bounds``: a word that is near
     *he* in forty documents and near *she* in none leans at least so far.
     """
-    targets = seen.question.targets
-    n_target = seen.documents.n_target
-    rows = seen.word == word
-    if keep is not None:
-        rows = rows & keep[seen.document]
-        n_target = n_target[keep]
-    near, document = seen.n_near[rows], seen.document[rows]
-    c, n = near.sum(axis=0), n_target.sum(axis=0)
-    place = {target: k for k, target in enumerate(targets)}
-    a, weight = np.zeros(len(targets)), 0.0
-    n_defined = n_f = n_m = 0
-    for pair in pairs:
-        f, m = place[pair.female], place[pair.male]
-        if c[f] and c[m]:
-            a[f], a[m], weight = a[f] + pair.weight, a[m] - pair.weight, weight + pair.weight
-            n_f, n_m, n_defined = n_f + int(c[f]), n_m + int(c[m]), n_defined + 1
-    if not n_defined:
-        n_f, n_m = (int(c[np.isin(targets, side)].sum()) for side in seen.question.sides)
-    counting = a != 0 if n_defined else np.ones(len(targets), np.bool_)
-    meets = near[:, counting].any(axis=1)
-    drawn = np.arange(len(seen.documents.row)) if cluster is None else cluster
-    n_clusters = np.unique(drawn[document[meets]]).size
-    counts = int(meets.sum()), n_clusters, int(seen.n_word[rows].sum()), n_f, n_m, n_defined
-    unknown = float("nan")
-    if not n_defined:
-        n_sides = [int(n[np.isin(targets, side)].sum()) for side in seen.question.sides]
-        return WordLean(
-            *counts, unknown, unknown, *map(float, cluster_bounds(n_f, n_m, n_clusters, n_sides))
-        )
-    if weight <= 0:
-        return WordLean(*counts, *[unknown] * 5)
-    used = a != 0
-    from scipy.special import stdtr
+    from scipy.special import stdtr, stdtrit
 
-    a, c, n = a[used] / weight, c[used], n[used]
-    delta = float(a @ (np.log(c) - np.log(n)))
-    influence = -(n_target[:, used] / n) @ a
-    at = document if keep is None else (np.cumsum(keep) - 1)[document]
-    influence[at] += (near[:, used] / c) @ a
-    _, own = np.unique(drawn if keep is None else drawn[keep], return_inverse=True)
-    se = _error(np.bincount(own, weights=influence)) if n_clusters > 1 else unknown
-    half = t975(n_clusters - 1) * se if n_clusters > 1 else unknown
-    p = float(2 * stdtr(n_clusters - 1, -abs(delta) / se)) if se > 0 else unknown
-    return WordLean(*counts, delta, se, delta - half, delta + half, p)
+    c, n = counted.n_near, counted.n_target
+    index = {target: k for k, target in enumerate(question.targets)}
+    a, weight = np.zeros(c.shape), np.zeros(len(c))
+    n_f, n_m, n_defined = (np.zeros(len(c), np.int64) for _ in range(3))
+    for pair in pairs:
+        f, m = index[pair.female], index[pair.male]
+        both = (c[:, f] > 0) & (c[:, m] > 0)
+        a[:, f] += pair.weight * both
+        a[:, m] -= pair.weight * both
+        weight += pair.weight * both
+        n_f, n_m, n_defined = n_f + c[:, f] * both, n_m + c[:, m] * both, n_defined + both
+    is_defined, has_delta = n_defined > 0, weight > 0
+    sides = [np.isin(question.targets, side) for side in question.sides]
+    n_f, n_m = (
+        np.where(is_defined, of_pairs, c[:, side].sum(axis=1))
+        for of_pairs, side in zip((n_f, n_m), sides, strict=True)
+    )
+    counts = (a != 0) | ~is_defined[:, None]
+    a = np.where(has_delta[:, None], a, 0) / np.where(has_delta, weight, 1)[:, None]
+    used_c, used_n = (np.where(a != 0, x, 1) for x in (c, n))
+    squares, n_documents, n_clusters = counted.influence(a / used_c, a / used_n, counts)
+    delta = np.where(has_delta, (a * (np.log(used_c) - np.log(used_n))).sum(axis=1), np.nan)
+    variance = squares * counted.n_drawn / max(counted.n_drawn - 1, 1)
+    se = np.where(has_delta & (n_clusters > 1), np.sqrt(variance), np.nan)
+    df = np.maximum(n_clusters - 1, 1)
+    half = stdtrit(df, 0.975) * se
+    p = 2 * stdtr(df, -np.abs(delta) / np.where(se > 0, se, np.nan))
+    bounds = cluster_bounds(n_f, n_m, n_clusters, [float(n[side].sum()) for side in sides])
+    interval = (
+        np.where(is_defined, by_t, exact)
+        for by_t, exact in zip((delta - half, delta + half, p), bounds, strict=True)
+    )
+    counted_n = counted.n_word, n_documents, n_clusters, n_f, n_m, n_defined
+    return Leans(*counted_n, delta, se, *interval)
+
+
+class _OfWord:
+    """The co-occurrences of one word in documents that were looked at."""
+
+    def __init__(self, seen: Sightings, word: int, keep: Bools, cluster: Ints) -> None:
+        rows = (seen.word == word) & keep[seen.document]
+        self._documents, self._keep, self._cluster = seen.documents, keep, cluster
+        self._near, self._document = seen.n_near[rows], seen.document[rows]
+        self.n_word = seen.n_word[rows].sum(keepdims=True)
+        self.n_near = self._near.sum(axis=0, keepdims=True)
+        self.n_target = seen.documents.n_target[keep].sum(axis=0)
+        self.n_drawn = np.unique(cluster[keep]).size
+
+    def influence(self, near: Floats, target: Floats, counts: Bools) -> tuple[Floats, Ints, Ints]:
+        """See ``CoOccurrences``."""
+        used = target[0] != 0
+        of_document = np.where(
+            self._keep, -(self._documents.n_target[:, used] @ target[0, used]), 0.0
+        )
+        of_document[self._document] += self._near[:, used] @ near[0, used]
+        meeting = self._document[self._near[:, counts[0]].any(axis=1)]
+        n = meeting.size, np.unique(self._cluster[meeting]).size
+        squares = np.square(np.bincount(self._cluster, of_document)).sum(keepdims=True)
+        return squares, *(np.array([k]) for k in n)
+
+
+def lean(
+    seen: Sightings,
+    word: int,
+    pairs: Sequence[WordPair],
+    keep: Bools | None = None,
+    cluster: Ints | None = None,
+) -> Leans:
+    """The lean of a word (by index) over all documents, or those of a mask, as numbers.
+
+    ``cluster`` is that of each document; by default each is drawn for itself.
+    """
+    size = len(seen.documents.row)
+    keep = np.ones(size, np.bool_) if keep is None else keep
+    cluster = np.arange(size) if cluster is None else cluster
+    columns = leans(_OfWord(seen, word, keep, cluster), seen.question, pairs)
+    return Leans(*(column.item() for column in columns))
+
+
+#: Leans of some words, by index, in the documents of some sources, over clusters.
+LeansOf = Callable[[Ints, Bools, str], Leans]
+
+
+def lean_tables(
+    question: Inquiry, sources: Sequence[str], holds: Bools, leans_of: LeansOf, clusters: str
+) -> dict[str, list[Row]]:
+    """The rows of ``word_evidence`` and ``word_source``, without their key but for the word.
+
+    A word has a row for each source that holds it (``holds``, bool[source, word]), those with most
+    of its co-occurrences first.
+    """
+    every = np.arange(len(question.words))
+    whole = leans_of(every, np.ones(len(sources), np.bool_), clusters)._asdict()
+    first = {name: whole.pop(name) for name in ("n_word", "n_documents")}
+    evidence = {**first, "clusters": np.full(len(every), clusters), **whole}
+    of_sources: list[Row] = []
+    for k, source in enumerate(sources):
+        words = np.flatnonzero(holds[k])
+        if not words.size:
+            continue
+        is_own = np.arange(len(sources)) == k
+        own, without = leans_of(words, is_own, "document"), leans_of(words, ~is_own, clusters)
+        columns = {
+            "source": np.full(words.size, source, object),
+            **{name: getattr(own, name) for name in ("n_word", *OF_PART)},
+            "delta_without_nats": without.delta_nats,
+            "delta_without_nats_low": without.delta_nats_low,
+            "delta_without_nats_high": without.delta_nats_high,
+        }
+        of_sources += word_rows(question, words, columns)
+    place = {word: k for k, word in enumerate(question.words)}
+    of_sources.sort(key=lambda r: (place[r["word"]], -r["n_pair_f"] - r["n_pair_m"], r["source"]))
+    return {"word_evidence": word_rows(question, every, evidence), "word_source": of_sources}
+
+
+def word_rows(question: Inquiry, words: Ints, columns: dict[str, NDArray[Any]]) -> list[Row]:
+    """A row per word (by index) from columns; what is not a number is ``None``."""
+    names = {"word": np.array(question.words, object)[words]}
+    arrays = {name: pa.array(x, from_pandas=True) for name, x in (names | columns).items()}
+    rows: list[Row] = pa.table(arrays).to_pylist()
+    return rows
 
 
 def cluster_bounds(
@@ -144,19 +237,3 @@ def cluster_bounds(
     odds = np.log(n_sides[0] / n_sides[1]) if min(n_sides) > 0 else 0.0
     bounds = lean_bounds(f * each, m * each, odds)
     return Bounds(*(np.where(is_known, x, np.nan) for x in bounds))
-
-
-def _error(influence: NDArray[Any]) -> float:
-    n = influence.size
-    return float(np.sqrt(n / (n - 1) * np.square(influence).sum()))
-
-
-def t975(df: int) -> float:
-    """The upper 97.5% point of Student's t distribution.
-
-    >>> round(t975(1), 2), round(t975(10_000_000), 2)
-    (12.71, 1.96)
-    """
-    from scipy.special import stdtrit
-
-    return float(stdtrit(df, 0.975))

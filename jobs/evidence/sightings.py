@@ -1,4 +1,4 @@
-"""Where words stand near targets: one look at a corpus's documents, shard by shard.
+"""Occurrences of words near targets, from one pass over a corpus's documents.
 
 Everything that is said about a word comes from its occurrences and the targets less than a window
 away from them, so a look keeps little: the documents that hold the word, and sums over the others.
@@ -6,22 +6,23 @@ away from them, so a look keeps little: the documents that hold the word, and su
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from plumbline.jobs.counting.kept_documents import Documents, Evidence, Shard
+from plumbline.jobs.counting.kept_documents import Documents, Evidence
 from plumbline.warehouse.cores import n_cores
 
 Ints = NDArray[np.int64]
+T = TypeVar("T")
 #: Sources told apart; the documents of later ones are those of OTHER.
 MOST_SOURCES = 1000
 OTHER = "other"
@@ -31,7 +32,7 @@ UNNAMED = "(none)"
 
 @dataclass(frozen=True)
 class Inquiry:
-    """What is looked for.
+    """Words and targets to look for in a corpus.
 
     Attributes:
         words: the words asked about, distinct.
@@ -67,8 +68,8 @@ class Inquiry:
 
     def ids(self, words: pa.StringArray) -> NDArray[np.int32]:
         """Ids of words, -1 for those that the corpus left out."""
-        found = pc.index_in(words.cast(self.vocabulary.type), value_set=self.vocabulary)
-        ids: NDArray[np.int32] = found.fill_null(-1).to_numpy().astype(np.int32)
+        indices = pc.index_in(words.cast(self.vocabulary.type), value_set=self.vocabulary)
+        ids: NDArray[np.int32] = indices.fill_null(-1).to_numpy().astype(np.int32)
         return ids
 
     def table(self, words: Sequence[str]) -> NDArray[np.int32]:
@@ -103,7 +104,7 @@ class DocumentTable:
 
 @dataclass(frozen=True)
 class Sightings:
-    """Which documents hold the words asked about: one row per document and word.
+    """Documents that hold the words asked about: one row per document and word.
 
     Attributes:
         question: what was looked for.
@@ -204,23 +205,41 @@ def look(
         progress: called with (shards done, shards).
     """
     keys = question.keys
+
+    def look_at(shard: int, _: int, documents: Documents) -> _BatchColumns:
+        met, marks = meetings(question, documents), document_marks(documents, keys)
+        if watch:
+            watch(shard, met, marks)
+        return _part(question, met, shard, marks)
+
+    return _put_together(question, read_shards(evidence, question, look_at, progress))
+
+
+def read_shards(
+    evidence: Evidence,
+    question: Inquiry,
+    read: Callable[[int, int, Documents], T],
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> list[T]:
+    """Results of ``read`` for all documents, some at a time, in order; shards side by side.
+
+    ``read`` is called with the shard's index, the number of its documents before these, and these.
+    """
     done = 0
 
-    def look_at(index: int, shard: Shard) -> list[_Part]:
+    def read_shard(index: int) -> list[T]:
         nonlocal done
-        found = []
-        for documents in evidence.documents(shard, question.ids):
-            met, marks = meetings(question, documents), document_marks(documents, keys)
-            found.append(_part(question, met, index, marks))
-            if watch:
-                watch(index, met, marks)
+        results, n_before = [], 0
+        for documents in evidence.documents(evidence.shards[index], question.ids):
+            results.append(read(index, n_before, documents))
+            n_before += len(documents.row)
         done += 1
         progress(done, len(evidence.shards))
-        return found
+        return results
 
     with ThreadPoolExecutor(n_cores()) as pool:
-        parts = pool.map(look_at, range(len(evidence.shards)), evidence.shards)
-        return _put_together(question, [part for some in parts for part in some])
+        parts = pool.map(read_shard, range(len(evidence.shards)))
+        return [part for some in parts for part in some]
 
 
 def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -231,8 +250,8 @@ def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return x ^ (x >> np.uint64(31))
 
 
-class _Part(NamedTuple):
-    """What was seen in some documents of a shard: columns as in the tables above."""
+class _BatchColumns(NamedTuple):
+    """Columns of the tables above, of some documents of a shard."""
 
     shard: Ints
     row: Ints
@@ -257,11 +276,11 @@ def document_marks(documents: Documents, keys: NDArray[np.uint64]) -> NDArray[np
         return mixed(total + n.astype(np.uint64))
 
 
-def _part(question: Inquiry, met: Meetings, shard: int, marks: NDArray[np.uint64]) -> _Part:
+def _part(question: Inquiry, met: Meetings, shard: int, marks: NDArray[np.uint64]) -> _BatchColumns:
     documents, n_words = met.documents, len(question.words)
     cells, group = np.unique(met.document * n_words + met.word, return_inverse=True)
     document, word = np.divmod(cells, n_words)
-    return _Part(
+    return _BatchColumns(
         np.full(len(documents.row), shard),
         documents.row,
         documents.source.fill_null(UNNAMED),
@@ -285,40 +304,22 @@ def _target_counts(question: Inquiry, documents: Documents) -> Ints:
     return np.bincount(cells, minlength=len(documents.row) * n).reshape(len(documents.row), n)
 
 
-def _put_together(question: Inquiry, parts: Sequence[_Part]) -> Sightings:
-    n = len(question.targets)
+def _put_together(question: Inquiry, parts: Sequence[_BatchColumns]) -> Sightings:
     nothing = np.empty(0, np.int64)
-    none = _Part(
-        nothing,
-        nothing,
-        pa.array([], pa.string()),
-        nothing,
-        nothing.reshape(0, n),
-        nothing.astype(np.uint64),
-        nothing,
-        nothing,
-        nothing,
-        nothing.reshape(0, n),
-    )
-    parts = [none, *parts]
+    none = Documents(nothing, np.zeros(1, np.int64), nothing, pa.array([], pa.string()))
+    empty = _part(question, meetings(question, none), 0, nothing.astype(np.uint64))
+    parts = [empty, *parts]
     names, source = _sources([part.source for part in parts])
     first = np.cumsum([0, *(len(part.row) for part in parts)])
     document = [part.document + start for part, start in zip(parts, first, strict=False)]
 
-    def column(name: str) -> NDArray[Any]:
-        return np.concatenate([getattr(part, name) for part in parts])
+    def columns(*names: str) -> Iterator[NDArray[Any]]:
+        return (np.concatenate([getattr(part, name) for part in parts]) for name in names)
 
-    table = DocumentTable(
-        column("shard"),
-        column("row"),
-        source,
-        column("n_kept"),
-        column("n_target"),
-        column("mark"),
-        names,
-    )
-    rest = (column("word"), column("n_word"), column("n_near"))
-    return Sightings(question, table, np.concatenate(document), *rest)
+    shard, row, n_kept, n_target, mark = columns("shard", "row", "n_kept", "n_target", "mark")
+    table = DocumentTable(shard, row, source, n_kept, n_target, mark, names)
+    held = columns("word", "n_word", "n_near")
+    return Sightings(question, table, np.concatenate(document), *held)
 
 
 def _sources(columns: Sequence[pa.StringArray]) -> tuple[tuple[str, ...], Ints]:

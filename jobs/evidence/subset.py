@@ -29,7 +29,7 @@ LEDGER = "filter.json"
 
 @dataclass(frozen=True)
 class Rule:
-    """Which documents stay.
+    """Rule of which documents stay.
 
     Attributes:
         copies: ``once`` leaves out all copies but the first, ``near-once`` near copies too.
@@ -44,7 +44,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Subset:
-    """What was written: documents of the corpus and those that stayed, and the shards."""
+    """Outcome: documents of the corpus, those that stayed, and the shards written."""
 
     n_documents: int
     n_kept: int
@@ -98,14 +98,14 @@ def write_subset(
 def _documents(store: Store, evidence: Evidence, rule: Rule) -> tuple[Sightings, Signatures]:
     words = store.read("word_count", corpus=evidence.corpus["corpus"])["word"].combine_chunks()
     question = Inquiry((), (), (), (), "pairs", evidence.options.window, words)
-    found = [Signatures(*(np.empty(0, np.int64),) * 2, np.empty((0, 128), np.uint32))]
+    parts = [Signatures(*(np.empty(0, np.int64),) * 2, np.empty((0, 128), np.uint32))]
 
     def watch(shard: int, met: Meetings, _: NDArray[np.uint64]) -> None:
         every = np.arange(len(met.documents.row))
-        found.append(signatures(shard, met.documents, every, question.keys))
+        parts.append(signatures(shard, met.documents, every, question.keys))
 
     seen = look(evidence, question, watch if rule.copies == "near-once" else None)
-    return seen, Signatures(*map(np.concatenate, zip(*found, strict=True)))
+    return seen, Signatures(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def _write(evidence: Evidence, index: int, rows: dict[int, str], out: Path) -> Path:

@@ -1,12 +1,10 @@
-"""Why words lean: one look at a corpus's documents, and the tables of what it shows."""
+"""Explanations of words' leans: tables made in one pass over a corpus's documents."""
 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +22,6 @@ from plumbline.jobs.evidence.concordance import (
     SIDES,
     Occurrence,
     OccurrenceSample,
-    lowest,
     snippets,
 )
 from plumbline.jobs.evidence.copies import (
@@ -34,7 +31,7 @@ from plumbline.jobs.evidence.copies import (
     first_of_near,
     signatures,
 )
-from plumbline.jobs.evidence.lean import WordLean, lean
+from plumbline.jobs.evidence.lean import OF_PART, Leans, Row, lean, lean_tables
 from plumbline.jobs.evidence.sightings import (
     DocumentTable,
     Inquiry,
@@ -54,12 +51,11 @@ from plumbline.warehouse.wordlists import WordPair
 CLUSTERS = ("document", "source")
 #: Collocates kept for each side of a word.
 N_COLLOCATES = 20
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """Which occurrences are shown: ``n`` of each side by ``seed``, near ``targets`` if any."""
+    """Sample of occurrences shown: ``n`` of each side by ``seed``, near ``targets`` if any."""
 
     n: int = 5
     seed: int = 0
@@ -76,7 +72,7 @@ def explain(
     clusters: str | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> dict[str, list[Row]]:
-    """What the documents of a corpus say about words: rows by table, which are written.
+    """Explain the leans of words by a corpus's documents; writes and returns rows by table.
 
     The tables are ``ANSWERS`` of ``warehouse/schema/evidence.py``.
 
@@ -112,19 +108,22 @@ def explain(
         seen = look(evidence, question, watched, progress)
         n_word = counts["n_word"].to_numpy()
         rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
-        for index, word in enumerate(question.words):
-            key = {"corpus": corpus, "contrast": contrast, "word": word, "run_id": run_id}
-            for table, found in _of_word(seen, watched, index, pairs, n_word, clusters).items():
-                rows[table] += [{**key, **row} for row in found]
+        key = {"corpus": corpus, "contrast": contrast, "word": "", "run_id": run_id}
+        for table, some in _lean_rows(seen, pairs, clusters).items():
+            rows[table] = [{**key, **row} for row in some]
+        signed, around = watched.joined()
+        for k, word in enumerate(question.words):
+            copies = _copies(seen, signed, k, pairs, clusters)
+            rows["word_copies"] += [{**key, "word": word, **row} for row in copies]
+            near = _collocates(question, around, k, n_word)
+            rows["word_collocate"] += [{**key, "word": word, **row} for row in near]
         add_association(store, evidence, contrast, n_word, rows["word_evidence"])
-        places = lowest(watched.places, sampling.n)
+        places = watched.sample.places()
         for place, row in snippet_rows(evidence, question, seen.documents, places, sampling):
-            key = {"corpus": corpus, "contrast": contrast, "word": question.words[place.word]}
-            rows["word_snippet"].append({**key, "run_id": run_id, **row})
+            rows["word_snippet"].append({**key, "word": question.words[place.word], **row})
         with store.together(run_id, "why"):
-            for table, found in rows.items():
-                new = cast(TABLES[table], found)
-                replace_words(store, corpus, contrast, question.words, new, table, run_id)
+            for table, some in rows.items():
+                replace_words(store, corpus, contrast, question.words, some, table, run_id)
     return rows
 
 
@@ -154,123 +153,78 @@ def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, .
 
 
 class _Watched:
-    """What is collected while the documents pass by, from several threads."""
+    """Collects a sample, signatures and contexts during a pass, from several threads."""
 
     def __init__(self, question: Inquiry, sampling: Sampling) -> None:
         self._question = question
-        self._sample = OccurrenceSample(question, sampling.n, sampling.seed, sampling.targets)
-        self._lock = threading.Lock()
-        self.places: list[Occurrence] = []
+        self.sample = OccurrenceSample(question, sampling.n, sampling.seed, sampling.targets)
         self._signatures: list[Signatures] = []
         self._contexts: list[Contexts] = []
 
     def __call__(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
-        places = self._sample.offer(shard, met, marks)
+        self.sample.offer(shard, met, marks)
         near = np.unique(met.document[met.occurrence])
-        found = contexts(self._question, met)
-        signed = signatures(shard, met.documents, near, self._question.keys)
-        with self._lock:
-            self.places = self._sample.lowest([*self.places, *places])
-            self._signatures.append(signed)
-            self._contexts.append(found)
+        self._signatures.append(signatures(shard, met.documents, near, self._question.keys))
+        self._contexts.append(contexts(self._question, met))
 
-    @property
-    def signatures(self) -> Signatures:
-        """The signatures of all documents where a word asked about meets a target."""
-        self._signatures = [Signatures(*map(np.concatenate, zip(*self._signatures, strict=True)))]
-        return self._signatures[0]
-
-    @property
-    def contexts(self) -> Contexts:
-        """The words around the words asked about, in all documents."""
-        self._contexts = [put_together(self._contexts)]
-        return self._contexts[0]
+    def joined(self) -> tuple[Signatures, Contexts]:
+        """Signatures of all documents with a co-occurrence, and the words around the words."""
+        signed = Signatures(*map(np.concatenate, zip(*self._signatures, strict=True)))
+        return signed, put_together(self._contexts)
 
 
-def _of_word(
-    seen: Sightings,
-    watched: _Watched,
-    word: int,
-    pairs: Sequence[WordPair],
-    n_word: NDArray[np.int64],
-    clusters: str,
-) -> dict[str, list[Row]]:
-    """The rows of a word, without their key, by table."""
-    drawn = seen.documents.source if clusters == "source" else None
-    whole = lean(seen, word, pairs, cluster=drawn)
-    is_first, n_copies = first_copies(seen)
-    rows = seen.word == word
-    near = seen.n_near[rows].sum(axis=1)
-    copies = n_copies[seen.document[rows]]
-    n = int(near.sum())
-    evidence = {
-        "n_word": whole.n_word,
-        "n_documents": whole.n_documents,
-        "clusters": clusters,
-        "n_clusters": whole.n_clusters,
-        "n_pair_f": whole.n_pair_f,
-        "n_pair_m": whole.n_pair_m,
-        "n_defined": whole.n_defined,
-        "delta_nats": _known(whole.delta_nats),
-        "delta_nats_se": _known(whole.delta_nats_se),
-        "delta_nats_low": _known(whole.low_nats),
-        "delta_nats_high": _known(whole.high_nats),
-        "p": _known(whole.p),
-        "share_copied": float(near[copies > 1].sum() / n) if n else None,
-        "share_often": float(near[copies > OFTEN].sum() / n) if n else None,
-    }
+def _clusters(seen: Sightings, clusters: str) -> Ints | None:
+    return seen.documents.source if clusters == "source" else None
+
+
+def _lean_rows(seen: Sightings, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
+    """The rows of ``word_evidence`` and ``word_source`` of all words, without their key."""
+    table, n_words, n_sources = (
+        seen.documents,
+        len(seen.question.words),
+        len(seen.documents.sources),
+    )
+    _, n_copies = first_copies(seen)
+    near, copies = seen.n_near.sum(axis=1), n_copies[seen.document]
+    n_all, n_copied, n_often = (
+        np.bincount(seen.word, near * (copies > least), n_words) for least in (0, 1, OFTEN)
+    )
+    cells = table.source[seen.document] * n_words + seen.word
+    holds = np.bincount(cells, minlength=n_sources * n_words).reshape(n_sources, n_words) > 0
+
+    def leans_of(words: Ints, keep: NDArray[np.bool_], drawn: str) -> Leans:
+        documents, cluster = keep[table.source], _clusters(seen, drawn)
+        each = (lean(seen, word, pairs, documents, cluster) for word in words)
+        return Leans(*map(np.array, zip(*each, strict=True)))
+
+    rows = lean_tables(seen.question, table.sources, holds, leans_of, clusters)
+    for k, row in enumerate(rows["word_evidence"]):
+        for name, n in (("share_copied", n_copied), ("share_often", n_often)):
+            row[name] = float(n[k] / n_all[k]) if n_all[k] else None
+    return rows
+
+
+def _copies(
+    seen: Sightings, signed: Signatures, word: int, pairs: Sequence[WordPair], clusters: str
+) -> Iterator[Row]:
+    """The rows of ``word_copies`` of a word, without their key; none if it meets no target."""
+    if not seen.n_near[seen.word == word].any():
+        return
     once = {
-        "copies once": is_first,
-        "near copies once": first_of_near(seen, watched.signatures, word),
+        "copies once": first_copies(seen)[0],
+        "near copies once": first_of_near(seen, signed, word),
     }
-    counted = [
-        {"counted": name, **_lean_row(lean(seen, word, pairs, keep, drawn))}
-        for name, keep in once.items()
-    ]
-    found = collocates(seen.question, watched.contexts, word, n_word).to_pylist()
-    sides = [[r for r in found if (r["log_odds_nats"] > 0) == is_f] for is_f in (True, False)]
-    return {
-        "word_evidence": [evidence],
-        "word_copies": counted if n else [],
-        "word_source": _source_rows(seen, word, pairs, drawn),
-        "word_collocate": [row for side in sides for row in side[:N_COLLOCATES]],
-    }
+    for name, keep in once.items():
+        own = lean(seen, word, pairs, keep, _clusters(seen, clusters))
+        values = ((column, getattr(own, column)) for column in OF_PART)
+        yield {"counted": name, **{c: None if math.isnan(x) else x for c, x in values}}
 
 
-def _lean_row(found: WordLean) -> Row:
-    return {
-        "n_documents": found.n_documents,
-        "n_pair_f": found.n_pair_f,
-        "n_pair_m": found.n_pair_m,
-        "delta_nats": _known(found.delta_nats),
-        "delta_nats_low": _known(found.low_nats),
-        "delta_nats_high": _known(found.high_nats),
-    }
-
-
-def _source_rows(
-    seen: Sightings, word: int, pairs: Sequence[WordPair], drawn: Ints | None
-) -> list[Row]:
-    """One row per source that holds the word, those with most of its co-occurrences first."""
-    source = seen.documents.source
-    found = []
-    for k in np.unique(source[seen.document[seen.word == word]]):
-        own = lean(seen, word, pairs, source == k)
-        without = lean(seen, word, pairs, source != k, drawn)
-        row = {
-            "source": seen.documents.sources[k],
-            "n_word": own.n_word,
-            **_lean_row(own),
-            "delta_without_nats": _known(without.delta_nats),
-            "delta_without_nats_low": _known(without.low_nats),
-            "delta_without_nats_high": _known(without.high_nats),
-        }
-        found.append(row)
-    return sorted(found, key=lambda r: (-r["n_pair_f"] - r["n_pair_m"], r["source"]))
-
-
-def _known(value: float) -> float | None:
-    return None if math.isnan(value) else value
+def _collocates(question: Inquiry, around: Contexts, word: int, n_word: Ints) -> list[Row]:
+    """The rows of ``word_collocate`` of a word, without their key."""
+    rows: list[Row] = collocates(question, around, word, n_word).to_pylist()
+    sides = [[r for r in rows if (r["log_odds_nats"] > 0) == is_f] for is_f in (True, False)]
+    return [row for side in sides for row in side[:N_COLLOCATES]]
 
 
 def add_association(
@@ -282,9 +236,11 @@ def add_association(
 ) -> None:
     """Add how frequent each word is, and what ``corpus associate`` found, where it was run."""
     corpus, targets = evidence.corpus["corpus"], contrast.split("/")
-    of = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
-    deltas = store.read("word_delta", of & (ds.field("contrast") == contrast), corpus=corpus)
-    near = store.read("word_association", of & ds.field("target").isin(targets), corpus=corpus)
+    is_asked = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
+    deltas = store.read("word_delta", is_asked & (ds.field("contrast") == contrast), corpus=corpus)
+    near = store.read(
+        "word_association", is_asked & ds.field("target").isin(targets), corpus=corpus
+    )
     error = {r["word"]: r["delta_nats_se"] for r in deltas.to_pylist()}
     pmi = {(r["word"], r["target"]): r["pmi_nats"] for r in near.to_pylist()}
     for row in rows:
@@ -314,29 +270,25 @@ def snippet_rows(
         )
         if (shard, row) in at
     }
-    found, number = [], dict.fromkeys(((p.word, p.side) for p in places), 0)
+    rows, number = [], dict.fromkeys(((p.word, p.side) for p in places), 0)
     texts = snippets(evidence, question, places, progress)
-    for snippet, n in zip(texts, copies.tolist(), strict=True):
-        place = snippet.place
+    for place, snippet, n in zip(places, texts, copies.tolist(), strict=True):
         number[place.word, place.side] += 1
+        file = snippet.pop("file")
         row = {
             "side": SIDES[place.side],
             "place": number[place.word, place.side],
             "seed": sampling.seed,
-            "target": snippet.target,
-            "text_before": snippet.before,
-            "keyword": snippet.keyword,
-            "text_after": snippet.after,
-            "is_text": snippet.text,
+            **snippet,
             "shard": evidence.shards[place.shard].name,
             "source_row": place.row,
             "source": source[place.shard, place.row],
-            "file": snippet.file,
+            "file": file,
             "position": place.position,
             "n_copies": n,
         }
-        found.append((place, row))
-    return found
+        rows.append((place, row))
+    return rows
 
 
 def replace_words(
@@ -344,7 +296,7 @@ def replace_words(
     corpus: str,
     contrast: str,
     words: Sequence[str],
-    rows: pa.Table,
+    rows: Sequence[Row],
     table: str,
     run_id: str,
 ) -> None:
@@ -353,5 +305,5 @@ def replace_words(
     asked = pc.and_(
         pc.equal(old["contrast"], contrast), pc.is_in(old["word"], pa.array(words, pa.string()))
     )
-    both = pa.concat_tables([old.filter(pc.invert(asked)), rows])
+    both = pa.concat_tables([old.filter(pc.invert(asked)), cast(TABLES[table], rows)])
     store.replace(table, both, {"corpus": corpus}, run_id)

@@ -61,7 +61,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 
 
 def source_kind(names: Collection[str]) -> str:
-    """What the source of a document is, by the names of all files: ``folder`` or ``file``.
+    """Kind of a document's source, by the names of all files: ``folder`` or ``file``.
 
     Files of one folder are sources of their own unless they are more than a hundred.
 
@@ -119,12 +119,12 @@ def _records(files: Mapping[Path, str], packed: Packed) -> Iterator[dict[str, ob
 def _read(file: Path) -> tuple[str, str, str]:
     """The text of a file, or why it can't be used and its first bytes."""
     try:
-        found = content(file)
+        data = content(file)
     except OSError as e:
         return "", e.strerror or "can't be read", ""
-    start = found[:_EXCERPT_BYTES].decode("utf-8", "backslashreplace")
+    start = data[:_EXCERPT_BYTES].decode("utf-8", "backslashreplace")
     try:
-        text = found.decode("utf-8-sig")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError as e:
         return "", f"invalid UTF-8 at byte {e.start}: {e.reason}", start
     return (text, "", "") if text.strip() else ("", "holds only white space", start)

@@ -42,7 +42,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Source:
+class SplitSource:
     """One shard in the ledger: what it was, and the blocks that now hold its lines.
 
     Attributes:
@@ -63,7 +63,7 @@ class Source:
 class SplitDone:
     """Outcome: the sources' entries, and how many of them existed before."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[SplitSource, ...]
     n_kept: int
 
 
@@ -133,11 +133,11 @@ def split_shards(
     if failed:
         more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
         raise BadInput(f"{failed[0]}{more}", "", "no blocks of it were kept; the others are cut")
-    found = [t.result() for t in tasks]
-    return SplitDone(tuple(s for s, _ in found), sum(kept for _, kept in found))
+    outcomes = [t.result() for t in tasks]
+    return SplitDone(tuple(s for s, _ in outcomes), sum(kept for _, kept in outcomes))
 
 
-def read_ledger(out: Path) -> dict[str, Source]:
+def read_ledger(out: Path) -> dict[str, SplitSource]:
     """The ledger of a directory of blocks by label; empty before the first run.
 
     Raises:
@@ -149,7 +149,7 @@ def read_ledger(out: Path) -> dict[str, Source]:
     try:
         entries = json_object(path)["sources"]
         sources = [
-            Source(**{**x, "blocks": tuple(Block(**b) for b in x["blocks"])}) for x in entries
+            SplitSource(**{**x, "blocks": tuple(Block(**b) for b in x["blocks"])}) for x in entries
         ]
     except (OSError, ValueError, KeyError, TypeError) as e:
         fix = "give another --out, or remove it with the blocks"
@@ -186,25 +186,25 @@ def _labels(shards: Sequence[tuple[Path, str]]) -> list[str]:
 
 
 class _Job:
-    """What the threads of one command share: where to write, the ledger, a stop flag."""
+    """State shared by the threads of one command: directory, ledger, a stop flag."""
 
-    def __init__(self, out: Path, block_bytes: int, ledger: dict[str, Source]) -> None:
+    def __init__(self, out: Path, block_bytes: int, ledger: dict[str, SplitSource]) -> None:
         self.out, self.block_bytes, self.ledger = out, block_bytes, ledger
         self.stop = threading.Event()
         self._lock = threading.Lock()
         self.labels: set[str] = set()
 
-    def run(self, path: Path, mark: str, label: str) -> tuple[Source, bool]:
+    def run(self, path: Path, mark: str, label: str) -> tuple[SplitSource, bool]:
         """Cut one shard; returns its entry and whether that existed before."""
-        known = self.ledger.get(label)
-        if known and known.fingerprint == mark and self._is_whole(known):
-            return known, True
+        entry_before = self.ledger.get(label)
+        if entry_before and entry_before.fingerprint == mark and self._is_whole(entry_before):
+            return entry_before, True
         staging = self.out / _STAGING / label
         try:
             staging.mkdir(parents=True)
             blocks = tuple(self._blocks(path, label, staging))
             totals = sum(b.n_lines for b in blocks), sum(b.n_bytes for b in blocks)
-            entry = Source(str(path), label, mark, self.block_bytes, *totals, blocks)
+            entry = SplitSource(str(path), label, mark, self.block_bytes, *totals, blocks)
             self._publish(entry, staging)
         except OSError as e:
             problem = e.strerror or str(e)
@@ -214,10 +214,10 @@ class _Job:
             shutil.rmtree(staging, ignore_errors=True)
         return entry, False
 
-    def _is_whole(self, known: Source) -> bool:
-        sizes = ((self.out / b.name, b.n_bytes_on_disk) for b in known.blocks)
+    def _is_whole(self, entry: SplitSource) -> bool:
+        sizes = ((self.out / b.name, b.n_bytes_on_disk) for b in entry.blocks)
         present = all(path.is_file() and path.stat().st_size == n for path, n in sizes)
-        return present and known.block_bytes == self.block_bytes
+        return present and entry.block_bytes == self.block_bytes
 
     def _blocks(self, path: Path, label: str, staging: Path) -> Iterator[Block]:
         with ByteStream(path) as stream:
@@ -232,7 +232,7 @@ class _Job:
         if self.stop.is_set():
             raise Interrupted("split", "interrupted", _RESUME)
 
-    def _publish(self, entry: Source, staging: Path) -> None:
+    def _publish(self, entry: SplitSource, staging: Path) -> None:
         """Remove older blocks, rename the new ones into place, then enter them in the ledger."""
         home = Path(entry.source).resolve()
         with self._lock:

@@ -114,7 +114,7 @@ class EntryPoint(Generic[_Params, _Result]):
 
 
 def is_cached(function: EntryPoint[..., object]) -> bool:
-    """Whether the function was compiled for the current sources, on any processor."""
+    """True if the function was compiled for the current sources, on any processor."""
     code = function.dispatcher.py_func.__code__
     return any(kernel_directory().glob(f"*.{code.co_name}-{code.co_firstlineno}.*.nbi"))
 
@@ -142,11 +142,11 @@ class KernelLocator:
         kernel_directory()
 
     def get_source_stamp(self) -> str:
-        """What a cached function must match: the sources, which name the directory too."""
+        """Stamp that a cached function must match: the sources, which name the directory too."""
         return sources_hash()
 
     def get_disambiguator(self) -> str:
-        """What distinguishes functions of the same name in one module."""
+        """Suffix that distinguishes functions of the same name in one module."""
         return str(self._line)
 
 

@@ -155,7 +155,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
 
 @compiled
 def _cut(s: int, e: int, longest: int) -> int:
-    """Where a chunk s..e is cut: at its end, or at the last character within ``longest`` bytes."""
+    """End of a chunk s..e once cut: its end, or the last character within ``longest`` bytes."""
     if e - s <= longest:
         return e
     cut = s + longest
@@ -418,14 +418,14 @@ class ChunkCache:
 
     @property
     def is_full(self) -> bool:
-        """Whether chunks may have been left out."""
+        """True if chunks may have been left out."""
         return bool(
             self.state.n >= self.state.room or self.state.n_kept >= self.state.kept_room - 64
         )
 
     @property
     def can_grow(self) -> bool:
-        """Whether it is smaller than its greatest size."""
+        """True if it is smaller than its greatest size."""
         return len(self._cache) < self._most
 
     def grow(self) -> None:

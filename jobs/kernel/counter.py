@@ -28,7 +28,7 @@ _MAX_REJECTS = 1 << 15
 
 @dataclass(frozen=True)
 class CountOptions:
-    """What is counted.
+    """Counting options.
 
     Attributes:
         targets: distinct lowercase words whose pairs are kept.

@@ -13,7 +13,7 @@ LONGEST_JUDGED = 1 << 25
 
 
 @dataclass(frozen=True)
-class Verdict:
+class LineVerdict:
     """Python's verdict on a line: its text, the reason it is rejected, or neither (blank).
 
     ``source`` is what the source's field holds, if that is a string.
@@ -24,7 +24,7 @@ class Verdict:
     source: str | None = None
 
 
-def judge(line: bytes, field: str = "text", source_field: str = "") -> Verdict:
+def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdict:
     """Decide on one line as ``json.loads`` does.
 
     A line with only JSON whitespace is not a document. Rejected are invalid UTF-8, invalid JSON
@@ -40,33 +40,33 @@ def judge(line: bytes, field: str = "text", source_field: str = "") -> Verdict:
     >>> judge(b'["tea"]').reason
     'record is not an object but array'
     >>> judge(b"  ")
-    Verdict(text=None, reason=None, source=None)
+    LineVerdict(text=None, reason=None, source=None)
     """
     if not line.strip(b" \t\r\n"):
-        return Verdict()
+        return LineVerdict()
     try:
         record = json.loads(line.decode("utf-8"))
     except UnicodeDecodeError as e:
-        return Verdict(reason=f"invalid UTF-8 at byte {e.start}: {e.reason}")
+        return LineVerdict(reason=f"invalid UTF-8 at byte {e.start}: {e.reason}")
     except json.JSONDecodeError as e:
         nul = ", the line holds NUL bytes" if b"\0" in line else ""
-        return Verdict(reason=f"not JSON: {e.msg} at character {e.pos}{nul}")
+        return LineVerdict(reason=f"not JSON: {e.msg} at character {e.pos}{nul}")
     except ValueError as e:
-        return Verdict(reason=f"not JSON Python can hold: {e}")
+        return LineVerdict(reason=f"not JSON Python can hold: {e}")
     except RecursionError:
-        return Verdict(reason="not JSON Python can hold: nested too deeply")
+        return LineVerdict(reason="not JSON Python can hold: nested too deeply")
     if not isinstance(record, dict):
-        return Verdict(reason=f"record is not an object but {_kind(record)}")
+        return LineVerdict(reason=f"record is not an object but {_kind(record)}")
     text = field_value(record, field)
     if text is MISSING:
-        return Verdict(reason=f"record has no `{field}`")
+        return LineVerdict(reason=f"record has no `{field}`")
     if not isinstance(text, str):
-        return Verdict(reason=f"`{field}` is not a string but {_kind(text)}")
+        return LineVerdict(reason=f"`{field}` is not a string but {_kind(text)}")
     try:
         text.encode()
     except UnicodeEncodeError as e:
-        return Verdict(reason=f"`{field}` holds a lone surrogate at character {e.start}")
-    return Verdict(text=text, source=_source(record, source_field))
+        return LineVerdict(reason=f"`{field}` holds a lone surrogate at character {e.start}")
+    return LineVerdict(text=text, source=_source(record, source_field))
 
 
 def _source(record: object, field: str) -> str | None:
@@ -76,14 +76,14 @@ def _source(record: object, field: str) -> str | None:
     return record if isinstance(record, str) else None
 
 
-def too_long(n_bytes: int, field: str = "text") -> Verdict:
+def too_long(n_bytes: int, field: str = "text") -> LineVerdict:
     """The verdict on a line longer than LONGEST_JUDGED that the compiled parser does not accept.
 
     >>> too_long(40_000_000).reason
     'not strict JSON with a `text`, and 40,000,000 bytes are too long to say why'
     """
     why = f"not strict JSON with a `{field}`, and {n_bytes:,} bytes are too long to say why"
-    return Verdict(reason=why)
+    return LineVerdict(reason=why)
 
 
 def _kind(value: object) -> str:

@@ -106,7 +106,7 @@ def _category_flags() -> NDArray[np.uint32]:
 
 
 def _ignorable(ch: str) -> bool:
-    """Whether lowercasing looks past ``ch`` when it decides on a final sigma."""
+    """True if lowercasing looks past ``ch`` when it decides on a final sigma."""
     return ("A" + ch + "\u03a3").lower()[-1] == "\u03c2" and ("1" + ch + "\u03a3").lower()[
         -1
     ] == "\u03c3"

@@ -1,4 +1,4 @@
-"""How much memory a counter may use."""
+"""Memory limits of a counter."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class PairState:
 
 @compiled
 def _part_end(p: PairState, words: WordState, ids: IdState) -> int:
-    """Where the ids of the document end; counts the words among them."""
+    """End of the ids of the document; counts the words among them."""
     end_id, k = words.n_fixed - 1, p.tallied
     while k < ids.n:
         word = get32(ids.ids, k)
@@ -280,7 +280,7 @@ class TargetPairs:
 
     @property
     def has_room(self) -> bool:
-        """Whether the table has room for all rows that :meth:`count` may set aside."""
+        """True if the table has room for all rows that :meth:`count` may set aside."""
         return bool(self.state.n + self.state.rows_room <= len(self._table) // 2)
 
     def growth(self, need: int) -> int:

@@ -134,7 +134,7 @@ def _escaped_code(i: int, e: int) -> int:
 
 @compiled
 def _string_end(i: int, b: int) -> int:
-    """Where the quote is that ends the string whose content starts at i, -1 when malformed."""
+    """Offset of the closing quote of the string whose content starts at i, -1 when malformed."""
     while i < b:
         stops = _stops(get64(i, 0))
         if stops == np.uint64(0):
@@ -238,7 +238,7 @@ def _is_plain(s: int, e: int) -> bool:
 
 @compiled
 def _is_field(r: ReaderState, s: int, e: int) -> bool:
-    """Whether the key s..e is the text field's name."""
+    """True if the key s..e is the text field's name."""
     if e - s != r.n_field:
         return False
     for k in range(e - s):
@@ -249,7 +249,7 @@ def _is_field(r: ReaderState, s: int, e: int) -> bool:
 
 @compiled
 def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
-    """Whether the key s..e is that member of the path to the source."""
+    """True if the key s..e is that member of the path to the source."""
     start = get_int(r.path_ends, member)
     if e - s != get_int(r.path_ends, member + 1) - start:
         return False

@@ -89,7 +89,7 @@ def _long_currency(cps: int, a: int, b: int) -> int:
 
 @compiled
 def prefix_length(flags: int, cps: int, a: int, b: int) -> int:
-    """How many characters at the start of cps[a:b] split off as a prefix; 0 for none."""
+    """Number of characters at the start of cps[a:b] that split off as a prefix; 0 for none."""
     c = get32(cps, a)
     if c == _DOT:
         k = a + 1
@@ -148,7 +148,7 @@ def _final_unit(lang: int, cps: int, a: int, b: int) -> int:
 
 @compiled
 def suffix_length(flags: int, lang: int, cps: int, a: int, b: int) -> int:
-    """How many characters at the end of cps[a:b] split off as a suffix; 0 for none."""
+    """Number of characters at the end of cps[a:b] that split off as a suffix; 0 for none."""
     if a >= b:
         return 0
     c = get32(cps, b - 1)

@@ -112,7 +112,7 @@ class TokenStream:
 
     @property
     def is_full(self) -> bool:
-        """Whether a table of them is due."""
+        """True if a table of them is due."""
         return self._n >= _TABLE
 
     def add(self, ids: NDArray[np.int32]) -> None:

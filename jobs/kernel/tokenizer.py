@@ -45,7 +45,7 @@ def stop_words(language: str = "") -> frozenset[str]:
 
 
 def tokenizer_version(language: str = "") -> str:
-    """What names the tokenizer of a language: counts of two tokenizers are never mixed.
+    """Version of the tokenizer of a language: counts of two tokenizers are never mixed.
 
     >>> tokenizer_version().startswith("plumbline-en-")
     True
@@ -142,7 +142,7 @@ class Tokenizer:
         return [self.words.text(word) for word in self._ids[:n].tolist()]
 
     def count(self, text: str) -> int:
-        """How many kept tokens a text has."""
+        """Number of kept tokens of a text."""
         data = np.frombuffer(text.encode() + b"\n" + bytes(SLACK), np.uint8)
         end = address(data) + data.size - SLACK
         self.ids.n, at = 0, address(data)

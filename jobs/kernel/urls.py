@@ -1,4 +1,4 @@
-"""Whether a chunk of code points is a URL or an e-mail address as a whole, compiled.
+"""URLs and e-mail addresses among chunks of code points, compiled.
 
 The rule is that of spaCy's English tokenizer: an optional scheme and user, then a public IPv4
 address or a name with a lowercase last label, then an optional port and path.
@@ -21,7 +21,7 @@ def is_ascii_digit(c: int) -> bool:
 
 @compiled
 def _port_and_path(flags: int, cps: int, r: int, b: int) -> bool:
-    """Whether cps[r:b] is empty, or a port, a path, or both."""
+    """True if cps[r:b] is empty, or a port, a path, or both."""
     if r < b and get32(cps, r) == _COLON:
         k = r + 1
         while k < b and k - r <= 5 and get32(flags, get32(cps, k)) & DIGIT:
@@ -55,7 +55,7 @@ def _is_label(cps: int, a: int, b: int) -> bool:
 
 @compiled
 def _is_octet(flags: int, cps: int, a: int, b: int, part: int) -> bool:
-    """Whether cps[a:b] can be number ``part`` (0 to 3) of a public IPv4 address.
+    """True if cps[a:b] can be number ``part`` (0 to 3) of a public IPv4 address.
 
     Three digits start with 1 or 2 and stay below 224, 256, 256 and 255; fewer may be anything in
     the middle and start with 1 to 9 in the first and last number. Digits whose value does not
@@ -90,7 +90,7 @@ def _value(cps: int, a: int, b: int) -> int:
 
 @compiled
 def _is_address(flags: int, cps: int, h: int, r: int) -> bool:
-    """Whether cps[h:r] is a public IPv4 address in dotted notation."""
+    """True if cps[h:r] is a public IPv4 address in dotted notation."""
     part, a, first, second = 0, h, 0, 0
     for k in range(h, r + 1):
         if k < r and get32(cps, k) != _DOT:
@@ -111,7 +111,7 @@ def _is_address(flags: int, cps: int, h: int, r: int) -> bool:
 
 @compiled
 def _is_host(flags: int, cps: int, h: int, b: int) -> bool:
-    """Whether cps[h:b] is a host with an optional port and path."""
+    """True if cps[h:b] is a host with an optional port and path."""
     r, last_dot, label = h, -1, h
     names = True
     while r < b and not (
@@ -139,7 +139,7 @@ def _is_host(flags: int, cps: int, h: int, b: int) -> bool:
 
 @compiled
 def is_url(flags: int, cps: int, a: int, b: int) -> bool:
-    """Whether cps[a:b] is a URL or e-mail address as a whole."""
+    """True if cps[a:b] is a URL or e-mail address as a whole."""
     dot = False
     for k in range(a + 1, b - 1):
         dot = dot or get32(cps, k) == _DOT

@@ -1,4 +1,4 @@
-"""Whether a word is English: fastText's language identification (lid.176) and WordNet.
+"""Checks of whether a word is English: fastText's language identification (lid.176) and WordNet.
 
 fastText and nltk are imported only when used. Neither the model nor WordNet's files are part of the
 project: they are installed, given by path, or downloaded once and checked.
@@ -48,7 +48,7 @@ class LanguageModel:
 
 
 def model_path() -> Path:
-    """Where a downloaded model is kept: `plumbline/lid.176.ftz` in the user's cache directory."""
+    """Path of a downloaded model: `plumbline/lid.176.ftz` in the user's cache directory."""
     return platformdirs.user_cache_path("plumbline") / "lid.176.ftz"
 
 
@@ -115,7 +115,7 @@ class WordNet:
     _reader: Any = field(repr=False)
 
     def has_synset(self, word: str) -> bool:
-        """Whether a word, or a base form of it, is in WordNet: `mice` and `ran` are."""
+        """True if a word, or a base form of it, is in WordNet: `mice` and `ran` are."""
         # The first base form is enough: no synset has to be built.
         return self._reader.morphy(word.lower()) is not None
 

@@ -148,9 +148,10 @@ def select_seed_words(
     """
     contrast = corpus_contrast(store, corpus, contrast)
     by_word = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}
-    kept, vocabulary_run = _vocabulary(store, corpus)
-    usable = by_word
-    if kept is not None:
+    vocabulary, usable = store.read("vocabulary", corpus=corpus), by_word
+    has_vocabulary = vocabulary.num_rows > 0
+    if has_vocabulary:
+        kept = set(vocabulary.filter(vocabulary["is_kept"])["word"].to_pylist())
         usable = {word: row for word, row in by_word.items() if word in kept}
     if not usable:
         problem = f"no word of its vocabulary has a delta of {contrast}"
@@ -167,6 +168,7 @@ def select_seed_words(
     n = len(left) if n is None else n
     chosen = sample(left, n, seed, n_bands)
     config = {"corpus": corpus, "contrast": contrast, "seed": seed}
+    vocabulary_run = str(vocabulary["run_id"][0]) if has_vocabulary else None
     options = {"n": n, "n_bands": n_bands, "vocabulary": vocabulary_run}
     left_out = {"excluded": sorted(excluded), "rejected": sorted(rejected)}
     with recorded(store, "corpus words", {**config, **options, **left_out}) as run_id:
@@ -177,10 +179,9 @@ def select_seed_words(
             for k, word in enumerate(chosen, start=1)
         ]
         store.publish("seed_word", rows, unit=f"{contrast} {seed}", run_id=run_id)
-    n_outside = None if kept is None else len(by_word) - len(usable)
     return SampledSeedWords(
         n_defined=len(usable),
-        n_outside=n_outside,
+        n_outside=len(by_word) - len(usable) if has_vocabulary else None,
         n_within=len(inside),
         n_excluded=len(excluded),
         n_rejected=len(rejected),
@@ -188,14 +189,6 @@ def select_seed_words(
         high_nats=high,
         words=tuple(chosen),
     )
-
-
-def _vocabulary(store: Store, corpus: str) -> tuple[set[str] | None, str | None]:
-    """The kept words and the run that chose them; ``None`` for a corpus without a vocabulary."""
-    table = store.read("vocabulary", corpus=corpus)
-    if not table.num_rows:
-        return None, None
-    return set(table.filter(table["is_kept"])["word"].to_pylist()), str(table["run_id"][0])
 
 
 def excluded_words(sources: Iterable[str]) -> frozenset[str]:
@@ -217,9 +210,8 @@ def excluded_words(sources: Iterable[str]) -> frozenset[str]:
         elif Path(source).is_file():
             words.update(_words_of(Path(source)))
         else:
-            problem = (
-                f"neither a file nor a word list, which are {', '.join(wordlists.LISTS.names())}"
-            )
+            names = ", ".join(wordlists.LISTS.names())
+            problem = f"neither a file nor a word list, which are {names}"
             raise UsageProblem(f"--exclude {source}", problem)
     return frozenset(words)
 
@@ -229,12 +221,13 @@ def _words_of(path: Path) -> list[str]:
         lines = content(path).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as e:
         raise BadInput(f"{path}", f"can't be read: {e}", "save it as UTF-8") from e
-    words = {n: line.strip() for n, line in enumerate(lines, start=1)}
-    words = {n: word for n, word in words.items() if word and not word.startswith("#")}
-    for number, word in words.items():
-        if len(word.split()) > 1:
-            raise BadInput(f"{path}, line {number}", f"expected one word, found {word!r}")
-    return [word.lower() for word in words.values()]
+    words = []
+    for number, word in enumerate(map(str.strip, lines), start=1):
+        if word and not word.startswith("#"):
+            if len(word.split()) > 1:
+                raise BadInput(f"{path}, line {number}", f"expected one word, found {word!r}")
+            words.append(word.lower())
+    return words
 
 
 def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> list[dict[str, Any]]:
@@ -249,8 +242,7 @@ def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> list[d
         fix = f"plumbline corpus words --corpus {corpus} --seed {seed} samples them"
         raise UsageProblem(f"corpus {corpus!r}", f"has no {contrast} sample of seed {seed}", fix)
     vetted = verdicts(store, corpus)
-    unvetted = {"verdict": None, "why": None}
     return [
-        {**row, **{k: vetted.get(row["word"], unvetted)[k] for k in unvetted}}
+        {**row, **{k: vetted.get(row["word"], {}).get(k) for k in ("verdict", "why")}}
         for row in sorted(rows, key=lambda row: int(row["position"]))
     ]

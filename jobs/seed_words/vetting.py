@@ -29,7 +29,7 @@ class SeedVerdict:
 
 @dataclass(frozen=True)
 class Vetted:
-    """How many words have each verdict now, and the words whose verdict changed."""
+    """Numbers of words with each verdict, and the words whose verdict changed."""
 
     n_accepted: int
     n_rejected: int
@@ -84,12 +84,12 @@ def vet(store: Store, corpus: str, given: Sequence[SeedVerdict], run_id: str) ->
     if not given:
         problem, fix = "no word to accept or reject", "--accept w1,w2 --reject w3, or --from FILE"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)
-    known = set(store.read("word_count", corpus=corpus)["word"].to_pylist())
+    words = set(store.read("word_count", corpus=corpus)["word"].to_pylist())
     new: dict[str, str] = {}
     for v in given:
         if new.setdefault(v.word, v.verdict) != v.verdict:
             raise UsageProblem(f"word {v.word!r}", "is both accepted and rejected")
-        if v.word not in known:
+        if v.word not in words:
             raise UsageProblem(f"word {v.word!r}", f"is not in corpus {corpus!r}")
     before = verdicts(store, corpus)
     fixed = {"corpus": corpus, "vetted_at": datetime.now(timezone.utc), "run_id": run_id}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from plumbline.jobs.counting.merge import WORDS, Output
-from plumbline.jobs.counting.partials import Ledger, ShardJob
+from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.spark.session import losses_named, spark_session, stop_jobs
 from plumbline.jobs.spark.stages import StageSteps, tasks_done
 from plumbline.jobs.spark.watch import watched
@@ -49,7 +49,7 @@ class SparkEngine:
         with losses_named():
             self._spark = spark_session(master)
 
-    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[Ledger]:
+    def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards; the ledgers come in any order.
 
         Raises ``UsageProblem`` naming the machines that do not see the warehouse.
@@ -72,7 +72,7 @@ class SparkEngine:
             raise UsageProblem(
                 f"directory {job.directory}", f"not there on {', '.join(hosts)}", fix
             )
-        return [x for x in outcomes if isinstance(x, Ledger)]
+        return [x for x in outcomes if isinstance(x, ShardLedger)]
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
         """Write the occurrences of each word; returns how many words."""
@@ -137,6 +137,6 @@ class SparkEngine:
         return first
 
 
-def _count_on_executor(shard: str, job: ShardJob) -> Ledger | str:
+def _count_on_executor(shard: str, job: ShardJob) -> ShardLedger | str:
     """The ledger of a shard, or this machine's name if it does not see the warehouse."""
     return job.count(shard) if Path(job.directory).is_dir() else socket.gethostname()

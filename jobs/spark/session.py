@@ -67,7 +67,7 @@ def read_conf(name: str) -> dict[str, str]:
 
 
 def is_local(master: str) -> bool:
-    """Whether a master keeps everything in one JVM on this machine.
+    """True if a master keeps everything in one JVM on this machine.
 
     >>> [is_local(m) for m in ("local", "local[*]", "local-cluster[2,1,2048]", "yarn")]
     [True, True, False, False]
@@ -116,10 +116,10 @@ def settings_for(
     '8'
     """
     _check_master(master, submitted.get("spark.master"))
-    given = {**submitted, **conf, **({"spark.master": master} if master else {})}
-    default = "local" if is_local(given.get("spark.master", "local")) else "cluster"
+    overrides = {**submitted, **conf, **({"spark.master": master} if master else {})}
+    default = "local" if is_local(overrides.get("spark.master", "local")) else "cluster"
     name = os.environ.get(_VARIABLE, default)
-    settings = {**read_conf(name), **given}
+    settings = {**read_conf(name), **overrides}
     if "spark.master" not in settings:
         fix = "give --master, or name a file with spark.master in it"
         raise UsageProblem(f"{_VARIABLE} {name}", "names no master", fix)
@@ -179,9 +179,9 @@ def _prepare_environment(local: bool) -> None:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Workers import this code, whether it is installed or not.
     root = str(Path(plumbline.__file__).resolve().parents[1])
-    known = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    if root not in known:
-        os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, known)])
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, paths)])
 
 
 def _ship(context: SparkContext) -> None:
@@ -232,7 +232,7 @@ def losses_named() -> Iterator[None]:
 
 
 def loss(error: Exception) -> str | None:
-    """Which process a failed job lost, as Spark reports it; None for any other error.
+    """Process that a failed job lost, as Spark reports it; None for any other error.
 
     >>> loss(ValueError("Python worker exited unexpectedly")) is None
     True
@@ -256,7 +256,7 @@ def _is_not_py4j_traceback(record: logging.LogRecord) -> bool:
 
 
 def _java_has_ended() -> bool:
-    """Whether the Java that this process started has ended; false for spark-submit's."""
+    """True if the Java that this process started has ended; false for spark-submit's."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return False

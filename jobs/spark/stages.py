@@ -1,4 +1,4 @@
-"""How far the stages are that Spark runs."""
+"""Progress of the stages that Spark runs."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ class StageSteps:
 
 def _running(session: SparkSession) -> list[SparkStageInfo]:
     tracker = session.sparkContext.statusTracker()
-    found = (tracker.getStageInfo(number) for number in sorted(tracker.getActiveStageIds()))
-    return [stage for stage in found if stage is not None]
+    stages = (tracker.getStageInfo(number) for number in sorted(tracker.getActiveStageIds()))
+    return [stage for stage in stages if stage is not None]
 
 
 def _id(stage: SparkStageInfo | None) -> tuple[int, int] | None:
