@@ -21,7 +21,7 @@ from filelock import FileLock
 
 from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.work import chunks
-from plumbline.eval_workers.work.chunks import Chunk, Plan
+from plumbline.eval_workers.work.chunks import Chunk, ChunkPlan
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.locks import claimed, holder, sole
 from tests.conftest import REPOSITORY
@@ -193,5 +193,5 @@ def test_chunks_that_were_published_are_not_computed_again(
         raise AssertionError(f"computes {texts}")
 
     monkeypatch.setattr(chunks, "claimed", late)
-    Plan.of([Chunk(["text"], 1)], directory, TextScore).work(compute, lambda n_left: None)
+    ChunkPlan.of([Chunk(["text"], 1)], directory, TextScore).work(compute, lambda n_left: None)
     assert not directory.exists() and not list(tmp_path.rglob("*.claim"))

@@ -17,7 +17,7 @@ import pytest
 
 import plumbline
 from plumbline.eval_workers.models.sampling import Sample
-from plumbline.eval_workers.work.chunks import Chunk, Plan, write_results
+from plumbline.eval_workers.work.chunks import Chunk, ChunkPlan, write_results
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -299,7 +299,7 @@ def test_decayed_counts_of_a_shard_are_not_merged(
 
 
 def test_a_decayed_chunk_is_computed_again(tmp_path: Path) -> None:
-    plan = Plan.of([Chunk(["a", "b"], 2)], tmp_path, Sample)
+    plan = ChunkPlan.of([Chunk(["a", "b"], 2)], tmp_path, Sample)
     (path,) = plan.todo()
     results = [Sample("tea", "stop", 1), Sample("milk", "stop", 2)]
     write_results(path, results, Sample)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, most, price_of
-from plumbline.eval_workers.chat.ledger import Answer, open_ledger
+from plumbline.eval_workers.chat.ledger import ServerAnswer, open_ledger
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.writing.build import judge_pairs, write_sentences
@@ -96,7 +96,7 @@ def test_a_token_is_a_byte_at_least() -> None:
 
 @pytest.mark.parametrize("cut", range(1, 40, 3))
 def test_a_torn_last_line_is_dropped_wherever_it_was_torn(store: Store, cut: int) -> None:
-    answer = Answer("1. She wound the clock.", "stop", 10, 5)
+    answer = ServerAnswer("1. She wound the clock.", "stop", 10, 5)
     with open_ledger(store, "demo", "run") as ledger:
         for round in (1, 2):
             request = _request(round)

@@ -20,7 +20,7 @@ from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.source import Source, find_source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.work.chunks import Chunk, Plan
+from plumbline.eval_workers.work.chunks import Chunk, ChunkPlan
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.partials import _read
 from plumbline.pipelines.command.main import main
@@ -156,7 +156,7 @@ def test_a_ledger_that_is_none_is_named(store: Store, damage: str) -> None:
 def test_a_chunk_that_is_none_is_computed_again(tmp_path: Path, damage: str) -> None:
     from plumbline.eval_workers.models.sampling import Sample
 
-    work = Plan.of([Chunk(["a"], 1)], tmp_path, Sample)
+    work = ChunkPlan.of([Chunk(["a"], 1)], tmp_path, Sample)
     (path,) = work.chunks
     path.write_text("x")
     spoilt(path, damage)

@@ -15,7 +15,7 @@ import pytest
 
 from plumbline.eval_workers.chat import bounded
 from plumbline.eval_workers.chat.client import ChatClient, Failure
-from plumbline.eval_workers.chat.ledger import Answer
+from plumbline.eval_workers.chat.ledger import ServerAnswer
 from plumbline.eval_workers.chat.requests import Request
 from tests.chat_server import Say, completion, serving
 
@@ -79,8 +79,8 @@ def too_long(handler: BaseHTTPRequestHandler) -> None:
     handler.wfile.write(body)
 
 
-def asked(url: str) -> Answer | Failure:
-    async def ask() -> Answer | Failure:
+def asked(url: str) -> ServerAnswer | Failure:
+    async def ask() -> ServerAnswer | Failure:
         async with ChatClient(url, timeout_s=60, environment={}) as client:
             return await client.attempt(Request("m", "Write.", (), "generate", "tea", "she", 1, 16))
 
@@ -123,7 +123,7 @@ def test_a_long_reply_is_read_whole_and_nothing_packed_is_asked_for() -> None:
 
     with answering(long) as url:
         outcome = asked(url)
-    assert isinstance(outcome, Answer) and outcome.text == text
+    assert isinstance(outcome, ServerAnswer) and outcome.text == text
     assert accepted == ["identity"] and json.dumps(text) in completion(text, "").decode()
 
 
@@ -144,5 +144,5 @@ def test_texts_and_keys_are_not_sent_on_to_another_server() -> None:
 
         with serving(moved) as server:
             outcome = asked(server.url)
-            assert isinstance(outcome, Answer) and outcome.text == "ran"
+            assert isinstance(outcome, ServerAnswer) and outcome.text == "ran"
             assert "/v1/new/chat/completions" in server.paths

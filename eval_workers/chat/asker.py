@@ -1,8 +1,8 @@
-"""Asking: bounded, with retries, within a budget, every step in the ledger first.
+"""Asking: concurrent, with retries, within a budget, every step in the ledger first.
 
-A request that is in the ledger is never sent again. When something stands against going on (the
-budget, a server that does not answer, a key that is refused), no new request is sent, those on
-their way are waited for, and ``stop`` says why.
+A request that is in the ledger is never sent again. When asking can't continue (the budget is
+spent, a server does not answer, a key is refused), no new request is sent, those in flight are
+waited for, and ``stop`` holds the reason.
 """
 
 from __future__ import annotations
@@ -16,29 +16,32 @@ from typing import Protocol
 
 from plumbline.eval_workers.chat.budget import BudgetMeter, Price, Spent, most, spent
 from plumbline.eval_workers.chat.client import Failure
-from plumbline.eval_workers.chat.ledger import Answer, Ledger
+from plumbline.eval_workers.chat.ledger import Ledger, ServerAnswer
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 
 _RESUME = "run the same command again to resume"
-_START = f"is it running at this address? docs/generation.md; then {_RESUME}"
-_MEND = "see to the model's name, the key and the options; what was asked before is kept"
+_FIXES = {
+    "mend": "see to the model's name, the key and the options; what was asked before is kept",
+    "start": f"is it running at this address? docs/generation.md; then {_RESUME}",
+    "resume": _RESUME,
+}
 
-#: Given the replies so far: the requests that are wanting; none when the job is done.
+#: Given the replies so far: the requests still needed; none when the job is done.
 Job = Callable[[Mapping[str, Reply]], Sequence[Request]]
 
 
 class Client(Protocol):
     """Makes one attempt; see ``client.ChatClient``."""
 
-    def attempt(self, request: Request) -> Awaitable[Answer | Failure]:
+    def attempt(self, request: Request) -> Awaitable[ServerAnswer | Failure]:
         """Send a request once."""
         ...
 
 
 class Asker:
-    """Asks what the ledger does not hold. ``stop`` is set once it can't continue."""
+    """Sends requests that the ledger has no reply to; ``stop`` is set once it can't continue."""
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class Asker:
         self.stop: PlumblineError | None = None
 
     async def ask(self, request: Request) -> Reply | None:
-        """The reply to a request; ``None`` if it has none and asking has stopped."""
+        """The reply to a request; ``None`` once asking has stopped."""
         key = request.request_id
         if key in self._ledger.replies:
             return self._ledger.replies[key]
@@ -76,21 +79,24 @@ class Asker:
                 outcome = await self._attempt(request)
                 if not isinstance(outcome, Failure):
                     return outcome
-                if not outcome.retry or n_attempts == self._policy.max_attempts:
-                    self._stop(_reason(outcome, n_attempts))
+                if error := outcome.final(n_attempts, self._policy, "the server", **_FIXES):
+                    self._stop(error)
                     return None
-                await self._wait(n_attempts, outcome)
+                wait_s = self._policy.wait_s(n_attempts, outcome.retry_after_s, random.random())
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._stopped.wait(), wait_s)
         return None
 
     async def _attempt(self, request: Request) -> Reply | Failure | None:
         """One attempt within the budget, in the ledger before and after."""
         at_most = most(request, self._price)
         number = await self._meter.set_aside(at_most)
-        if number is None or self.stop is not None:
-            if number is None:
-                self._stop(self._budget_spent(at_most))
-            else:
-                await self._meter.settle(number, Spent())
+        if number is None:
+            problem = f"the next request could exceed {self._meter.limit_reached_by(at_most)}"
+            self._stop(Interrupted("the budget", problem, f"with a larger one {_RESUME}"))
+            return None
+        if self.stop is not None:
+            await self._meter.settle(number, Spent())
             return None
         self._ledger.reserve(request, at_most, has_price=self._price is not None)
         start = time.monotonic()
@@ -106,31 +112,17 @@ class Asker:
         await self._meter.settle(number, actual)
         return reply
 
-    def _cost(self, answer: Answer, at_most: Spent) -> Spent:
-        """What a reply cost: the most it could where the server does not say."""
+    def _cost(self, answer: ServerAnswer, at_most: Spent) -> Spent:
+        """Cost of a reply: the most it could be where the server does not report its tokens."""
         if answer.refused:
             return Spent(1)
         if answer.n_input_tokens is None or answer.n_output_tokens is None:
             return at_most
         return spent(answer.n_input_tokens, answer.n_output_tokens, self._price)
 
-    async def _wait(self, n_failures: int, failure: Failure) -> None:
-        wait = self._policy.wait_s(n_failures, failure.retry_after_s, random.random())
-        if (failure.retry_after_s or 0.0) > self._policy.longest_wait_s:
-            asks = f"asks to wait {failure.retry_after_s:.0f} s"
-            self._stop(Interrupted("the server", f"{asks} ({failure.error})", _RESUME))
-            return
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._stopped.wait(), wait)
-
-    def _budget_spent(self, wanted: Spent) -> PlumblineError:
-        limit = self._meter.limit_reached_by(wanted)
-        problem = f"the next request could exceed {limit}"
-        return Interrupted("the budget", problem, f"with a larger one {_RESUME}")
-
-    def _stop(self, why: PlumblineError) -> None:
+    def _stop(self, reason: PlumblineError) -> None:
         if self.stop is None:
-            self.stop = why
+            self.stop = reason
             self._stopped.set()
 
 
@@ -161,11 +153,10 @@ async def run_jobs(
     width: int,
     on_done: Callable[[int], None] = lambda n_done: None,
 ) -> None:
-    """Bring jobs to their end in their order, ``width`` of them at a time.
+    """Finish jobs in their order, ``width`` of them at a time; stops when asking has stopped.
 
-    A job's requests are sent together; once asking has stopped, the rest are left.
-    ``replies`` is the ledger's, where replies appear as they come; ``on_done`` gets the number of
-    jobs done after each.
+    A job's requests are sent together. ``replies`` is the ledger's live view; ``on_done`` gets the
+    number of finished jobs after each.
     """
     waiting = iter(jobs)
     n_done = 0
@@ -189,10 +180,3 @@ async def _finish(job: Job, asker: Asker | Replayer, replies: Mapping[str, Reply
         if any(answer is None for answer in answers):
             return False
     return True
-
-
-def _reason(failure: Failure, n_attempts: int) -> PlumblineError:
-    if failure.lasting:
-        return BadInput("the server", f"refuses the request: {failure.error}", _MEND)
-    tries = f"{n_attempts} attempts" if n_attempts > 1 else "one attempt"
-    return Interrupted("the server", f"no reply after {tries}: {failure.error}", _START)

@@ -1,4 +1,4 @@
-"""What a server's response may be: of a largest size, not packed, and not sent on to another host.
+"""Limits on a server's response: its size, no compression, no redirect to another host.
 
 Imports the HTTP client of the package openai, so it is imported only where that is used.
 """
@@ -12,14 +12,14 @@ import httpx2
 
 from plumbline.eval_workers.chat.redirects import refuse_elsewhere
 
-#: Bytes of a reply; the longest that a chat model writes has some hundred thousand.
+#: Bytes of a reply; the longest replies of chat models have some hundred thousand.
 LARGEST = 16 << 20
-#: Said by a client that unpacks nothing: a packed reply of a kilobyte may hold gigabytes.
+#: Asks for no compression: a compressed reply of a kilobyte may hold gigabytes.
 UNPACKED = {"Accept-Encoding": "identity"}
 
 
 class TooLarge(Exception):
-    """A reply that is not read to its end; its text says why."""
+    """A reply that is not read to its end; the text is the reason."""
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -39,10 +39,10 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def bound(response: httpx2.Response) -> None:
-    """A hook on every response, before any of its body is read.
+    """Check a response before its body is read, as a hook of the HTTP client.
 
-    Raises ``TooLarge`` for one that is packed, which was not asked for, and while it is read from
-    the byte on that is one too many; ``Redirected`` as ``refuse_elsewhere``.
+    Raises ``TooLarge`` for one that is compressed, and while reading the first byte above
+    ``LARGEST``; ``Redirected`` as ``refuse_elsewhere``.
     """
     refuse_elsewhere(response)
     packed = response.headers.get("Content-Encoding", "identity")

@@ -1,8 +1,8 @@
-"""What a build may cost: requests, tokens and money, never more than was allowed.
+"""A build's budget of requests, tokens and money, which is never exceeded.
 
 Before a request is sent, the most that it can cost is set aside: a token for every byte of its
-prompt and of its message's frame, and the longest reply it allows. What it did cost takes the place
-of that when the server says so. The budget is that of a benchmark: what earlier runs spent counts.
+prompt and of its message's frame, and the longest reply it allows. The server's reported cost then
+replaces that. The budget is that of a benchmark: the spending of earlier runs counts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def money(amount: float, currency: str) -> str:
 
 @toml_table
 class Rates:
-    """What a model costs per million tokens, as a price table says."""
+    """A model's prices per million tokens."""
 
     input: Amount
     output: Amount
@@ -41,7 +41,7 @@ class Rates:
 
 @toml_table
 class Price(Rates):
-    """The same in a currency."""
+    """``Rates`` in a currency."""
 
     currency: str
 
@@ -65,7 +65,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Spent:
-    """Requests sent (attempts, each), tokens in and out, and money.
+    """Requests sent (every attempt counts), tokens in and out, and money.
 
     >>> Spent(1, 10, 0.5) + Spent(2, 5, 0.0)
     Spent(n_requests=3, n_tokens=15, cost=0.5)
@@ -83,7 +83,7 @@ class Spent:
         )
 
     def excess(self, budget: Budget) -> str | None:
-        """Which limit this is above, in words; ``None`` when it is within all.
+        """The first limit that this exceeds, in words; ``None`` within all.
 
         >>> Spent(3, 0, 0).excess(Budget(max_requests=2))
         '2 requests'
@@ -126,30 +126,30 @@ class BudgetMeter:
         self._next = 0
         self._settled = asyncio.Condition()
 
-    async def set_aside(self, wanted: Spent) -> int | None:
-        """Set something aside; its number for ``settle``, or ``None`` when it would exceed.
+    async def set_aside(self, amount: Spent) -> int | None:
+        """Set an amount aside; its number for ``settle``, or ``None`` if it exceeds the budget.
 
-        Waits while only what is set aside for requests on their way stands against it.
+        Waits while it would fit but for amounts set aside for requests in flight.
         """
         async with self._settled:
-            while sum(self._aside.values(), self.spent + wanted).excess(self._budget):
-                if (self.spent + wanted).excess(self._budget):
+            while sum(self._aside.values(), self.spent + amount).excess(self._budget):
+                if (self.spent + amount).excess(self._budget):
                     return None
                 await self._settled.wait()
             self._next += 1
-            self._aside[self._next] = wanted
+            self._aside[self._next] = amount
             return self._next
 
     async def settle(self, number: int, actual: Spent) -> None:
-        """Put what a request did cost in the place of what was set aside for it."""
+        """Replace the amount set aside for a request by its actual cost."""
         async with self._settled:
             del self._aside[number]
             self.spent += actual
             self._settled.notify_all()
 
-    def limit_reached_by(self, wanted: Spent) -> str | None:
-        """The limit that this would exceed, in words."""
-        return (self.spent + wanted).excess(self._budget)
+    def limit_reached_by(self, amount: Spent) -> str | None:
+        """The limit that a further amount would exceed, in words."""
+        return (self.spent + amount).excess(self._budget)
 
 
 @toml_table
@@ -162,8 +162,8 @@ def price_of(model: str, path: Path) -> Price:
     """Read the price of a model from a table.
 
     The table is TOML: ``currency = "EUR"``, and for each model ``[models."NAME"]`` with ``input``
-    and ``output``, per million tokens. Raises ``UsageProblem`` when there is no such file, or the
-    model is not in it, ``BadInput`` for a file that isn't such a table.
+    and ``output``, per million tokens. Raises ``UsageProblem`` when the file does not exist or
+    lacks the model, ``BadInput`` for a file that isn't such a table.
     """
     what = f"prices {path}"
     table = load(_Prices, path, what)

@@ -1,8 +1,8 @@
 """One attempt at a completion, against any server that speaks OpenAI's protocol.
 
-Every attempt is one request on the wire: the package's own retries are off, ``asker.py`` makes them
-where the ledger sees them. What comes back is a value, an ``Answer`` or a ``Failure``; nothing of
-the package's exceptions, which hold the request with its key, gets out of here.
+Every attempt is one request on the wire: the package's own retries are off, ``asker.py`` retries
+where the ledger records it. The result is a ``ServerAnswer`` or a ``Failure``: the package's
+exceptions hold the request with its key, and are not let out of this module.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from functools import partial
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from plumbline.eval_workers.chat.ledger import Answer
+from plumbline.eval_workers.chat.ledger import ServerAnswer
 from plumbline.eval_workers.chat.redirects import Redirected
 from plumbline.eval_workers.chat.requests import Request
+from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.vllm.vllm_server import SERVED_HERE, address
-from plumbline.warehouse.errors import Interrupted, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
 from plumbline.warehouse.text.redaction import spellings
 
 if TYPE_CHECKING:
     import openai
 
-#: Environment variables that may hold the key, the first one set counts.
+#: Environment variables that may hold the key; the first one that is set counts.
 KEYS = ("PLUMBLINE_API_KEY", "OPENAI_API_KEY")
 DEFAULT_URL = "https://api.openai.com/v1"
 _HIDDEN = "[key]"
 _ERROR_CHARACTERS = 300
-#: At level DEBUG they log headers and bodies as they come, in which a server may repeat the key.
-_TALKERS = ("openai", "httpx2", "httpcore2")
+#: Loggers that at DEBUG write headers and bodies, in which a server may repeat the key.
+_LOGGERS = ("openai", "httpx2", "httpcore2")
 _FILTERED = ("content_filter", "content_policy_violation")
 
 
@@ -46,10 +46,10 @@ class Failure:
 
     Attributes:
         retry: another attempt may well succeed.
-        retry_after_s: how long the server asks to wait first.
-        charged: the model may have worked for it, though its reply did not arrive whole.
-        lasting: the next run would meet it too: the request or the key has to change.
-        status: of the server's answer, if it gave one.
+        retry_after_s: wait that the server asks for.
+        charged: it may cost tokens, though its reply did not arrive whole.
+        lasting: a permanent error: the request or the key has to change.
+        status: HTTP status of the server's answer, if it gave one.
     """
 
     error: str
@@ -58,6 +58,24 @@ class Failure:
     charged: bool = False
     lasting: bool = False
     status: int | None = None
+
+    def final(
+        self, n_attempts: int, policy: RetryPolicy, what: str, *, mend: str, start: str, resume: str
+    ) -> PlumblineError | None:
+        """The error after the last attempt; ``None`` if another one is to be made.
+
+        ``what`` is the server; ``mend`` fixes a refused request, ``start`` a server that does not
+        answer, ``resume`` one that asks for a long wait.
+        """
+        if self.lasting:
+            return BadInput(what, f"refuses the request: {self.error}", mend)
+        if not self.retry or n_attempts == policy.max_attempts:
+            tries = f"{n_attempts} attempts" if n_attempts > 1 else "one attempt"
+            return Interrupted(what, f"no reply after {tries}: {self.error}", start)
+        if (self.retry_after_s or 0.0) > policy.longest_wait_s:
+            problem = f"asks to wait {self.retry_after_s:.0f} s ({self.error})"
+            return Interrupted(what, problem, resume)
+        return None
 
 
 #: A call of the package's client that gives the body of an answer.
@@ -89,23 +107,18 @@ class ChatClient:
     async def __aenter__(self) -> ChatClient:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self._client.close()
 
-    async def attempt(self, request: Request) -> Answer | Failure:
-        """Send a request once, and wait for its reply for no longer than the time-out."""
+    async def attempt(self, request: Request) -> ServerAnswer | Failure:
+        """Send a request once, and wait for its reply up to the time-out."""
         body = await self.body(request.model, partial(_call, request))
         return self._answer(body) if isinstance(body, str) else body
 
-    async def body(self, model: str, call: Call) -> str | Answer | Failure:
-        """The body of an answer as it came; an ``Answer`` where the server's filter refused.
+    async def body(self, model: str, call: Call) -> str | ServerAnswer | Failure:
+        """The raw body of an answer; a ``ServerAnswer`` where the server's filter refused.
 
-        Waits no longer than the time-out, and reads no more than ``bounded.LARGEST`` bytes.
+        Waits up to the time-out, and reads at most ``bounded.LARGEST`` bytes.
         """
         import openai
 
@@ -135,12 +148,12 @@ class ChatClient:
             return Failure(self.clean(f"{kind}: {cause or e}"), retry=True, charged=charged)
 
     async def _reached(self, model: str) -> openai.AsyncOpenAI:
-        """The client of the server that has a model, which is started if it is to be ours."""
+        """The client of a model's server, which is started here if it is to run here."""
         if self.base_url != SERVED_HERE:
             return self._client
         return self._client.with_options(base_url=await asyncio.to_thread(address, model))
 
-    def _answer(self, body: str) -> Answer | Failure:
+    def _answer(self, body: str) -> ServerAnswer | Failure:
         try:
             content = json.loads(body)
             choice = content["choices"][0]
@@ -156,18 +169,18 @@ class ChatClient:
             return Failure(self.clean(problem), retry=True, charged=True)
         usage = content.get("usage")
         reason = choice.get("finish_reason")
-        return Answer(
+        return ServerAnswer(
             self._hide(_encodable(text)),
             self.clean(str(reason)) if reason is not None else None,
             _count(usage, "prompt_tokens"),
             _count(usage, "completion_tokens"),
         )
 
-    def _refusal(self, error: openai.APIStatusError) -> Answer | Failure:
+    def _refusal(self, error: openai.APIStatusError) -> ServerAnswer | Failure:
         status, code = error.status_code, str(getattr(error, "code", "") or "")
         message = self.clean(f"status {status}: {_message(error)}")
         if status == 400 and code in _FILTERED:
-            return Answer("", message, None, None, refused=True)
+            return ServerAnswer("", message, None, None, refused=True)
         if code == "insufficient_quota":
             return Failure(message, retry=False)
         if status in (408, 409, 429) or status >= 500:
@@ -201,7 +214,7 @@ async def _call(request: Request, client: openai.AsyncOpenAI) -> str:
 async def completion(
     client: openai.AsyncOpenAI, model: str, prompt: str, parameters: Mapping[str, object]
 ) -> str:
-    """The body of a completion of a prompt as it is, without a message around it."""
+    """The raw body of a completion of a bare prompt, without a message around it."""
     asking: Any = client.completions.with_raw_response
     response = await asking.create(model=model, prompt=prompt, extra_body=parameters)
     return str(response.http_response.text)
@@ -210,7 +223,7 @@ async def completion(
 def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
     import openai
 
-    for name in _TALKERS:
+    for name in _LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     from plumbline.eval_workers.chat.bounded import UNPACKED, bound
 
@@ -225,7 +238,7 @@ def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
 
 
 def checked_url(url: str) -> str:
-    """The address, if it is one that may be shown and kept; else raises ``UsageProblem``.
+    """The address, if it may be shown and recorded; else raises ``UsageProblem``.
 
     >>> checked_url("http://localhost:8000/v1"), checked_url("vllm")
     ('http://localhost:8000/v1', 'vllm')
@@ -246,9 +259,10 @@ def checked_url(url: str) -> str:
 
 
 def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The key for a server, empty without one; ``UsageProblem`` where it is known to want one.
+    """The key for a server, empty without one.
 
-    A server of our own wants none. Raises ``MissingComponent`` where vLLM isn't there to be one.
+    Raises ``UsageProblem`` where a server is known to require one, and ``MissingComponent`` where
+    the server is to run here and vLLM isn't installed.
 
     >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})
     'dummy'
@@ -265,7 +279,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _message(error: openai.APIStatusError) -> str:
-    """What the server says: the message in its error, or its body as it is."""
+    """The server's error message, or its body without one."""
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -275,7 +289,7 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait by the headers of an answer: a number, or a date.
+    """Seconds to wait by an answer's headers, which hold a number or a date.
 
     >>> _retry_after({"retry-after": "2.5"}), _retry_after({"retry-after-ms": "40"})
     (2.5, 0.04)
@@ -308,5 +322,5 @@ def _count(usage: Any, name: str) -> int | None:
 
 
 def _encodable(text: str) -> str:
-    """The text with halves of surrogate pairs, which JSON can hold and no file can, as `?`."""
+    """The text with lone surrogates, which JSON can hold and files can't, as `?`."""
     return text.encode("utf-8", "replace").decode()

@@ -1,9 +1,9 @@
 """The ledger of a build: every attempt, reply and error, on disk before the next is made.
 
-A file of JSON lines under ``_work``, one an event, only ever appended to; a reply is on the disk
-(fsync) before it is used. A process killed at any point leaves at most a torn last line, which is
-dropped. The table ``generation_request`` is made from the whole file, and where only the table is
-there (a copied warehouse) a new file begins with its rows.
+An append-only file of JSON lines under ``_work``, one per event; a reply is on the disk (fsync)
+before it is used. A process killed at any point leaves at most a torn last line, which is dropped.
+The table ``generation_request`` is made from the whole file; where only the table exists (a copied
+warehouse) a new file begins with its rows.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _FILE = "ledger.jsonl"
 
 
 @dataclass(frozen=True)
-class Answer:
-    """What a server answered; numbers of tokens are ``None`` where it does not say."""
+class ServerAnswer:
+    """A server's answer; numbers of tokens are ``None`` where it does not report them."""
 
     text: str
     finish_reason: str | None
@@ -43,7 +43,7 @@ class Answer:
 
 
 class Ledger:
-    """What was asked and answered for a benchmark, with what it cost; see ``open_ledger``."""
+    """Requests and replies of a benchmark with their cost; see ``open_ledger``."""
 
     def __init__(self, path: Path, file: IO[bytes], benchmark: str, run_id: str) -> None:
         self.path = path
@@ -56,59 +56,33 @@ class Ledger:
 
     @property
     def replies(self) -> Mapping[str, Reply]:
-        """All replies by request id; those that come later appear in it."""
+        """All replies by request id; a live view."""
         return self._replies
 
     @property
     def spent(self) -> Spent:
-        """What all requests cost so far, those of earlier runs included."""
+        """Cost of all requests so far, including those of earlier runs."""
         rows = self._rows.values()
         return sum(
             (Spent(r["n_attempts"], r["n_tokens_most"], r["cost"] or 0.0) for r in rows), Spent()
         )
 
     def reserve(self, request: Request, most: Spent, *, has_price: bool) -> None:
-        """Note that an attempt is about to be made, and the most that it can cost."""
-        row = {
-            "request_id": request.request_id,
-            "purpose": request.purpose,
-            "word": request.word,
-            "pronoun": request.pronoun,
-            "round": request.round,
-            "model": request.model,
-            "parameters": json.dumps(dict(request.parameters)),
-            "prompt": request.prompt,
-            "run_id": self._run_id,
-        }
+        """Record an attempt about to be made, and the most that it can cost."""
+        names = ("request_id", "purpose", "word", "pronoun", "round", "model", "prompt")
+        row = {name: getattr(request, name) for name in names}
+        row |= {"parameters": json.dumps(dict(request.parameters)), "run_id": self._run_id}
         cost = most.cost if has_price else None
         self._write({"event": "asked", "row": row, "n_tokens": most.n_tokens, "cost": cost})
 
     def failed(self, request_id: str, error: str, cost: Spent, seconds: float) -> None:
-        """Note that an attempt brought no reply, and what it may have cost all the same."""
-        self._write(
-            {
-                "event": "failed",
-                "request_id": request_id,
-                "error": error,
-                "n_tokens": cost.n_tokens,
-                "cost": cost.cost,
-                "seconds": round(seconds, 3),
-            }
-        )
+        """Record an attempt without a reply, and what it may have cost."""
+        self._write(_end("failed", request_id, cost, seconds, error=error))
 
-    def replied(self, request_id: str, answer: Answer, cost: Spent, seconds: float) -> Reply:
-        """Keep a reply; it is on the disk when this returns."""
-        self._write(
-            {
-                "event": "replied",
-                "request_id": request_id,
-                "answer": asdict(answer),
-                "n_tokens": cost.n_tokens,
-                "cost": cost.cost,
-                "seconds": round(seconds, 3),
-            },
-            durable=True,
-        )
+    def replied(self, request_id: str, answer: ServerAnswer, cost: Spent, seconds: float) -> Reply:
+        """Record a reply; it is on the disk when this returns."""
+        event = _end("replied", request_id, cost, seconds, answer=asdict(answer))
+        self._write(event, durable=True)
         return self._replies[request_id]
 
     def rows(self) -> list[Row]:
@@ -119,17 +93,17 @@ class Ledger:
         ]
 
     def publish(self, store: Store) -> None:
-        """Make the table of this benchmark from all that the ledger holds."""
+        """Publish all requests as the table's rows of this benchmark."""
         rows = [{**row, "error": row["error"] or None} for row in self.rows()]
         store.replace(_TABLE, rows, {"benchmark": self._benchmark}, self._run_id)
 
     def take(self, rows: Iterable[Row]) -> None:
-        """Hold rows of ``generation_request``."""
+        """Add rows of ``generation_request``."""
         for row in rows:
             self._apply(_as_event(row))
 
     def load(self) -> None:
-        """Read the file; what was on its way when its process ended counts as failed.
+        """Read the file; attempts in flight when their process ended count as failed.
 
         Raises ``BadInput`` naming the line for a file that is damaged before its last line.
         """
@@ -140,8 +114,7 @@ class Ledger:
                 raise _damaged(self.path, number) from e
         try:
             for request_id in list(self._pending):
-                self._end_of_attempt(request_id, None, 0.0)
-                _add_error(self._rows[request_id], "the run ended before a reply")
+                self._interrupted(request_id)
             cast(TABLES[_TABLE], self.rows())
         except (TypeError, BadInput) as e:
             raise BadInput(str(self.path), f"holds what no build wrote: {e}") from e
@@ -158,33 +131,28 @@ class Ledger:
         if kind == "row":
             row = {**_EMPTY, **event["row"]}
             self._rows[row["request_id"]] = row
-            if row["reply"] is not None:
-                self._keep(row)
         elif kind == "asked":
             self._begin_attempt(event)
-        elif kind == "failed":
-            row = self._end_of_attempt(event["request_id"], event, event["seconds"])
-            _add_error(row, event["error"])
+            return
         else:
-            row = self._end_of_attempt(event["request_id"], event, event["seconds"])
+            row = self._end_attempt(event)
+            if kind == "failed":
+                line = f"attempt {row['n_attempts']}: {event['error']}"
+                row["error"] = f"{row['error']}; {line}" if row["error"] else line
+                return
             answer = event["answer"]
             row["status"] = "refused" if answer["refused"] else "replied"
             row["reply"] = answer["text"]
             for name in ("finish_reason", "n_input_tokens", "n_output_tokens"):
                 row[name] = answer[name]
-            self._keep(row)
-
-    def _keep(self, row: Row) -> None:
-        request_id = row["request_id"]
-        self._replies[request_id] = Reply(
-            request_id, row["reply"], row["finish_reason"], row["n_output_tokens"]
-        )
+        if row["reply"] is not None:
+            values = (row[name] for name in ("reply", "finish_reason", "n_output_tokens"))
+            self._replies[row["request_id"]] = Reply(row["request_id"], *values)
 
     def _begin_attempt(self, event: Mapping[str, Any]) -> None:
         request_id = event["row"]["request_id"]
         if request_id in self._pending:  # of a run that was killed
-            self._end_of_attempt(request_id, None, 0.0)
-            _add_error(self._rows[request_id], "the run ended before a reply")
+            self._interrupted(request_id)
         row = self._rows.setdefault(request_id, {**_EMPTY, **event["row"]})
         row["run_id"] = event["row"]["run_id"]
         row["n_attempts"] += 1
@@ -192,15 +160,19 @@ class Ledger:
             row["cost"] = 0.0
         self._pending[request_id] = Spent(1, event["n_tokens"], event["cost"] or 0.0)
 
-    def _end_of_attempt(
-        self, request_id: str, event: Mapping[str, Any] | None, seconds: float
-    ) -> Row:
-        """Book what an attempt cost: as the event says, or the most it can be."""
-        row, most = self._rows[request_id], self._pending.pop(request_id)
-        row["n_tokens_most"] += most.n_tokens if event is None else event["n_tokens"]
+    def _interrupted(self, request_id: str) -> None:
+        """Count an attempt as failed, at the most that it can have cost."""
+        error = "the run ended before a reply"
+        self._apply(_end("failed", request_id, self._pending[request_id], 0.0, error=error))
+
+    def _end_attempt(self, event: Mapping[str, Any]) -> Row:
+        """The request's row with the attempt's cost added."""
+        row = self._rows[event["request_id"]]
+        del self._pending[event["request_id"]]
+        row["n_tokens_most"] += event["n_tokens"]
         if row["cost"] is not None:
-            row["cost"] += most.cost if event is None else event["cost"]
-        row["seconds"] += seconds
+            row["cost"] += event["cost"]
+        row["seconds"] += event["seconds"]
         return row
 
 
@@ -238,7 +210,7 @@ def open_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
 
 
 def look(store: Store, benchmark: str) -> Ledger:
-    """A ledger as it stands, to be read only: another process may be writing it.
+    """A ledger to be read only: another process may be writing it.
 
     Raises ``BadInput`` for a damaged file.
     """
@@ -259,6 +231,12 @@ def _write_rows(path: Path, rows: Iterable[Row]) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)
+
+
+def _end(kind: str, request_id: str, cost: Spent, seconds: float, **outcome: Any) -> Row:
+    """The event that ends an attempt."""
+    usage = {"n_tokens": cost.n_tokens, "cost": cost.cost, "seconds": round(seconds, 3)}
+    return {"event": kind, "request_id": request_id, **outcome, **usage}
 
 
 def _as_event(row: Row) -> Row:
@@ -285,8 +263,3 @@ def _events(path: Path) -> Iterator[tuple[int, Row]]:
 def _damaged(path: Path, number: int) -> BadInput:
     fix = "remove that line: its request is asked again"
     return BadInput(f"{path}, line {number}", "is damaged", fix)
-
-
-def _add_error(row: Row, error: str) -> None:
-    line = f"attempt {row['n_attempts']}: {error}"
-    row["error"] = f"{row['error']}; {line}" if row["error"] else line

@@ -1,4 +1,4 @@
-"""How a model behind a server is asked, and what that may cost: options of every such command."""
+"""Options of every command that asks a model behind a server: the model, server and budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from plumbline.warehouse.options import MOST, STRICT
 
 @dataclass(frozen=True, config=STRICT)
 class AskingOptions:
-    """Whom to ask, where, and the budget. ``token_limit``, ``send_seed``: see ``ChatModel``.
+    """The model, its server, and the budget. ``token_limit``, ``send_seed``: see ``ChatModel``.
 
     Raises ``UsageProblem`` for an address that may not be kept, and for a limit on money without
     prices.
@@ -54,11 +54,11 @@ class AskingOptions:
         return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)
 
     def server(self) -> Server:
-        """Where to ask."""
+        """The server with its retry policy."""
         return Server(self.base_url, self.timeout_s, RetryPolicy(concurrency=self.concurrency))
 
     def budget(self) -> Budget:
-        """What the asking may cost."""
+        """The limits on requests, tokens and money."""
         return Budget(self.max_requests, self.max_tokens, self.max_cost)
 
     def price(self) -> Price | None:

@@ -1,7 +1,7 @@
-"""Redirects: what carries texts or keys goes to the server that the user named, and to no other.
+"""Redirects: requests with texts or keys go only to the server that the user named.
 
-Clients of HTTP follow a redirect to any host and send it the same texts. Downloads, which carry
-nothing of the user's, are not looked at here: the hub sends them to its network of caches.
+HTTP clients follow a redirect to any host and send it the same texts. Downloads, which carry no
+data of the user, are not checked here: the hub redirects them to its network of caches.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Redirected(Exception):
-    """A request that its server sends on to another one; its text is that one's address."""
+    """A request that its server redirects to another one; the text is that one's address."""
 
 
 def refuse_elsewhere(response: Any) -> None:

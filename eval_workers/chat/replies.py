@@ -1,4 +1,4 @@
-"""Sentences and verdicts out of the replies of chat models. Pure text in, values out."""
+"""Sentences and verdicts parsed from replies of chat models."""
 
 from __future__ import annotations
 
@@ -58,10 +58,9 @@ _QUOTES = {'"': '"', "“": "”", "'": "'", "‘": "’", "«": "»", "„": "�
 
 
 def sentences(reply: str) -> list[str]:
-    """The sentences of a reply, in its order, without numbers, markup and talk around them.
+    """The sentences of a reply in order, without numbers, markup and surrounding talk.
 
-    Lists may be numbered, bulleted or JSON; lines without any mark are a sentence each. A refusal
-    holds none.
+    Lists may be numbered, bulleted or JSON; an unmarked line is one sentence. A refusal has none.
 
     >>> sentences("Sure! Here are two:\\n\\n1. **She** ran.\\n2) 'He is\\n   here.'\\n\\nEnjoy!")
     ['She ran.', 'He is here.']
@@ -76,27 +75,27 @@ def sentences(reply: str) -> list[str]:
 
 
 def _spoken(reply: str) -> str:
-    """A reply without what the model thought aloud before it."""
+    """A reply without the model's reasoning before it."""
     return _THOUGHT.sub("", reply)
 
 
 def _plain(text: str) -> str:
-    """The text without the marks of quoted lines, with a list that follows a colon on its own."""
+    """The text without quote marks of lines; a list after a colon begins a line of its own."""
     return _LIST_AFTER_COLON.sub(":\n", _ESCAPED.sub(r"\1", _QUOTED_LINE.sub("", text)))
 
 
 def _from_json(text: str) -> list[str] | None:
-    """The strings of a JSON array, or of an object around one, also with talk around it."""
+    """The strings of a JSON array, or of an object around one; text around it is skipped."""
     for opening, closing in ("[]", "{}"):
         start, end = text.find(opening), text.rfind(closing)
         if start == -1 or end <= start:
             continue
         try:
-            found = list(_strings(json.loads(text[start : end + 1])))
+            strings = list(_strings(json.loads(text[start : end + 1])))
         except (ValueError, RecursionError):
             continue
-        if found:
-            return found
+        if strings:
+            return strings
     if _CUT_JSON.match(text):
         return [json.loads(whole, strict=False) for whole in _STRING.findall(text)]
     return None
@@ -164,8 +163,8 @@ def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
 
 
 def _unmarked(lines: list[str]) -> list[str]:
-    """Lines of a reply without marks, but for the talk around the sentences."""
-    found: list[str] = []
+    """Lines of a reply without marks, except the talk around the sentences."""
+    items: list[str] = []
     for line in (line.strip() for line in lines):
         bare = line.strip("*_ ")
         announced = _PREAMBLE.match(bare)
@@ -173,9 +172,9 @@ def _unmarked(lines: list[str]) -> list[str]:
         if not rest or rest.endswith(":") or _CHATTER.match(rest):
             continue
         if _REFUSAL.match(rest):
-            return found
-        found.append(rest)
-    return found
+            return items
+        items.append(rest)
+    return items
 
 
 def _clean(item: str) -> str:
@@ -208,9 +207,9 @@ _VERDICT = re.compile(r"\b(not\s+)?(un)?likely\b", re.I)
 
 
 def verdict(reply: str) -> bool | None:
-    """Whether a reply says `likely`; ``None`` when it says neither or both.
+    """True for `likely`, False for `unlikely`; ``None`` when a reply says neither or both.
 
-    The first clause that holds either word decides: explanations may follow.
+    The first clause with either word decides: explanations may follow.
 
     >>> verdict("**Unlikely** - a door can't sing."), verdict("Likely.\\nNothing unlikely in it.")
     (False, True)
@@ -218,12 +217,12 @@ def verdict(reply: str) -> bool | None:
     (None, None)
     """
     for clause in re.split(r"[.!?;\n]", _spoken(reply)):
-        found = {(bool(m.group(1)), bool(m.group(2))) for m in _VERDICT.finditer(clause)}
-        if not found:
+        negated = {(bool(m.group(1)), bool(m.group(2))) for m in _VERDICT.finditer(clause)}
+        if not negated:
             continue
-        if found == {(False, False)}:
+        if negated == {(False, False)}:
             return True
-        return False if found in ({(False, True)}, {(True, False)}) else None
+        return False if negated in ({(False, True)}, {(True, False)}) else None
     return None
 
 
@@ -234,7 +233,7 @@ _FIRST = re.compile(
 )
 _EITHER = re.compile(r"(?<![\w.,])([12])\b(?![.,]\d)")
 _UNDECIDED = re.compile(r"\b(?:neither|both|equal(?:ly)?|either|not|or|can(?:no|['’])t)\b", re.I)
-#: Nothing is said of the numbers in it.
+#: A clause that only lists numbers.
 _LISTED = re.compile(
     r"(?:[\W\d]|\b(?:my|the|answer|choice|sentence|option|number|is|would|be|and|then|to)\b)*", re.I
 )
@@ -242,10 +241,9 @@ _CLAUSE = re.compile("[.!?;](?=\\s|$)|\\n|\\s[-–—]\\s|\\*\\*\\s")
 
 
 def chosen(reply: str) -> int | None:
-    """Which of two sentences a reply names, 1 or 2; ``None`` when it names neither or both.
+    """The sentence that a reply names, 1 or 2; ``None`` when it names neither or both.
 
-    The first clause that holds a number decides: explanations may follow, but not the other number
-    alone.
+    The first clause with a number decides: explanations may follow, but not the other number alone.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well, 2 does not."), chosen("(2).")
     (2, 1, 2)
@@ -262,9 +260,9 @@ def chosen(reply: str) -> int | None:
     if not numbered or len(alone) == 2 or _UNDECIDED.search(numbered[0]):
         return None
     first = numbered[0]
-    found = set(_EITHER.findall(first))
-    if len(found) == 1:
-        return int(found.pop())
+    numbers = set(_EITHER.findall(first))
+    if len(numbers) == 1:
+        return int(numbers.pop())
     start = _FIRST.match(first)
     if start is None or _LISTED.fullmatch(_EITHER.split(first[start.end() :])[0]):
         return None

@@ -1,4 +1,4 @@
-"""What is asked of a served model, and what it answered: plain values with an identity."""
+"""Requests to a served model and its replies: plain values with an identity."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class ChatModel:
     """A model as its server names it.
 
     Attributes:
-        seed: sent with each request, raised by its round; ``None`` for servers that refuse one.
-        token_limit: name of the parameter that bounds the reply; newer models of OpenAI want
+        seed: sent with each request plus its round; ``None`` for servers that refuse one.
+        token_limit: name of the parameter that bounds the reply; newer models of OpenAI need
             ``max_completion_tokens``.
     """
 
@@ -46,17 +46,17 @@ class ChatModel:
         }
         if self.seed is not None:
             parameters["seed"] = self.seed + round
-        settled = tuple(sorted(parameters.items()))
-        return Request(self.name, prompt, settled, purpose, word, pronoun, round, max_tokens)
+        in_order = tuple(sorted(parameters.items()))
+        return Request(self.name, prompt, in_order, purpose, word, pronoun, round, max_tokens)
 
 
 @dataclass(frozen=True)
 class Request:
-    """One completion that is wanted: a single user message, its parameters and its place.
+    """One completion to ask for: a single user message, its parameters and its purpose.
 
     Attributes:
-        endpoint: `completions` continues the prompt as it is, without a message around it.
-        round: from 1; a question that is asked again (a revision, an unclear verdict) counts on.
+        endpoint: `completions` continues the bare prompt, without a message around it.
+        round: from 1; one more for each repeat of a question (a revision, an unclear verdict).
     """
 
     model: str
@@ -76,7 +76,7 @@ class Request:
 
     @cached_property
     def request_id(self) -> str:
-        """Hash of all that makes this request what it is (32 hex digits).
+        """Hash of all that identifies this request (32 hex digits).
 
         >>> model = ChatModel("m")
         >>> one, two = (
@@ -93,7 +93,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back for a request; the text is empty when the server's filter refused it."""
+    """The reply to a request; the text is empty when the server's filter refused it."""
 
     request_id: str
     text: str

@@ -1,4 +1,4 @@
-"""How often and after which wait a request is sent again."""
+"""Retries of a request: their number, and the wait before each."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How a server is treated.
+    """Concurrency, retries and backoff of requests to a server.
 
     Attributes:
-        concurrency: requests on their way at a time.
+        concurrency: requests in flight at a time.
         max_attempts: attempts at a request before the build stops.
         first_wait_s: wait after the first failure; it doubles with each, up to ``longest_wait_s``.
-        longest_wait_s: a server that asks for more than that stops the build.
+        longest_wait_s: a server that asks for a longer wait stops the build.
     """
 
     concurrency: int = 8
@@ -22,9 +22,9 @@ class RetryPolicy:
     longest_wait_s: float = 60.0
 
     def wait_s(self, n_failures: int, retry_after_s: float | None, chance: float) -> float:
-        """Seconds to wait after so many failures; ``chance`` in [0, 1) spreads them.
+        """Seconds to wait after ``n_failures``; ``chance`` in [0, 1) spreads them.
 
-        Between half and all of the doubled wait, and never less than the server asks for.
+        Between half and all of the doubled wait, and at least what the server asks for.
 
         >>> policy = RetryPolicy()
         >>> policy.wait_s(3, None, 0.0), policy.wait_s(3, None, 0.5), policy.wait_s(3, 9.0, 0.0)

@@ -1,7 +1,7 @@
 """Running a build: jobs, server, budget and ledger put together; writes the tables.
 
-Every function here may be called again after it was stopped, and then asks only what is not in the
-ledger. With ``server=None`` it replays: replies come from the ledger, and nothing is asked.
+A build that was stopped can be run again, and then asks only what is not in the ledger. With
+``server=None`` it replays: replies come from the ledger, and nothing is asked.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.warehouse.errors import PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 
-#: Called with the jobs done, all jobs, and what has been spent.
+#: Called with the number of finished jobs, of all jobs, and the spending.
 Tell = Callable[[int, int, Spent], None]
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where to ask, and how. The key is read from the environment when asking begins."""
+    """A server's address and how it is asked; the key is read from the environment when used."""
 
     base_url: str = DEFAULT_URL
     timeout_s: float = 120.0
@@ -34,10 +34,10 @@ class Server:
 
 @dataclass(frozen=True)
 class Build:
-    """A benchmark that is being written; ``server=None`` replays what the ledger holds.
+    """A benchmark that is being written; ``server=None`` replays the ledger.
 
     Attributes:
-        budget: of the benchmark: what earlier runs spent counts.
+        budget: of the benchmark: the spending of earlier runs counts.
         price: needed for ``budget.max_cost``; without one costs are NULL.
     """
 
@@ -50,12 +50,12 @@ class Build:
     tell: Tell | None = None
 
     def run(self, jobs: Sequence[Job], kind: str) -> Mapping[str, Reply]:
-        """Bring jobs to their end and make ``generation_request`` of the ledger; all its replies.
+        """Finish jobs, publish the ledger as ``generation_request``, and return all its replies.
 
-        ``kind`` names the jobs in the line of an error. Raises ``Interrupted`` when the budget does
-        not allow a further request or the server does not answer, ``BadInput`` when the server
-        refuses what is asked, a replay finds no reply, or the disk can't be written,
-        ``UsageProblem`` while another process builds this benchmark. What was answered is kept.
+        ``kind`` names the jobs in an error. Replies are kept whatever is raised: ``Interrupted``
+        when the budget does not allow a further request or the server does not answer,
+        ``BadInput`` when the server refuses a request, a replay lacks a reply, or the disk can't be
+        written, ``UsageProblem`` while another process builds this benchmark.
         """
         with (
             disk_problems(self.store.root),
@@ -92,7 +92,7 @@ class Build:
 
 
 def publish_rejects(build: Build, step: str, rejects: list[dict[str, object]]) -> None:
-    """Put the rejects of a step in the place of those it had."""
+    """Replace the rejects of a step."""
     rows = [{**row, "run_id": build.run_id} for row in rejects]
     partition = {"stage": "generate", "subject": f"{build.benchmark}/{step}"}
     with disk_problems(build.store.root):

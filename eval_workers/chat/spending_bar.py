@@ -1,4 +1,4 @@
-"""The progress bar of asking: words or pairs done, requests, tokens and money spent."""
+"""The progress bar of asking: finished words or pairs, requests, tokens and money spent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plumbline.warehouse.text.progress import progress
 
 
 def spending(spent: Spent, currency: str | None) -> str:
-    """What was spent, in words; without a currency no money.
+    """Spending in words; without a currency no money.
 
     >>> spending(Spent(3, 1200, 0.05), "EUR"), spending(Spent(3, 1200, 0.0), None)
     ('3 requests, 1,200 tokens, 0.05 EUR', '3 requests, 1,200 tokens')
@@ -22,6 +22,6 @@ def spending(spent: Spent, currency: str | None) -> str:
 
 @contextmanager
 def asking_bar(kind: str, currency: str | None) -> Iterator[Tell]:
-    """Progress from the first answer on, with what was spent; ``kind`` names what is counted."""
+    """Progress from the first answer on, with the spending; ``kind`` names the unit."""
     with progress(kind) as update:
         yield lambda n_done, n_all, spent: update(n_done, n_all, note=spending(spent, currency))

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class BackendModule(Protocol):
-    """What a module of a backend offers."""
+    """Contract of a backend's module."""
 
     def open_model(self, model: str, options: ModelOptions) -> Continuer:
         """A model by its hub id or path; weights are loaded by its first use.
 
-        To be scored it needs what ``base.Backend`` lists, to be sampled all of ``Continuer``.
+        Scoring needs the methods of ``base.Backend``, sampling those of ``sampling.Continuer``.
         """
         ...
 
@@ -33,10 +33,8 @@ BACKENDS = Registry("backend", __name__, "_backend.py", "plumbline.backends", Ba
 def open_backend(model: str, options: ModelOptions) -> Continuer:
     """The model under ``options.backend``, weights not loaded yet.
 
-    The directory of an n-gram model says itself which backend it needs.
-
-    Raises as ``Registry.load``, such as ``UsageProblem`` for an unknown backend, and what the
-    backend raises.
+    The directory of an n-gram model gets its own backend. Raises as ``Registry.load``, such as
+    ``UsageProblem`` for an unknown backend, and what the backend raises.
     """
     if options.backend == "transformers" and is_ngram(model):
         options = replace(options, backend="ngram")

@@ -1,13 +1,13 @@
-"""The contract of a scoring backend: what goes in, what comes out, and who computed it.
+"""The contract of a scoring backend: its input, output and identity.
 
 A backend turns texts into log-probabilities, log p(text | BOS) = sum over the text's tokens of
-log p(token | BOS, earlier tokens), natural log. Exactly one BOS is given as context; it is never
-scored and no EOS is. Softmax in float32, sum in float64. A text's score does not depend on the
-other texts, their order or the batch size. A text that can't be scored exactly comes back with a
-problem and no number.
+log p(token | BOS, earlier tokens), natural log. Exactly one BOS is the context; neither it nor an
+EOS is scored. Softmax in float32, sum in float64. A text's score does not depend on the other
+texts, their order or the batch size. A text that can't be scored exactly gets a problem and no
+number.
 
-A model that has no log p(text | BOS) may give another figure of the same form, a sum over tokens in
-nats, and names it: ``Identity.measure``. Figures of two measures are never compared by accident.
+A model without log p(text | BOS) may give another sum over tokens in nats, and names it in
+``Identity.measure``: scores of two measures are never compared by accident.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def texts_hash(texts: Sequence[str]) -> str:
 #: A text as the model sees it: token ids, without BOS.
 Tokens = tuple[int, ...]
 
-#: The measure of a causal model; identities and tables from before there were others mean it.
+#: The measure of a causal model, and of older identities and tables that name none.
 LOG_LIKELIHOOD = "log-likelihood"
-#: The measure of an encoder-decoder, which continues prompts too.
+#: The measure of an encoder-decoder.
 GIVEN_EMPTY = "log-likelihood given an empty input"
 
 
@@ -56,10 +56,10 @@ class Identity:
 
     @property
     def key(self) -> str:
-        """Hash of all fields, 16 hex digits: no two identities share it.
+        """Hash of all fields, 16 hex digits: unique to an identity.
 
-        What was added later counts only where it isn't the default, so that keys stay what they
-        were.
+        Fields that were added later count only where they aren't the default, so that older keys
+        stay the same.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -67,7 +67,7 @@ class Identity:
         (16, False)
         """
         fields = asdict(self)
-        del fields["step"]  # the revision says it already
+        del fields["step"]  # part of the revision
         for name, default in (("measure", LOG_LIKELIHOOD), ("conversation", None)):
             if fields[name] == default:
                 del fields[name]
@@ -79,8 +79,8 @@ class Identity:
 class TextScore:
     """One text's score: the sum of its tokens' log-probabilities (nats), or a ``problem``.
 
-    ``token_ids`` are the scored tokens, without BOS, ``token_logprobs_nats`` theirs in order.
-    Without a problem ``logprob_nats`` is finite; with one it is NaN and not to be used.
+    ``token_ids`` are the scored tokens, without BOS, in the order of ``token_logprobs_nats``.
+    ``logprob_nats`` is finite without a problem, NaN with one.
     """
 
     logprob_nats: float
@@ -98,39 +98,35 @@ class Model(Protocol):
     """A model of a backend. ``identity`` is known before any weights are loaded."""
 
     def lead(self, instruction: Instruction) -> str:
-        """What goes before a prompt to give an instruction (reads the tokenizer); may be empty."""
+        """The text before a prompt that gives an instruction (reads the tokenizer), or none."""
         ...
 
     @property
     def identity(self) -> Identity:
-        """What defines what this model computes."""
+        """The identity of this model's scores."""
         ...
 
     @property
     def n_parameters(self) -> int | None:
-        """Parameters of the model (loads the weights); ``None`` where nobody says."""
-        ...
-
-
-class TextScorer(Protocol):
-    """What gives texts a score."""
-
-    def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """A score for each text, in the order given (loads the weights)."""
+        """Number of parameters (loads the weights); ``None`` where it isn't known."""
         ...
 
 
 class PairScorer(Protocol):
-    """What gives a text a score only beside another: for options whose measure is of a pair."""
+    """Scores a text only beside another: for options whose measure is of a pair."""
 
     def score_beside(self, pairs: Sequence[tuple[str, str]]) -> list[TextScore]:
         """A score for the first text of each pair, given the second, in the order given."""
         ...
 
 
-class Backend(Model, TextScorer, Protocol):
+class Backend(Model, Protocol):
     """A model ready to score."""
 
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        """A score for each text, in the order given (loads the weights)."""
+        ...
+
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """The text each token stands for, with the space that it starts with."""
+        """The text of each token, with the space that it starts with."""
         ...

@@ -1,8 +1,8 @@
-"""What every backend does alike to continue prompts: prompts to tokens, new tokens to text.
+"""The base of backends that continue prompts: prompts to tokens, new tokens to text.
 
-A prompt is encoded as a text to be scored is, with the same BOS before it; an encoder-decoder's as
-an input. A backend gets token ids and returns new ones; it never sees a text. See ``sampling`` for
-what a continuation is.
+A prompt is encoded like a scored text, with the same BOS before it; an encoder-decoder's as an
+input. A backend gets token ids and returns new ones; it never sees a text. ``sampling`` defines a
+continuation.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 from transformers import GenerationConfig
 
 from plumbline.eval_workers.models.base import TextScore, Tokens
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.scorer import Scorer, summed
-from plumbline.eval_workers.models.sampling import Draw, Sample, SamplingOptions
+from plumbline.eval_workers.models.sampling import Draw, Finish, Sample, SamplingOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 
@@ -28,34 +29,29 @@ class Continuer(Scorer):
     def _new_tokens(
         self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
     ) -> list[Tokens]:
-        """New tokens after each prompt, with the one of ``_ends`` that ended them.
+        """New tokens after each prompt, including the one of ``_ends`` that ended them.
 
-        BOS is not among a prompt's tokens; there is room for ``options.max_new_tokens``.
+        Prompts are without BOS; the context has room for ``options.max_new_tokens``.
         """
 
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
         """A sample for each draw, in the order given; see ``sampling.Continuer``."""
         n_vocabulary, n_new = self._n_vocabulary, options.max_new_tokens
         read = {text: self._prompt(text, n_new, n_vocabulary) for text in {d.text for d in draws}}
-        found: dict[Draw, Sample] = {}
-        prompts: dict[Draw, Tokens] = {}
-        for draw in draws:
-            ids = read[draw.text]
-            if isinstance(ids, str):
-                found[draw] = Sample(problem=ids)
-            else:
-                prompts[draw] = ids
+        problems = {text: ids for text, ids in read.items() if isinstance(ids, str)}
+        samples = {d: Sample(problem=problems[d.text]) for d in draws if d.text in problems}
+        prompts = {d: ids for d in draws if not isinstance(ids := read[d.text], str)}
         seeds = [draw.seed for draw in prompts]
         new = self._new_tokens(list(prompts.values()), seeds, options) if prompts else []
         for (draw, ids), tokens in zip(prompts.items(), new, strict=True):
-            found[draw] = self._sample(ids, tokens)
-        return [found[draw] for draw in draws]
+            samples[draw] = self._sample(ids, tokens)
+        return [samples[draw] for draw in draws]
 
     def window(self, asked: int | None = None) -> int:
-        """Tokens of a window: as asked, or the model's context.
+        """Tokens of a window: ``asked``, or the model's context.
 
-        Raises ``UsageProblem`` for one that is longer than the context or below 1, and where none
-        is asked of a model whose context is not known.
+        Raises ``UsageProblem`` for one that is longer than the context or below 1, and for ``None``
+        with a model whose context is not known.
         """
         limit = self._n_context
         if asked is None and limit is None:
@@ -70,14 +66,18 @@ class Continuer(Scorer):
     def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
         """A score for each text of any length, in the order given.
 
-        Its tokens are cut into windows of ``window_tokens`` (the last one may be shorter), which
-        do not overlap; each is scored behind a BOS of its own, and the text's score is their sum.
+        Tokens are cut into windows of ``window_tokens`` (the last one may be shorter) without
+        overlap; each is scored after its own BOS, and the text's score is their sum.
         """
         n_vocabulary = self._n_vocabulary
         cut: list[list[Tokens] | str] = []
         for text in texts:
             ids = self._encode(text, n_vocabulary, bounded=False)
-            cut.append(ids if isinstance(ids, str) else _windows(ids, window_tokens))
+            if isinstance(ids, str):
+                cut.append(ids)
+            else:
+                starts = range(0, len(ids), window_tokens)
+                cut.append([ids[start : start + window_tokens] for start in starts])
         sequences = sorted({w for windows in cut if not isinstance(windows, str) for w in windows})
         logprobs = dict(zip(sequences, self._token_logprobs(sequences), strict=True))
         return [
@@ -91,7 +91,7 @@ class Continuer(Scorer):
         ]
 
     def _prompt(self, text: str, n_new: int, n_vocabulary: int) -> Tokens | str:
-        """Token ids without BOS, or why the prompt can't be continued."""
+        """Token ids without BOS, or the problem of a prompt."""
         ids, limit = self._encode(text, n_vocabulary), self._n_context
         if isinstance(ids, str) or limit is None or len(ids) + n_new <= limit:
             return ids
@@ -100,32 +100,26 @@ class Continuer(Scorer):
     def _sample(self, prompt: Tokens, new: Tokens) -> Sample:
         ended = bool(new) and new[-1] in self._ends
         tokens = new[:-1] if ended else new
-        text = self._text_after(prompt, tokens)
-        return Sample(text, "stop" if ended else "length", len(tokens))
+        finish: Finish = "stop" if ended else "length"
+        return Sample(self._text_after(prompt, tokens), finish, len(tokens))
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
         """The text of new tokens, with the space that decoders drop at the start of a text."""
-        before, whole = (
-            self.tokenizer.decode(
-                list(ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
-            for ids in (prompt, (*prompt, *new))
-        )
-        return str(whole[len(before) :])
+        return self._text_of((*prompt, *new))[len(self._text_of(prompt)) :]
+
+    @cached_property
+    def _generation_settings(self) -> Any:
+        """The model's ``GenerationConfig``; ``None`` without the file."""
+        try:
+            return loading.load(self.source, GenerationConfig.from_pretrained)
+        except BadInput:
+            return None
 
     @cached_property
     def _ends(self) -> frozenset[int]:
-        """Tokens that end a text: by the generation settings, the configuration, the tokenizer."""
-        try:
-            settings = loading.load(self.source, GenerationConfig.from_pretrained)
-        except BadInput:  # a model need not have the file
-            settings = GenerationConfig.from_model_config(self.config)
+        """End tokens of the generation settings, else the configuration's, else the tokenizer's."""
+        settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
         for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
             if ids is not None:
                 return frozenset([ids] if isinstance(ids, int) else ids)
         return frozenset()
-
-
-def _windows(ids: Tokens, n: int) -> list[Tokens]:
-    """Consecutive parts of ``n`` tokens; the last one may be shorter."""
-    return [ids[start : start + n] for start in range(0, len(ids), n)]

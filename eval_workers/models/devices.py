@@ -1,4 +1,4 @@
-"""What this machine computes with: its devices, threads and memory, as torch sees them."""
+"""The machine's devices, threads and memory, as torch sees them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput
 
-#: Tokens of a forward pass: more gain nothing on a CPU, and attention is quadratic in them.
+#: Tokens of a forward pass: more are no faster on a CPU, and attention is quadratic in them.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
 
 
 def batch_tokens(options: ModelOptions, device: str) -> int:
-    """Tokens of a forward pass on ``cpu`` or ``cuda``, by the options or what suits the device.
+    """Tokens of a forward pass on ``cpu`` or ``cuda``, by the options or the device.
 
     >>> batch_tokens(ModelOptions(), "cpu"), batch_tokens(ModelOptions(batch_tokens=9), "cuda")
     (512, 9)
@@ -28,7 +28,7 @@ def batch_tokens(options: ModelOptions, device: str) -> int:
 
 
 def visible() -> list[str]:
-    """CUDA devices of this process, as ``CUDA_VISIBLE_DEVICES`` calls them; empty without any."""
+    """CUDA devices of this process, by their names in ``CUDA_VISIBLE_DEVICES``."""
     n_devices = torch.cuda.device_count()
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is None:
@@ -37,24 +37,24 @@ def visible() -> list[str]:
 
 
 def n_threads() -> int:
-    """Threads for matrix products: what torch has, and no more than the cores there are."""
+    """Threads for matrix products: torch's number, at most the cores of this process."""
     return min(torch.get_num_threads(), n_cores())
 
 
 def limit_threads(n_threads: int) -> None:
-    """Let matrix products of this thread, and of those started from now on, use so many threads."""
+    """Set the threads of matrix products in this thread and in those started later."""
     torch.set_num_threads(n_threads)
 
 
 def release() -> None:
-    """Give back the memory of a model that is no longer needed."""
+    """Free the memory of models that are no longer used."""
     gc.collect()
     if torch.cuda.is_initialized():
         torch.cuda.empty_cache()
 
 
 def free_bytes(device: str) -> int:
-    """Memory that can still be had on ``cpu`` or ``cuda``, in bytes."""
+    """Free memory of ``cpu`` or ``cuda``, in bytes."""
     if device != "cpu":
         return int(torch.cuda.mem_get_info()[0])
     try:
@@ -66,7 +66,7 @@ def free_bytes(device: str) -> int:
 
 
 def _left_in_container() -> list[int]:
-    """What a container's limit leaves, in bytes; empty without a limit."""
+    """Free memory within a container's limit, in bytes; empty without a limit."""
     place = Path("/sys/fs/cgroup")
     try:
         limit, used = ((place / f"memory.{name}").read_text() for name in ("max", "current"))
@@ -80,7 +80,7 @@ def memory_problems(
     model: str,
     fix: str = "`--dry-run` says what it takes; try a smaller --batch-tokens or another --dtype",
 ) -> Iterator[None]:
-    """Turn memory that runs out inside the block into one line of bad input."""
+    """Raise ``BadInput`` when memory runs out inside the block."""
     try:
         yield
     except (MemoryError, RuntimeError) as e:
@@ -90,7 +90,7 @@ def memory_problems(
 
 
 def is_about_memory(error: Exception) -> bool:
-    """Whether memory ran out, on a GPU or (where torch has no error of its own) on the CPU."""
+    """True if memory ran out, on a GPU or (where torch has no error of its own) on the CPU."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return any(words in str(error) for words in ("out of memory", "can't allocate memory"))

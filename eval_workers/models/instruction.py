@@ -1,8 +1,8 @@
-"""Instructions that a model is given before a prompt, and the two forms they come in. Pure.
+"""Instructions before a prompt, in two forms.
 
 `prefix`: the instruction, a blank, the prompt, as one text. `chat`: the instruction is a user's
-message in the model's chat template, and the assistant's turn begins with the prompt, so that what
-follows the prompt is the model's own words in both.
+message in the model's chat template, and the assistant's turn begins with the prompt. In both the
+model's own words follow the prompt.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NO_INSTRUCTION = "none"
 
 @dataclass(frozen=True)
 class Instruction:
-    """An instruction (``None``: none is given) and its form, which counts for nothing without one.
+    """An instruction (``None`` for none) and its form, which is ignored without one.
 
     Raises ``UsageProblem`` for one that is empty or white space alone, and for an unknown form.
 
@@ -47,16 +47,16 @@ class Instruction:
 
     @property
     def key(self) -> str:
-        """Hash of instruction and form (16 hex digits), or `none`: no two ever share one."""
+        """Hash of instruction and form (16 hex digits), or `none`."""
         if self.text is None:
             return NO_INSTRUCTION
         return hashlib.sha256(json.dumps([self.text, self.form]).encode()).hexdigest()[:16]
 
     @property
     def prefix(self) -> str:
-        """What goes before a prompt where the form is `prefix`; empty without an instruction.
+        """The text before a prompt in the form `prefix`; empty without an instruction.
 
-        Raises ``UsageProblem`` for the form `chat`, whose frame a model's own template makes.
+        Raises ``UsageProblem`` for the form `chat`, whose frame needs a model's template.
 
         >>> Instruction("Go on:").prefix + "It was", Instruction().prefix + "It was"
         ('Go on: It was', 'It was')
@@ -74,7 +74,7 @@ NONE = Instruction()
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
-    """Write an instruction to table ``instruction``, unless it is there; also that of none."""
+    """Write an instruction to table ``instruction`` unless it is there; also for no instruction."""
     key = instruction.key
     if key in store.units("instruction"):
         return

@@ -1,8 +1,7 @@
-"""How a model is loaded and run: the options of every command that takes a model."""
+"""The options of every command that loads a model."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,18 +14,17 @@ Device = Literal["auto", "cpu", "cuda"]
 Quantisation = Literal["int8", "nf4"]
 TextForm = Literal["written", "released"]
 Pll = Literal["within-word-l2r", "original", "crows-pairs"]
-#: Options that are for scores of whole sentences alone.
+#: Options only for scores of whole sentences.
 OF_SCORES = ("text_form", "per_token", "pll", "chat")
 
 
 @dataclass(frozen=True, config=STRICT)
 class ModelOptions:
-    """How a model is loaded and run.
+    """Loading and running of a model.
 
-    ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url``, ``concurrency`` and
-    ``per_token`` don't define a score, the rest does. ``text_form``: see ``scoring.text_form``;
-    ``pll``: see ``backends.kinds.masked``;
-    ``chat``: see ``backends.kinds.conversation``.
+    All but ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url``, ``concurrency`` and
+    ``per_token`` define a score. ``text_form``: see ``local.text_form``; ``pll``: see
+    ``kinds.masked``; ``chat``: see ``kinds.conversation``.
     """
 
     revision: Annotated[str | None, Field(description="Hub revision: branch, tag or commit.")] = (
@@ -76,13 +74,3 @@ class ModelOptions:
     per_token: Annotated[bool, Field(description="Keep the log-probability of every token.")] = (
         False
     )
-
-
-def of_loading(options: ModelOptions) -> ModelOptions:
-    """The same without what is for scores of sentences: for sampling and probing.
-
-    >>> of_loading(ModelOptions(dtype="float16", per_token=True)) == ModelOptions(dtype="float16")
-    True
-    """
-    usual = ModelOptions()
-    return replace(options, **{name: getattr(usual, name) for name in OF_SCORES})

@@ -1,6 +1,6 @@
 """Scores with a count-based n-gram model of words, as ``plumbline train --preset 5gram`` makes it.
 
-A word that its text lacks has a probability too; sampling is refused.
+Unknown words have a probability too; sampling is refused.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from plumbline.warehouse.files import json_object
 
 
 class NgramBackend(Continuer):
-    """A count-based model; see ``Reader`` for what it raises."""
+    """A count-based model; see ``TextReader`` for what it raises."""
 
-    knows_all_words = False  # a word that the text doesn't hold is the unknown one
+    knows_all_words = False  # words that its text lacks are one unknown word
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         if not is_ngram(model):

@@ -1,4 +1,4 @@
-"""What scoring with a model would take: parameters and memory, told without its weights."""
+"""Forecast of a model's parameters and memory without loading its weights."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Vectors a token needs at once in a layer, besides the logits: the stream, its norm, queries, keys
-#: and values or (wider) what is inside the feed-forward part. An upper estimate.
+#: and values or (wider) the inside of the feed-forward part. An upper estimate.
 _HIDDEN_VECTORS, _WIDE_VECTORS = 4, 3
 
 
@@ -24,7 +24,7 @@ _HIDDEN_VECTORS, _WIDE_VECTORS = 4, 3
 class Size:
     """A model's size from its configuration.
 
-    ``n_embedding`` of the parameters are embeddings. ``hidden``, ``widest`` and ``n_vocabulary``
+    ``n_embedding`` of the parameters are embeddings; ``hidden``, ``widest`` and ``n_vocabulary``
     are widths of a token's vectors.
     """
 
@@ -35,7 +35,7 @@ class Size:
     n_vocabulary: int
 
     def weight_bytes(self, dtype: str) -> int:
-        """Memory for the weights.
+        """Memory of the weights in bytes.
 
         >>> Size(12, 2, 2, 3, 2).weight_bytes("bfloat16")
         24
@@ -43,7 +43,7 @@ class Size:
         return self.n_parameters * _item_bytes(dtype)
 
     def forward_bytes(self, dtype: str, n_tokens: int) -> int:
-        """Memory for a forward pass of so many tokens: activations and a row of logits for each.
+        """Memory of a forward pass in bytes: activations and a row of logits per token.
 
         >>> Size(12, 2, 2, 3, 5).forward_bytes("float32", 10)
         880
@@ -54,24 +54,24 @@ class Size:
 
 @dataclass(frozen=True)
 class Prospect:
-    """A model that could score: its identity, size, and what it makes of texts."""
+    """A model that could score: its identity, size and encoding of texts."""
 
     identity: Identity
     size: Size
     scorer: Any
 
     def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
-        """Token ids of each text, or why it can't be scored."""
-        found: list[Tokens | str] = self.scorer.encoded(texts)
-        return found
+        """Token ids of each text, or its problem."""
+        encoded: list[Tokens | str] = self.scorer.encoded(texts)
+        return encoded
 
     def n_computed(self, sequences: Collection[Tokens]) -> int:
-        """Tokens that go through the model for some distinct sequences."""
+        """Tokens that go through the model for distinct sequences."""
         return int(self.scorer.n_computed(sequences))
 
 
 def prospect(model: str, options: ModelOptions) -> Prospect:
-    """Read a model's tokenizer and configuration; raises what opening it for scoring does."""
+    """Read a model's tokenizer and configuration; raises as ``open_backend``."""
     scorer: Any = open_backend(model, options)
     if not hasattr(scorer, "config"):
         problem = f"nothing is known of the size of a model of the backend {options.backend}"
@@ -80,7 +80,7 @@ def prospect(model: str, options: ModelOptions) -> Prospect:
 
 
 def model_size(config: Any, kind: Kind = "causal") -> Size:
-    """The size of the model of a kind that a configuration describes; no memory is taken."""
+    """The size of a model by its configuration; no memory is allocated."""
     with torch.device("meta"):
         try:
             model = auto_class(kind).from_config(config)
@@ -98,7 +98,7 @@ def model_size(config: Any, kind: Kind = "causal") -> Size:
 
 
 def chosen_device(options: ModelOptions) -> str:
-    """``cpu`` or ``cuda``: what ``auto`` means here."""
+    """``cpu`` or ``cuda``: the device that ``auto`` stands for."""
     return "cuda" if options.device != "cpu" and devices.visible() else "cpu"
 
 

@@ -1,9 +1,9 @@
-"""The contract of sampling: a prompt and a seed go in, new text comes out.
+"""The contract of sampling: from a prompt and a seed to new text.
 
-Each sample has a seed of its own, made from the options' seed, the prompt as sent and the sample's
-number: the first n samples are the same however many are drawn, in which order, and with which
-others, as far as a backend computes the same in every batch. Sweeps share their chance: at another
-temperature or cut the same sample draws with the same seed.
+Each sample has its own seed, made from the options' seed, the prompt as sent and the sample's
+number: the first n samples are the same however many are drawn, in any order and batch, as far as a
+backend computes the same in every batch. Sweeps share random numbers: at another temperature or cut
+a sample has the same seed.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ Finish = Literal["stop", "length"]
 
 @dataclass(frozen=True)
 class SamplingOptions:
-    """How new tokens are drawn; by default as FairPair does.
+    """Drawing of new tokens; the defaults are FairPair's.
 
     The logits are divided by ``temperature``, then the ``top_k`` most likely tokens are kept, then
     the fewest most likely ones that hold ``top_p`` of the rest (``None``: all of them). ``greedy``
-    takes the most likely token instead, and none of these counts, nor the seed. A sample ends with
-    the model's end token, or is cut at ``max_new_tokens``. ``instruction`` is given before each
-    prompt in a ``form``, see ``backends.instruction``.
+    takes the most likely token instead and ignores these and the seed. A sample ends with the
+    model's end token, or is cut at ``max_new_tokens``. ``instruction`` and ``form``: see
+    ``Instruction``.
 
     Raises ``UsageProblem`` for values that draw nothing, an empty instruction or an unknown form.
     """
@@ -82,7 +82,7 @@ class SamplingOptions:
 
     @property
     def key(self) -> str:
-        """Hash of all that counts (16 hex digits): two ways to decode never share it.
+        """Hash of all options that matter (16 hex digits).
 
         >>> SamplingOptions().key == SamplingOptions(top_k=9).key
         False
@@ -90,7 +90,7 @@ class SamplingOptions:
         True
         """
         row = self.row()
-        # A prefix, once the only form, is in no key: samples from before stay in use.
+        # A prefix, once the only form, is in no key, so that older samples stay in use.
         del row["instruction_key"]
         if row["form"] in (None, "prefix"):
             del row["form"]
@@ -99,7 +99,7 @@ class SamplingOptions:
 
     @property
     def label(self) -> str:
-        """A way to decode by what it does not leave alone.
+        """Short name of the options: those that change the distribution.
 
         >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(top_p=None).label
         ('top_k 10', 'temperature 1')
@@ -113,13 +113,13 @@ class SamplingOptions:
         return ", ".join(parts)
 
     def draw(self, text: str, sample: int) -> Draw:
-        """What is to be drawn for a sample, numbered from 0, of a prompt as it is sent."""
+        """The draw of a sample, numbered from 0, of a prompt as sent."""
         return Draw(text, sample, sample_seed(self.seed, texts_hash([text]), sample))
 
 
 @dataclass(frozen=True, order=True)
 class Draw:
-    """One sample that is wanted: the prompt as sent, the sample's number and its own seed."""
+    """One sample to draw: the prompt as sent, the sample's number and its seed."""
 
     text: str
     sample: int
@@ -132,7 +132,7 @@ class Draw:
 
 
 def sample_seed(seed: int, text_id: str, sample: int) -> int:
-    """The seed of one sample, from 0 to 2^53 - 1: what every JSON reader keeps exactly.
+    """The seed of one sample, from 0 to 2^53 - 1, which every JSON reader keeps exactly.
 
     >>> sample_seed(0, "ab", 1) == sample_seed(0, "ab", 1)
     True
@@ -145,12 +145,12 @@ def sample_seed(seed: int, text_id: str, sample: int) -> int:
 
 @dataclass(frozen=True)
 class Sample:
-    """What came after a prompt, or the ``problem`` why nothing could; then no other field counts.
+    """The continuation of a prompt, or its ``problem``; then the other fields have no meaning.
 
     Attributes:
         text: the new text only; empty when the model ended at once.
         finish: `stop`: the model ended it; `length`: it was cut at the limit.
-        n_tokens: new tokens, the one that ended it not counted; ``None`` where unknown.
+        n_tokens: new tokens without the end token; ``None`` where unknown.
     """
 
     text: str = ""
@@ -165,6 +165,6 @@ class Continuer(Model, Protocol):
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
         """A sample for each draw, in the order given (loads the weights).
 
-        A prompt that has no room for ``max_new_tokens``, or can't be encoded, has a problem.
+        A prompt without room for ``max_new_tokens``, or that can't be encoded, has a problem.
         """
         ...

@@ -1,8 +1,8 @@
 """Scores with a model behind a server that echoes texts with their log-probabilities.
 
-Nothing is loaded here: the tokens are the server's, as it spells them. A server has to show what it
-conditions a text on, BOS of its own or the one that ``--bos`` puts, and is probed before anything
-is scored (``remote.probe``): there are some whose figures are none.
+Nothing is loaded here: the tokens are the server's, as it spells them. A server has to show the BOS
+before a text, its own or that of ``--bos``, and is probed before anything is scored
+(``remote.probe``): the numbers of some servers are not log-probabilities of the text.
 """
 
 from __future__ import annotations
@@ -22,73 +22,74 @@ from plumbline.eval_workers.models.remote.echo import EchoFault, EchoServer, rea
 from plumbline.eval_workers.models.remote.probe import LEAST_NATS, ROUNDING_NATS, probe
 from plumbline.warehouse.errors import UsageProblem
 
-#: What nobody but the server knows.
+#: Known to the server alone.
 _AS_SERVED = "as served"
-#: Options that say how a model is loaded: the server has done that.
 _OF_LOADING = ("dtype", "adapter", "quantisation", "trust_remote_code", "tensor_parallel")
+#: Options that are refused, with the problem.
+_REFUSED = {
+    **dict.fromkeys(_OF_LOADING, "the server has loaded the model already"),
+    **dict.fromkeys(("pll", "chat"), "is for models loaded here"),
+}
 
 
 class ServerBackend:
     """A model as a server names it; see ``base.Backend``.
 
-    Opening it asks the server for a few short texts. ``options.revision`` is taken on trust: the
-    user says what is served.
+    Opening it asks the server for a few short texts. ``options.revision`` can't be checked.
 
-    Raises ``UsageProblem`` without an address, for options that a server can't follow and where
-    ``--bos`` is missing or one too many; ``BadInput`` for a server that gives no
-    log-probabilities of texts; ``Interrupted`` where it does not answer.
+    Raises ``UsageProblem`` without an address, for options that a server can't apply and where
+    ``--bos`` is missing or superfluous; ``BadInput`` for a server that gives no log-probabilities
+    of texts; ``Interrupted`` where it does not answer.
     """
+
+    n_parameters = None
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         _check(options)
         policy = RetryPolicy(concurrency=options.concurrency)
         self._server = EchoServer(model, Server(checked_url(options.base_url), policy=policy))
         software = self._server.software() or "version unknown"
-        found = probe(self._server, options.bos)
-        self._sent, self._context = found.sent, found.context
+        probed = probe(self._server, options.bos)
+        self._sent, self._context = probed.sent, probed.context
         self._pieces: dict[int, str] = {}
         self.identity = Identity(
             model=model,
             revision=options.revision or _AS_SERVED,
             backend="server",
-            backend_version=f"{software}, tokenisation {found.tokenisation}",
+            backend_version=f"{software}, tokenisation {probed.tokenisation}",
             dtype=_AS_SERVED,
-            bos_policy=f"option: {found.bos}" if found.sent else f"the server's: {found.bos}",
-            bos_token_id=_number(found.bos),
+            bos_policy=f"option: {probed.bos}" if probed.sent else f"the server's: {probed.bos}",
+            bos_token_id=_number(probed.bos),
             text_form=options.text_form,
         )
 
-    @property
-    def n_parameters(self) -> None:
-        """Not known."""
-
     def lead(self, instruction: Instruction) -> str:
-        """What goes before a prompt to give an instruction; as text only."""
+        """The instruction's text before a prompt."""
         return instruction.prefix
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """A score for each text, in the order given; equal texts are asked for once."""
+        """A score for each text, in the order given; equal texts are sent once."""
         scores = {
             text: TextScore(math.nan, problem=problem)
             for text in texts
             if (problem := self._problem(text))
         }
-        asked = [text for text in dict.fromkeys(texts) if text not in scores]
-        bodies = self._server.bodies([self._sent + text for text in asked]) if asked else []
-        for text, body in zip(asked, bodies, strict=True):
+        sent = [text for text in dict.fromkeys(texts) if text not in scores]
+        bodies = self._server.bodies([self._sent + text for text in sent]) if sent else []
+        for text, body in zip(sent, bodies, strict=True):
             scores[text] = self._scored(text, body)
         return [scores[text] for text in texts]
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """The text of tokens that were scored by this object, as the server spells them."""
+        """The text of tokens that this object has scored, as the server spells them."""
         return {number: self._pieces[number] for number in token_ids}
 
     def window(self, asked: int | None = None) -> NoReturn:
-        """Raises ``UsageProblem``: windows are cut by a tokenizer, which a server keeps."""
+        """Raises ``UsageProblem``: cutting windows needs the tokenizer."""
         self._refuse("cuts no documents into windows", "load the model here for perplexity")
 
     def continue_(self, *_: object) -> NoReturn:
-        """Raises ``UsageProblem``: sampling has another way to servers."""
+        """Raises ``UsageProblem``: samples of servers are asked for by ``served_samples``."""
         fix = "for samples of a server: plumbline fairpair run --base-url"
         self._refuse("scores texts, and does not continue them", fix)
 
@@ -96,7 +97,7 @@ class ServerBackend:
         raise UsageProblem("--backend server", problem, fix)
 
     def _problem(self, text: str) -> str | None:
-        """Why a text can't be sent."""
+        """The problem of a text that can't be sent."""
         if not text:
             return "the text is empty"
         if text != text.encode("utf-8", "replace").decode():
@@ -115,8 +116,8 @@ class ServerBackend:
             problem = f"the server puts {''.join(echo.context)!r} before it"
             return TextScore(math.nan, problem=f"{problem}, not {''.join(self._context)!r}")
         values = echo.text_logprobs_nats
-        if (wrong := _of_values(values)) is not None:
-            return TextScore(math.nan, problem=wrong)
+        if (fault := _problem_of(values)) is not None:
+            return TextScore(math.nan, problem=fault)
         logprobs = tuple(min(0.0, float(value or 0.0)) for value in values)
         ids = tuple(map(_number, echo.text_pieces))
         self._pieces.update(zip(ids, echo.text_pieces, strict=True))
@@ -128,21 +129,16 @@ def _check(options: ModelOptions) -> None:
         fix = "give --base-url, such as http://localhost:8000/v1"
         raise UsageProblem("--backend server", "needs the server's address", fix)
     defaults = ModelOptions()
-    for name in _OF_LOADING:
-        value = getattr(options, name)
-        if value != getattr(defaults, name):
-            what = f"--{name.replace('_', '-')} {value}"
-            raise UsageProblem(what, "the server has loaded the model already", "leave it out")
-    for name in ("pll", "chat"):
+    for name, problem in _REFUSED.items():
         if (value := getattr(options, name)) != getattr(defaults, name):
-            raise UsageProblem(f"--{name} {value}", "is for models loaded here", "leave it out")
+            raise UsageProblem(f"--{name.replace('_', '-')} {value}", problem, "leave it out")
     if options.per_token:
         fix = "use --backend vllm, or leave it out"
         raise UsageProblem("--per-token", "a server's tokens have no numbers to keep", fix)
 
 
-def _of_values(values: Sequence[float | None]) -> str | None:
-    """Why log-probabilities of a text's tokens are not a score."""
+def _problem_of(values: Sequence[float | None]) -> str | None:
+    """The problem of log-probabilities that are not a score."""
     if any(value is None for value in values):
         return "the server leaves out log-probabilities"
     numbers = [value for value in values if value is not None]
@@ -156,7 +152,7 @@ def _of_values(values: Sequence[float | None]) -> str | None:
 
 
 def _number(piece: str) -> int:
-    """A number for a token that is known by its text alone.
+    """A number for a token whose id is unknown, by its text.
 
     >>> _number("she") == _number("she"), _number("she") == _number(" she")
     (True, False)

@@ -1,9 +1,9 @@
 """Scores and continues with Hugging Face transformers, on CPU or GPU.
 
 A forward pass holds a tree of texts (see ``local.tree``) where the architecture takes a mask and
-positions of its own, else texts of equal token length. Neither holds padding, so nothing can leak
-from it. The output layer, most of a small model's work, sees each node once, and its logits are
-kept no longer than their softmax takes.
+positions of its own, else texts of equal token length. Neither has padding, so nothing can leak
+from it. The output layer, most of a small model's work, computes each node once, and logits are
+freed right after their softmax.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from plumbline.eval_workers.models.kinds.passes import LocalModel, equal_lengths, logprobs_of
+from plumbline.eval_workers.models.kinds.passes import LocalModel, logprobs_of
 
 import torch  # isort: skip (passes sets how MKL computes, before it starts)
 
 from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.kinds.draws import LocalContinuer
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
-from plumbline.eval_workers.models.kinds.files import Files, read_files
+from plumbline.eval_workers.models.kinds.files import Files, Kind, read_files
 from plumbline.eval_workers.models.kinds.masked import MaskedBackend
 from plumbline.eval_workers.models.local.hidden import hidden_of_tree
 from plumbline.eval_workers.models.local.tree import end_of_tree, n_nodes, tree
@@ -30,7 +30,7 @@ from plumbline.eval_workers.models.local.weights import is_int8
 from plumbline.eval_workers.models.model_options import ModelOptions
 
 #: Architectures that take any mask and any positions, and whose logits are the output layer's on
-#: the last hidden state. Tests hold each of them to a float64 computation of one text at a time.
+#: the last hidden state. Tests compare each with a float64 computation of one text at a time.
 TREE_TYPES = (
     *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
     *("phi", "phi3", "qwen2", "qwen3"),
@@ -39,41 +39,41 @@ TREE_TYPES = (
 #: and 1 GiB on a GPU.
 _LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
 
-#: Rotary positions whose frequencies a pass may change for the passes behind it.
+#: Rotary positions whose frequencies a pass may change for later passes.
 _ROTARY_STATE = ("dynamic", "longrope")
 
 _LogProbs = list[list[float]]
 
 
 class TransformersBackend(LocalContinuer):
-    """A causal language model loaded with transformers; see ``Reader`` for what it raises."""
+    """A causal language model loaded with transformers; see ``TextReader`` for what it raises."""
 
     supports = frozenset({"adapter", "chat", "quantisation", "trust_remote_code"})
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
-        """``files`` of the model where they were read already."""
+        """``files`` of the model, if they have been read already."""
         super().__init__(model, options, files)
-        # int8 may keep columns with outliers exact, and looks for these in all of a forward pass: a
-        # text that is alone in its pass has a score of its own.
+        # int8 keeps columns with outliers exact, and looks for them in a whole forward pass: each
+        # text has its own pass, so that its score does not depend on the others.
         if is_int8(self.config, options):
             self.options = replace(options, batch_tokens=1)
 
     @cached_property
     def longest_in_tree(self) -> int:
-        """Longest text in tokens that may be part of a tree, 0 if the model takes none."""
+        """Longest text in tokens that may be part of a tree; 0 if the model takes no trees."""
         own_code = self.options.trust_remote_code is not None
         if own_code or self.config.model_type not in TREE_TYPES:
             return 0
-        # A mask of our own takes the place of the model's sliding window.
+        # A mask of our own replaces the model's sliding window.
         return int(getattr(self.config, "sliding_window", None) or sys.maxsize)
 
     @cached_property
     def takes_lanes(self) -> bool:
-        """Whether passes may run side by side; no longer from when memory has run out.
+        """True if passes may run side by side; false once memory has run out.
 
-        Not on a GPU, which one pass fills, and not where a pass leaves something behind in the
-        model: int8 its outliers, rotary positions that depend on the length their frequencies. Of
-        code that isn't known to us nobody knows.
+        Not on a GPU, which one pass fills, and not where a pass changes the model's state: int8 its
+        outliers, rotary positions that depend on the length their frequencies, a model's own code
+        anything.
         """
         rotary = getattr(self.config, "rope_parameters", None) or {}
         is_stateless = rotary.get("rope_type", "default") not in _ROTARY_STATE
@@ -88,9 +88,9 @@ class TransformersBackend(LocalContinuer):
     def _token_logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
         in_trees = [s for s in sequences if len(s) <= self.longest_in_tree]
         others = [s for s in sequences if len(s) > self.longest_in_tree]
-        found = self._in_passes(sorted(in_trees), end_of_tree, self._tree_pass, len)
-        found |= self._in_passes(sorted(others, key=len), equal_lengths(len), self._equal_pass, len)
-        return [found[sequence] for sequence in sequences]
+        logprobs = self._in_passes(sorted(in_trees), self._tree_pass, end_of=end_of_tree)
+        logprobs |= self._in_passes(sorted(others, key=len), self._equal_pass)
+        return [logprobs[sequence] for sequence in sequences]
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
@@ -111,7 +111,7 @@ class TransformersBackend(LocalContinuer):
     ) -> torch.Tensor:
         """log p (nats, float32) of ``tokens`` by the softmax over the output layer at ``nodes``.
 
-        A plain output layer is multiplied a part of the vocabulary at a time: its logits stay in
+        A plain output layer is multiplied by parts of the vocabulary, so that the logits stay in
         the processor's cache.
         """
         output, values = self._model.get_output_embeddings(), torch.empty_like(tokens).float()
@@ -131,25 +131,23 @@ class TransformersBackend(LocalContinuer):
         inputs = torch.cat([bos, targets[:, :-1]], dim=1)
         mask = torch.ones_like(inputs)
         output = self._model(input_ids=inputs, attention_mask=mask, use_cache=False)
-        logits, wanted = output.logits.flatten(0, 1), targets.flatten()
+        logits, tokens = output.logits.flatten(0, 1), targets.flatten()
         n_rows = max(1, _LOGITS[logits.device.type] // logits.shape[1])
-        parts = map(logprobs_of, logits.split(n_rows), wanted.split(n_rows))
-        found: _LogProbs = torch.cat(list(parts)).view_as(targets).tolist()
-        return found
+        parts = map(logprobs_of, logits.split(n_rows), tokens.split(n_rows))
+        values: _LogProbs = torch.cat(list(parts)).view_as(targets).tolist()
+        return values
 
 
 def open_model(model: str, options: ModelOptions) -> LocalModel:
-    """A model by its hub id or path, as the kind that its configuration names."""
+    """A model by its hub id or path, as the kind of its configuration."""
     files = read_files(model, options)
-    if files.kind == "masked":
-        return MaskedBackend(model, options, files)
-    if files.kind == "encoder-decoder":
-        return EncoderDecoderBackend(model, options, files)
-    return TransformersBackend(model, options, files)
+    kinds = (TransformersBackend, MaskedBackend, EncoderDecoderBackend)
+    by_kind: dict[Kind, type[LocalModel]] = {backend.kind: backend for backend in kinds}
+    return by_kind[files.kind](model, options, files)
 
 
 def _parts(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
-    """Float32 logits of consecutive parts of the vocabulary, at most ``n_logits`` each if it can.
+    """Float32 logits of consecutive parts of the vocabulary, about ``n_logits`` each.
 
     A layer that is more than a matrix (quantised, with an adapter) gives them all at once.
     """

@@ -1,6 +1,6 @@
 """Scores and continues with vLLM, whose engine is a process in an environment of its own.
 
-Texts become token ids here, as in every backend; the process (``vllm_process``) gets ids and
+Texts are encoded here, as in every backend; the process (``vllm_process``) gets token ids and
 returns log-probabilities or new ids.
 """
 
@@ -20,20 +20,21 @@ from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.continuer import Continuer
 from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local.weights import check_complete, n_embedded
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling import SamplingOptions
 from plumbline.eval_workers.vllm.vllm_engine import EngineFailed, RemoteEngine, killed
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 
-#: Keys and values of attention on a CPU, where vLLM would take nine tenths of all memory.
+#: Memory for attention's keys and values on a CPU, where vLLM would take nine tenths of all memory.
 _CPU_CACHE_BYTES = 1 << 30
 
 
 class VllmBackend(Continuer):
-    """A causal language model run by vLLM; see ``Reader`` for what it raises.
+    """A causal language model run by vLLM; see ``TextReader`` for what it raises.
 
-    ``options.batch_tokens`` bounds the tokens of one pass: a longer text is read in several.
-    ``options.device`` can only agree with the build of vLLM that is installed.
+    ``options.batch_tokens`` bounds the tokens of one pass: a longer text takes several.
+    ``options.device`` has to agree with the installed build of vLLM.
 
     Raises ``MissingComponent`` where vLLM or a GPU is not installed, ``BadInput`` for a model that
     vLLM does not run, ``Interrupted`` where its process is killed.
@@ -50,10 +51,7 @@ class VllmBackend(Continuer):
 
     @cached_property
     def _n_positions(self) -> int:
-        """Positions that the engine has room for; loads the weights.
-
-        Memory of models that nobody uses is freed first.
-        """
+        """Positions that the engine has room for; frees unused models and loads the weights."""
         devices.release()
         _ = self._skeleton  # first, as vLLM takes the memory as it is where a weight is missing
         platform = self._ask("platform")
@@ -76,7 +74,7 @@ class VllmBackend(Continuer):
         return int(loaded["n_positions"])
 
     def _ask(self, name: str, **arguments: Any) -> Any:
-        """What the process finds; what vLLM raises there is bad input, in one line."""
+        """The process's result; errors that vLLM raises there are one-line bad input."""
         try:
             return self._engine.ask(name, **arguments)
         except EngineFailed as e:
@@ -85,7 +83,7 @@ class VllmBackend(Continuer):
             raise self._refusal(e) from e
 
     def _refusal(self, error: EngineFailed) -> BadInput | Interrupted:
-        """What stopped vLLM, from its error and, where workers failed, what they printed."""
+        """vLLM's failure as one line, from its error and the output of failed workers."""
         name, fix = f"model {self.source.name}", "try --backend transformers"
         reasons, printed = re.findall(r"Value error, (.*)", str(error)), self._engine.printed()
         if not reasons and "root cause" in str(error):
@@ -102,35 +100,31 @@ class VllmBackend(Continuer):
 
     @cached_property
     def _skeleton(self) -> Any:
-        """The model with all shapes and no weights, which vLLM pads and merges.
+        """The model's shapes without weights, which vLLM pads and merges.
 
         Raises ``BadInput`` if weights are missing in the files.
         """
-        if self.identity.quantisation:  # vLLM itself checks these
+        if self.identity.quantisation:  # vLLM checks these itself
             with torch.device("meta"):
                 return AutoModelForCausalLM.from_config(self.config)
         load: Callable[..., Any] = AutoModelForCausalLM.from_pretrained
         model, info = loading.load(self.source, load, device_map="meta", output_loading_info=True)
-        if missing := sorted(info["missing_keys"]):
-            problem = f"{len(missing)} weights are missing, {missing[0]} among them"
-            raise BadInput(f"model {self.source.name}", problem, "download or save it again")
+        check_complete(self.source, info)
         return model
 
     @property
     def n_parameters(self) -> int:
         """Parameters, tied weights counted once."""
-        _ = self._n_positions  # as of every backend: with the weights
+        _ = self._n_positions  # loads the weights, as in every backend
         return sum(p.numel() for p in self._skeleton.parameters())
 
     @cached_property
     def _n_embedded(self) -> int:
-        rows = self._skeleton.get_input_embeddings().weight.shape[0]
-        output = self._skeleton.get_output_embeddings()
-        return int(min(rows, output.weight.shape[0]) if output is not None else rows)
+        return n_embedded(self._skeleton)
 
     @property
     def _n_context(self) -> int:
-        """vLLM counts BOS and the token it generates."""
+        """The positions without BOS and the token that vLLM generates."""
         limit, configured = self._n_positions - 2, super()._n_context
         return limit if configured is None else min(limit, configured)
 
@@ -138,8 +132,8 @@ class VllmBackend(Continuer):
         if not sequences:
             return []
         _ = self._n_positions
-        found: list[list[float]] = self._ask("score", sequences=self._after_bos(sequences))
-        return found
+        logprobs: list[list[float]] = self._ask("score", sequences=self._after_bos(sequences))
+        return logprobs
 
     def _new_tokens(
         self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions

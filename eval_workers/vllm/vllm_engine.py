@@ -1,6 +1,6 @@
-"""vLLM as a process in the environment that has it: started, asked and stopped here.
+"""vLLM as a process in its own environment: started, asked and stopped here.
 
-See ``vllm_process`` for what the process does. It ends with this one, however this one ends.
+The process runs ``vllm_process``. It ends with this one, however this one ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MEND = "its last lines say why; a model that is asked to chat needs a chat temp
 
 
 class EngineFailed(Exception):
-    """What vLLM raised: its message, and the kind of error."""
+    """An error raised by vLLM: its message and kind."""
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
@@ -38,16 +38,16 @@ class EngineFailed(Exception):
 
 
 class EngineDied(ConnectionError):
-    """The process was killed: another try may well succeed."""
+    """The process was killed: a transient error."""
 
 
-def killed(what: str, how: str) -> Interrupted:
-    """The line for a process of vLLM that somebody killed, or a system without memory.
+def killed(what: str, event: str) -> Interrupted:
+    """The error for a process of vLLM that was killed, by a user or for want of memory.
 
     >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
     "model m: vLLM's process was killed by SIGKILL"
     """
-    line = Interrupted(what, f"vLLM's process {how}", _RESUME)
+    line = Interrupted(what, f"vLLM's process {event}", _RESUME)
     line.__cause__ = EngineDied()
     return line
 
@@ -81,8 +81,8 @@ environment with vLLM)
 class VllmProcess:
     """``vllm_process`` with some arguments; closed with the last reference to it.
 
-    ``popen`` is the process, which has a temporary directory of its own. What it and its workers
-    print is kept in a file without a name, which gets one if the process dies.
+    ``popen`` is the process, which has its own temporary directory. The output of it and its
+    workers goes to an unnamed file, which gets a name if the process dies.
     """
 
     def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
@@ -102,12 +102,12 @@ class VllmProcess:
         self.close = weakref.finalize(self, _end, self.popen, self._place)
 
     def printed(self) -> str:
-        """What vLLM and its workers have printed."""
+        """Output of vLLM and its workers so far."""
         n_bytes = os.fstat(self._log.fileno()).st_size
         return os.pread(self._log.fileno(), n_bytes, 0).decode("utf-8", "replace")
 
     def death(self, what: str) -> BadInput | Interrupted:
-        """The line for its end: somebody killed it, or it gave up, which it does each time."""
+        """The error for its end: ``Interrupted`` if it was killed, else permanent."""
         status = self.popen.wait()
         self.close()
         number, log = tempfile.mkstemp(prefix=vllm_process.PLACE, suffix=".log", text=True)
@@ -119,49 +119,47 @@ class VllmProcess:
         return killed(what, f"was killed by {signal.Signals(-status).name}, see {log}")
 
 
-class RemoteEngine:
-    """A process that scores and continues token ids; ``versions`` of what computes in it.
+class RemoteEngine(VllmProcess):
+    """A process that scores and continues token ids; ``versions`` of the packages in it.
 
-    ``what`` it is started for is named when it ends too early.
+    ``what`` names it in an error when it ends too early.
     """
 
     def __init__(
         self, what: str = "--backend vllm", environment: Mapping[str, str] | None = None
     ) -> None:
+        super().__init__(environment=environment)
         self._what = what
-        self._process = VllmProcess(environment=environment)
         self.versions: dict[str, str] = self._answer()
         if not set(vllm_process.DISTRIBUTIONS) & set(self.versions):
             problem = f"{interpreter()} has no vLLM"
             raise MissingComponent("--backend vllm", problem, "make setup-vllm")
 
     def ask(self, name: str, **arguments: Any) -> Any:
-        """What ``vllm_process.Engine`` finds; raises ``EngineFailed`` for what vLLM raises there,
-        ``Interrupted`` when it was killed, ``BadInput`` when it ended by itself.
+        """The result of a method of ``vllm_process.VllmEngine``.
+
+        Raises ``EngineFailed`` for errors of vLLM, ``Interrupted`` when the process was killed,
+        ``BadInput`` when it ended by itself.
         """
-        assert self._process.popen.stdin is not None
-        with suppress(BrokenPipeError):  # it is gone, as its missing answer says
-            self._process.popen.stdin.write(json.dumps([name, arguments]) + "\n")
-            self._process.popen.stdin.flush()
+        assert self.popen.stdin is not None
+        with suppress(BrokenPipeError):  # its missing answer reports that it is gone
+            self.popen.stdin.write(json.dumps([name, arguments]) + "\n")
+            self.popen.stdin.flush()
         return self._answer()
 
     def _answer(self) -> Any:
-        assert self._process.popen.stdout is not None
-        line = self._process.popen.stdout.readline()
+        assert self.popen.stdout is not None
+        line = self.popen.stdout.readline()
         if not line.endswith("\n"):
-            raise self._process.death(self._what)
+            raise self.death(self._what)
         answer = json.loads(line)
         if "error" in answer:
             raise EngineFailed(answer["error"], answer["kind"])
         return answer["found"]
 
-    def printed(self) -> str:
-        """What vLLM and its workers have printed."""
-        return self._process.printed()
-
 
 def _end(process: subprocess.Popen[str], place: str) -> None:
-    """End a process, which sees that its input does, and with it its workers."""
+    """End a process and its workers by closing its input; kill it after a grace period."""
     assert process.stdin is not None
     with suppress(BrokenPipeError):
         process.stdin.close()

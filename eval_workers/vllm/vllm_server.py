@@ -1,4 +1,4 @@
-"""`vllm serve` on this machine: started for the model that is first asked, stopped with us."""
+"""`vllm serve` on this machine: started for a model's first request, stopped with this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from plumbline.warehouse.text.output import say
 if TYPE_CHECKING:
     from plumbline.eval_workers.vllm.vllm_engine import VllmProcess
 
-#: As ``base_url``: the models are served here, on request.
+#: A ``base_url``: models are served here, on request.
 SERVED_HERE = "vllm"
 _POLL_S = 0.5
 #: Memory of a CPU for keys and values, in GiB; vLLM would take four.
@@ -25,9 +25,9 @@ _starting = threading.Lock()
 
 
 def address(model: str) -> str:
-    """Where a model is served on this machine; the first call starts it and waits until it answers.
+    """Address of a model's server on this machine; the first call starts it and waits for it.
 
-    ``model`` is a hub id or directory, and what requests call it. Raises ``MissingComponent``
+    ``model`` is a hub id or directory, also its name in requests. Raises ``MissingComponent``
     without vLLM, and as ``VllmProcess.death`` where its server ends instead of answering.
     """
     with _starting:
@@ -41,17 +41,11 @@ def _start(model: str) -> tuple[VllmProcess, str]:
 
     port = _free_port()
     say(f"starting vllm serve {model}", err=True)
-    arguments = (
-        "--model",
-        model,
-        "--served-model-name",
-        model,
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
+    process = VllmProcess(
+        *("--model", model, "--served-model-name", model),
+        *("--host", "127.0.0.1", "--port", str(port)),
+        environment={"VLLM_CPU_KVCACHE_SPACE": _CPU_CACHE_GIB},
     )
-    process = VllmProcess(*arguments, environment={"VLLM_CPU_KVCACHE_SPACE": _CPU_CACHE_GIB})
     while not _answers(f"http://127.0.0.1:{port}/health"):
         if process.popen.poll() is not None:
             raise process.death(f"model {model}")
@@ -60,7 +54,7 @@ def _start(model: str) -> tuple[VllmProcess, str]:
 
 
 def stop() -> None:
-    """Stop what was started here, so that another model has its memory."""
+    """Stop all servers that were started here, to free their memory."""
     while _running:
         _running.popitem()[1][0].close()
 

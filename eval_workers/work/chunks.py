@@ -1,4 +1,4 @@
-"""Work in chunks, each with a file that holds its results: what a kill can lose is one chunk."""
+"""Work in chunks, each with a file of its results: a kill loses one chunk at most."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ SCHEMAS: dict[type, pa.Schema] = {
 class Chunk:
     """Items that are computed together, each a string or a dataclass of plain values.
 
-    ``n_units`` of what the step counts are complete with it.
+    ``n_units``: how many of the step's units (pairs, samples, ...) it completes.
     """
 
     items: Sequence[Any]
@@ -65,25 +65,25 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Chunks by the file that is to hold their results, which are of one kind of ``SCHEMAS``."""
+class ChunkPlan:
+    """Chunks by the file of their results; ``kind`` of the results: one of ``SCHEMAS``."""
 
     directory: Path
     chunks: Mapping[Path, Chunk]
     kind: type
 
     @classmethod
-    def of(cls, chunks: Iterable[Chunk], directory: Path, kind: type) -> Plan:
-        """The plan for some chunks, whose files lie in ``directory``."""
+    def of(cls, chunks: Iterable[Chunk], directory: Path, kind: type) -> ChunkPlan:
+        """The plan for some chunks with their files in ``directory``."""
         return cls(directory, {directory / f"{c.name}.parquet": c for c in chunks}, kind)
 
     @property
     def n_units(self) -> int:
-        """What is to be done."""
+        """Units of all chunks."""
         return sum(chunk.n_units for chunk in self.chunks.values())
 
     def n_left(self) -> int:
-        """What nobody has computed yet."""
+        """Units that nobody has computed yet."""
         return sum(self.chunks[path].n_units for path in self.todo())
 
     def todo(self) -> list[Path]:
@@ -96,8 +96,7 @@ class Plan:
     ) -> None:
         """Compute chunk by chunk until all have their file, or their directory is gone.
 
-        Chunks that exist, or that another worker holds, are left to it. ``tell`` gets
-        ``n_left`` after each.
+        Chunks that another worker has claimed are left to it. ``tell`` gets ``n_left`` after each.
         """
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0
@@ -113,31 +112,31 @@ class Plan:
     def results(self) -> dict[Any, Any] | None:
         """The result of every item; ``None`` when a file is missing or damaged.
 
-        A damaged file (of a machine that lost power) is removed: it is to be computed again.
+        A damaged file (after a power cut) is removed, so that its chunk is computed again.
         """
-        found: dict[Any, Any] = {}
-        whole = True
+        by_item: dict[Any, Any] = {}
+        is_complete = True
         for path, chunk in self.chunks.items():
             results = _read(path, self.kind)
             if results is None or len(results) != len(chunk.items):
                 path.unlink(missing_ok=True)
-                whole = False
+                is_complete = False
             else:
-                found.update(zip(chunk.items, results, strict=True))
-        return found if whole else None
+                by_item.update(zip(chunk.items, results, strict=True))
+        return by_item if is_complete else None
 
     def published_in_turn(self) -> AbstractContextManager[bool]:
-        """One process at a time is in the block, which publishes and may remove the directory."""
+        """Let one process at a time publish and remove the directory."""
         return claimed(self.directory.with_name(f"{self.directory.name}.claim"), wait=True)
 
     def _claim(self, path: Path) -> Path:
-        """A chunk's lock file: beside the directory, which goes once the chunks are published."""
+        """A chunk's lock file: outside the directory, which is removed after publishing."""
         name = hashlib.sha256(f"{self.directory.name}/{path.name}".encode()).hexdigest()[:16]
         return self.directory.with_name(f"{name}.claim")
 
 
 def write_results(path: Path, results: Sequence[object], kind: type) -> None:
-    """Write the results of a chunk; the file appears when it is complete."""
+    """Write the results of a chunk to a file that appears only when complete."""
     schema = SCHEMAS[kind]
     columns = {name: [getattr(result, name) for result in results] for name in schema.names}
     write_file(path, pa.table(columns, schema=schema))
@@ -146,8 +145,8 @@ def write_results(path: Path, results: Sequence[object], kind: type) -> None:
 def _read(path: Path, kind: type) -> list[Any] | None:
     try:
         with opened(path) as file:
-            whole = {"schema": SCHEMAS[kind], "page_checksum_verification": True}
-            rows = pq.read_table(file, **whole).to_pylist()
+            table = pq.read_table(file, schema=SCHEMAS[kind], page_checksum_verification=True)
+            rows = table.to_pylist()
     except (OSError, pa.ArrowException):
         return None
     return [kind(**row) for row in rows]

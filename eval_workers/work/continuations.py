@@ -1,4 +1,4 @@
-"""Samples of what a model continues the prompts of a set with."""
+"""Sampled continuations of a prompt set."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Samples of a chunk: a few forward passes on a CPU, one on a GPU.
 CHUNK_DRAWS = 250
-#: Samples of a text in one chunk: a run that is started again with more samples keeps what is done.
+#: Samples of a text in one chunk, so that chunks stay the same when more samples are asked for.
 _BLOCK = 50
 
 
@@ -31,9 +31,9 @@ class Sampled:
     """Outcome for one set: ``n_texts = n_continued + n_rejected``.
 
     A text is a side of a prompt; it is continued if it has a sample, rejected if it has none.
-    ``n_samples`` rows are there, ``n_new`` of them from this run. ``n_alike`` texts have several
-    samples and hardly any different ones, see ``alike``. ``samples_per_s`` is how fast this run
-    drew, once the weights were loaded; ``None`` when it drew nothing.
+    There are ``n_samples`` rows, ``n_new`` of them from this run. ``n_alike`` texts have several
+    samples and hardly any different ones, see ``alike``. ``samples_per_s`` is the speed of this
+    run once the weights were loaded; ``None`` when it drew nothing.
     """
 
     probe_set: str
@@ -51,11 +51,11 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Continuations(Step[Sampled]):
-    """Draw the samples of a set's prompts that have no row yet: ``n`` of each side in the end.
+    """Draw missing samples of a set's prompts, up to ``n`` of each side.
 
-    Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction`` as well. A
-    prompt that changed is continued anew and its old rows go; rows beyond ``n`` stay. A prompt that
-    can't be continued has a row in ``reject``, and is tried again next time.
+    Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. A prompt that
+    changed is continued anew and its old rows go; rows beyond ``n`` stay. A prompt that can't be
+    continued has a row in ``reject``, and is tried again next time.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse or an ``n`` that can't be drawn.
     """
@@ -74,7 +74,7 @@ class Continuations(Step[Sampled]):
 
     @property
     def label(self) -> str:
-        """The set, and how it is decoded."""
+        """The set and its decoding."""
         return f"{self.probe_set}, {self.sampling.label}"
 
     def check(self, store: Store, options: ModelOptions) -> None:
@@ -83,7 +83,7 @@ class Continuations(Step[Sampled]):
         check_prompts(store, self.probe_set)
 
     def partition(self, identity: Any) -> dict[str, str]:
-        """By model, set and way to decode."""
+        """By model, set and sampling options."""
         return {
             "model_key": identity.key,
             "probe_set": self.probe_set,
@@ -91,7 +91,7 @@ class Continuations(Step[Sampled]):
         }
 
     def state(self, store: Store, model: Any) -> State:
-        """The sides of the prompts as sent, their rows, and the draws without one, each once."""
+        """The sides of the prompts as sent, their rows, and the distinct draws without one."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         found = store.read(self.table, **self.partition(model.identity)).to_pylist()
         return self.state_of(prompts, found, model.lead(self.sampling.full_instruction))
@@ -99,7 +99,7 @@ class Continuations(Step[Sampled]):
     def state_of(
         self, prompts: Sequence[Mapping[str, Any]], found: Sequence[Row], lead: str = ""
     ) -> State:
-        """``state``, given the prompts, the rows that exist, and what goes before each prompt.
+        """``state`` from the prompts, the existing rows, and the text before each prompt.
 
         >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
         >>> len(Continuations("demo", SamplingOptions(), 5).state_of([prompt], []).missing)
@@ -118,21 +118,16 @@ class Continuations(Step[Sampled]):
         return State(sides, found, kept, sorted(missing))
 
     def chunks(self, missing: Sequence[Draw]) -> Iterator[Chunk]:
-        """First samples of all texts first.
+        """Chunks of draws, the first samples of all texts first.
 
         >>> draws = [Draw(text, k, 5 + k) for k in range(60) for text in ("It was", "She")]
         >>> step = Continuations("demo", SamplingOptions(), 60)
         >>> [len(chunk.items) for chunk in step.chunks(draws)]
         [100, 20]
         """
-
-        def order(draw: Draw) -> tuple[int, Draw]:
-            return draw.sample // _BLOCK, draw
-
-        for _, block in itertools.groupby(sorted(missing, key=order), lambda d: order(d)[0]):
-            draws = list(block)
-            for start in range(0, len(draws), CHUNK_DRAWS):
-                part = draws[start : start + CHUNK_DRAWS]
+        ordered = sorted(missing, key=lambda draw: (draw.sample // _BLOCK, draw))
+        for _, block in itertools.groupby(ordered, lambda draw: draw.sample // _BLOCK):
+            while part := list(itertools.islice(block, CHUNK_DRAWS)):
                 yield Chunk(part, len(part))
 
     def compute(self, model: Continuer, items: Sequence[Draw]) -> list[Sample]:
@@ -159,11 +154,14 @@ class Continuations(Step[Sampled]):
                     problems[sample.problem] += 1
                 else:
                     rows.append(_columns(side, draw, sample))
-            rejects += [_reject(side, problem, n) for problem, n in problems.items()]
+            for problem, n in problems.items():
+                samples = "1 sample" if n == 1 else f"{n} samples"
+                reason = f"prompt {side['prompt_id']}, {side['side']}, {samples}: {problem}"
+                rejects.append(rejected(side, reason, side["text"]))
         return Made(rows, rejects)
 
     def publish_before(self, done: Done) -> None:
-        """Publish the way to decode and its instruction."""
+        """Publish the sampling options and their instruction."""
         sampling = self.sampling
         if done.made.rows and sampling.key not in done.store.units("sampling"):
             publish_instruction(done.store, sampling.full_instruction, done.run_id)
@@ -178,15 +176,22 @@ class Continuations(Step[Sampled]):
             texts.setdefault(_side(row), []).append(row["continuation"])
         n_texts, n_new = len(done.state.wanted), len(done.made.rows)
         return Sampled(
-            *(self.probe_set, identity.model, identity.key, self.sampling.key),
-            *(n_texts, len(texts), n_texts - len(texts)),
-            *(len(rows), n_new, sum(map(alike, texts.values()))),
-            rate if n_new else None,
+            probe_set=self.probe_set,
+            model=identity.model,
+            model_key=identity.key,
+            sampling_key=self.sampling.key,
+            n_texts=n_texts,
+            n_continued=len(texts),
+            n_rejected=n_texts - len(texts),
+            n_samples=len(rows),
+            n_new=n_new,
+            n_alike=sum(map(alike, texts.values())),
+            samples_per_s=rate if n_new else None,
         )
 
 
 def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
-    """Each prompt, and its counterpart where it has one, as they are sent: behind ``lead``.
+    """Each prompt, and its counterpart where it has one, with ``lead`` before it.
 
     >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
     >>> [(row["side"], row["text"]) for row in sides_of([prompt], "So ")]
@@ -201,7 +206,7 @@ def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
 
 
 def check_prompts(store: Store, probe_set: str) -> None:
-    """Raise ``UsageProblem`` for a set that the warehouse has no prompts of."""
+    """Raise ``UsageProblem`` for a set without prompts in the warehouse."""
     if not store.units("probe_prompt", probe_set=probe_set):
         fix = "plumbline disclosure prompts and plumbline fairpair run make them"
         raise UsageProblem(f"prompts {probe_set!r}", "are not in the warehouse", fix)
@@ -223,7 +228,7 @@ def check_n(n: int, options: SamplingOptions) -> None:
 
 
 def alike(samples: Sequence[str]) -> bool:
-    """Whether several samples are hardly different: at most one different text in ten of them.
+    """True if several samples are nearly all the same: at most one distinct text in ten.
 
     >>> alike(["is"] * 9 + ["was"]), alike(["is"] * 19 + ["was"]), alike(["is"])
     (False, True, False)
@@ -246,9 +251,3 @@ def _columns(side: Row, draw: Draw, sample: Sample) -> Row:
         "n_tokens": sample.n_tokens,
         "finish": sample.finish,
     }
-
-
-def _reject(side: Row, problem: str, n: int) -> Row:
-    samples = "1 sample" if n == 1 else f"{n} samples"
-    reason = f"prompt {side['prompt_id']}, {side['side']}, {samples}: {problem}"
-    return rejected(side, reason, side["text"])

@@ -1,8 +1,8 @@
-"""Further processes of one command: what each gets of the machine, their start and end.
+"""Further worker processes of one command: their shares of the machine, their start and end.
 
 A helper is ``work.worker`` run by a fresh interpreter. It computes chunks and publishes nothing, so
-that its death loses no more than the chunk it was at. Its standard input is a pipe that ends with
-the command: nothing is left behind, however that ends.
+its death loses one chunk at most. Its standard input is a pipe that ends with the command, so no
+helper outlives it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.work.step import Step
 
-#: Seconds that a helper has to put down its work, and that its death is not told for: when the
-#: command itself ends with an error, that is what there is to say.
+#: Seconds that a helper has to stop, and for which its death is not reported: when the command
+#: itself ends with an error, that error is the message.
 _GRACE_S = 5.0
 _PATIENCE_S = 1.0
 _HELPER = (sys.executable, "-m", "plumbline.eval_workers.work.worker")
@@ -39,7 +39,7 @@ _HELPER = (sys.executable, "-m", "plumbline.eval_workers.work.worker")
 
 @dataclass(frozen=True)
 class Job:
-    """What a helper works on, as data: it gets it as a line of JSON."""
+    """A helper's work as data, sent to it as a line of JSON."""
 
     warehouse: str
     model: str
@@ -71,7 +71,7 @@ class Job:
 
 
 def device_shares(visible: Sequence[str], per_worker: int, n_workers: int) -> list[str]:
-    """What ``CUDA_VISIBLE_DEVICES`` is to be for each worker: its own devices, in order.
+    """``CUDA_VISIBLE_DEVICES`` of each worker: its own devices, in order.
 
     Raises ``UsageProblem`` when there are too few.
 
@@ -91,23 +91,13 @@ fewer workers)
     return [",".join(visible[i : i + per_worker]) for i in range(0, needed, per_worker)]
 
 
-def thread_share(n_cores: int, n_workers: int) -> int:
-    """Threads of each worker, at least 1.
-
-    >>> thread_share(16, 3), thread_share(2, 8)
-    (5, 1)
-    """
-    return max(1, n_cores // n_workers)
-
-
 @contextmanager
 def helpers(job: Job, n_workers: int, top: Path, say: Callable[[str], None]) -> Iterator[None]:
-    """Keep ``n_workers - 1`` further processes at work on a job for the length of the block.
+    """Run ``n_workers - 1`` further processes on a job for the length of the block.
 
-    This process is the first worker: its threads become its share of the cores, and its devices
-    are the first of those that are visible, which no helper gets. Their logs are in ``top``;
-    ``say`` gets one line for a helper that ended with an error. Raises ``UsageProblem`` for too few
-    CUDA devices.
+    This process is the first worker: it gets its share of the threads, and the first of the visible
+    devices. Their logs are in ``top``; ``say`` gets one line for a helper that ended with an error.
+    Raises ``UsageProblem`` for too few CUDA devices.
     """
     if n_workers == 1:
         yield
@@ -129,12 +119,12 @@ def helpers(job: Job, n_workers: int, top: Path, say: Callable[[str], None]) -> 
 
 
 def _environments(job: Job, n_workers: int) -> list[dict[str, str]]:
-    """The environment of each worker; on the way this process gets its share of the threads."""
+    """The environment of each worker; also limits this process to its share of the threads."""
     from plumbline.eval_workers.models import devices
 
     environment = dict(os.environ)
     if "OMP_NUM_THREADS" not in environment:
-        n_threads = thread_share(n_cores(), n_workers)
+        n_threads = max(1, n_cores() // n_workers)
         devices.limit_threads(n_threads)
         environment["OMP_NUM_THREADS"] = str(n_threads)
     visible = [] if job.options.device == "cpu" else devices.visible()

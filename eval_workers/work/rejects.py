@@ -1,4 +1,4 @@
-"""Rows of the ``reject`` table: input that was not used, kept with its reason."""
+"""Rows of the ``reject`` table: unused input with its reason."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ def reject_row(
 
 
 def rejected(row: Mapping[str, object], reason: str, excerpt: str) -> dict[str, object]:
-    """A row of ``reject`` for a row of a table with its source; its step adds the rest."""
+    """A row of ``reject`` for a table's row that names its source; its step adds the rest."""
     source = {name: row[name] for name in ("source_file", "source_row")}
     return {**source, "reason": reason, "excerpt": printable(excerpt)}
 
 
 def reasons(rejects: Sequence[Mapping[str, object]]) -> str:
-    """The commonest reasons of rejects, those alike but for a word or a number told as one.
+    """The commonest reasons of rejects; those that differ by a word or number count as one.
 
     >>> causes = ["has 3 fields", "has 4 fields", "is empty"]
     >>> reasons([{"reason": reason} for reason in causes])
     '"has 3 fields" and alike (2), "is empty" (1)'
     """
-    found: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for row in rejects:
         # Several words are the same reason as one.
         kind = re.sub(r"words?( '[^']*',?)+|\d+", "", str(row["reason"]))
-        found.setdefault(kind, []).append(str(row["reason"]))
-    kinds = sorted(found.values(), key=lambda alike: -len(alike))
+        by_kind.setdefault(kind, []).append(str(row["reason"]))
+    kinds = sorted(by_kind.values(), key=lambda alike: -len(alike))
     listed = [
         f'"{alike[0]}"{" and alike" if len(set(alike)) > 1 else ""} ({len(alike):,})'
         for alike in kinds[:_REASONS]

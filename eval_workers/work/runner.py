@@ -1,4 +1,4 @@
-"""Runs steps: plans, computes, publishes, and shows how far they are.
+"""Runs steps: plans, computes, publishes, and shows progress.
 
 What a step lacks is cut into chunks by content alone. The results of a chunk are kept under
 ``_work`` as soon as it is computed, and the rows are published together when all are: running the
@@ -13,14 +13,13 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial, wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from plumbline.eval_workers.work.chunks import Plan
+from plumbline.eval_workers.work.chunks import ChunkPlan
 from plumbline.eval_workers.work.helpers import Job, helpers
 from plumbline.eval_workers.work.step import Done, Row, State, Step
 from plumbline.warehouse.errors import BadInput, disk_problems
@@ -64,7 +63,7 @@ _kept: dict[tuple[str, ModelOptions], Any] | None = None
 
 @contextmanager
 def one_model_kept() -> Iterator[None]:
-    """Within the block the last model that was opened stays loaded, for what wants it next."""
+    """Keep the last opened model loaded within the block, for the next step that needs it."""
     global _kept
     _kept = {}
     try:
@@ -75,7 +74,7 @@ def one_model_kept() -> Iterator[None]:
 
 
 class NothingUsed(BadInput):
-    """A step that is done has not one row: all that it was about was rejected.
+    """A finished step has no row: all its input was rejected.
 
     Attributes:
         outcomes: of this step and those beside it.
@@ -89,8 +88,8 @@ class NothingUsed(BadInput):
         reasons = [str(row["reason"]) for row in done.made.rejects]
         if done.state.kept or done.made.rows or not reasons:
             return None
-        # A reason begins with what it is about, up to a colon.
-        ((most, n),) = Counter(one.partition(": ")[2] or one for one in reasons).most_common(1)
+        # A reason begins with its subject, up to a colon.
+        ((most, n),) = Counter(r.partition(": ")[2] or r for r in reasons).most_common(1)
         often = "" if n == len(reasons) else f" ({n:,} times)"
         problem = f"could {step.verb} nothing of {step.label}: {most}{often}"
         fix = f"table `reject` has all {len(reasons):,} reasons"
@@ -111,7 +110,7 @@ def run_steps(
     """Run steps on a model that is loaded once, and only if something is missing.
 
     Publishes each step's rows, ``model`` and ``reject``. With ``n_workers`` above 1, further
-    processes on this machine compute a part of the chunks; ``say`` gets a line about one that died.
+    processes on this machine compute a part of the chunks; ``say`` gets a line when one dies.
 
     Raises what the steps' ``check`` raises, ``BadInput`` for a disk that can't be written or too
     little memory, and what loading the model raises; ``NothingUsed`` when all steps are done.
@@ -119,9 +118,7 @@ def run_steps(
     for step in steps:
         step.check(store, options)
     with opened(store, model, options) as backend:
-        for step in steps:
-            step.check_measure(backend.identity)
-        plans = [_plan(store, backend, step) for step in steps]
+        plans = _plans(store, backend, steps)
         n_chunks = sum(len(plan.todo()) for plan in plans)
         job = Job(str(store.root), model, options, tuple(steps))
         logs = store.work_directory("logs")
@@ -133,7 +130,7 @@ def run_steps(
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
     """A model for several steps; a full disk or memory within the block is a one-line error.
 
-    Models that are served here for requests give up their memory to it, and one that was kept.
+    Servers started here and a model that was kept are closed first, to free their memory.
     """
     from plumbline.eval_workers.models import open_backend
     from plumbline.eval_workers.vllm import vllm_server
@@ -159,26 +156,39 @@ def run_opened(
     store: Store, backend: Model, steps: Sequence[Step[Outcome]], run_id: str
 ) -> list[Outcome]:
     """``run_steps`` on a model that is open already; inputs aren't checked again."""
+    return _run(store, backend, steps, _plans(store, backend, steps), run_id)
+
+
+def run_asked(store: Store, model: Any, step: Step[Outcome], run_id: str) -> Done:
+    """Compute and publish a step whose replies are paid for, and in a ledger as they come.
+
+    The ledger resumes it, so there are no files of chunks. Raises what ``step.compute`` raises, and
+    ``BadInput`` for a disk that can't be written.
+    """
+    state = step.state(store, model)
+    items = [item for chunk in step.chunks(state.missing) for item in chunk.items]
+    results = dict(zip(items, step.compute(model, items), strict=True)) if items else {}
+    done = Done(store, model, state, results, step.made(model, state, results), run_id)
+    with disk_problems(store.root):
+        publish(step, done)
+    return done
+
+
+def plan_of(store: Store, backend: Model, step: Step[Any], state: State) -> ChunkPlan:
+    """The chunks of what a state lacks; writes nothing."""
+    directory = store.work_directory(*step.place(backend), create=False)
+    return ChunkPlan.of(step.chunks(state.missing), directory, step.kind)
+
+
+def _plans(store: Store, backend: Model, steps: Sequence[Step[Any]]) -> list[ChunkPlan]:
     for step in steps:
         step.check_measure(backend.identity)
-    plans = [_plan(store, backend, step) for step in steps]
-    return _run(store, backend, steps, plans, run_id)
+    return [_plan(store, backend, step) for step in steps]
 
 
-def directory_of(store: Store, backend: Model, step: Step[Any], *, create: bool) -> Path:
-    """Where a step's chunks are kept until they are published."""
-    return store.work_directory(*step.place(backend), create=create)
-
-
-def plan_of(store: Store, backend: Model, step: Step[Any], state: State) -> Plan:
-    """The chunks of what a state lacks; writes nothing."""
-    directory = directory_of(store, backend, step, create=False)
-    return Plan.of(step.chunks(state.missing), directory, step.kind)
-
-
-def _plan(store: Store, backend: Model, step: Step[Any]) -> Plan:
-    """What is to be computed now, with the directory for it made."""
-    directory_of(store, backend, step, create=True)
+def _plan(store: Store, backend: Model, step: Step[Any]) -> ChunkPlan:
+    """The chunks to compute now; makes their directory."""
+    store.work_directory(*step.place(backend))
     return plan_of(store, backend, step, step.state(store, backend))
 
 
@@ -186,7 +196,7 @@ def _run(
     store: Store,
     backend: Model,
     steps: Sequence[Step[Outcome]],
-    plans: Sequence[Plan],
+    plans: Sequence[ChunkPlan],
     run_id: str,
 ) -> list[Outcome]:
     if not steps:
@@ -218,11 +228,11 @@ def _run_one(
     store: Store,
     backend: Model,
     step: Step[Outcome],
-    plan: Plan,
+    plan: ChunkPlan,
     run_id: str,
     tell: Callable[[int], None],
 ) -> tuple[Done, float | None]:
-    """The step when it is published, and how many units were done a second."""
+    """The published step, and the units computed per second."""
     n_new = plan.n_left()
     if n_new:
         _ = backend.n_parameters  # the weights, before the clock starts
@@ -234,31 +244,17 @@ def _run_one(
             results = plan_of(store, backend, step, state).results()
             if results is not None:
                 rate = n_new / (time.monotonic() - start) if n_new else None
-                done = _publish_all(store, backend, step, state, results, run_id, plan.directory)
+                try:
+                    made = step.made(backend, state, results)
+                except BadInput:  # not one row: the chunks are of no use
+                    shutil.rmtree(plan.directory, ignore_errors=True)
+                    raise
+                done = Done(store, backend, state, results, made, run_id)
+                publish(step, done)
+                shutil.rmtree(plan.directory, ignore_errors=True)
                 return done, rate
         # A file was damaged, or another command has published meanwhile: do what is left.
         plan = _plan(store, backend, step)
-
-
-def _publish_all(
-    store: Store,
-    backend: Model,
-    step: Step[Any],
-    state: State,
-    results: Mapping[Any, Any],
-    run_id: str,
-    directory: Path,
-) -> Done:
-    """Publish what the chunks hold, and remove them; another command may have done so already."""
-    try:
-        made = step.made(backend, state, results)
-    except BadInput:  # not one row: the chunks are of no use
-        shutil.rmtree(directory, ignore_errors=True)
-        raise
-    done = Done(store, backend, state, results, made, run_id)
-    publish(step, done)
-    shutil.rmtree(directory, ignore_errors=True)
-    return done
 
 
 def publish(step: Step[Any], done: Done) -> None:

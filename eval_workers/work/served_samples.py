@@ -1,9 +1,8 @@
 """Continue the prompts of a set with a model behind an OpenAI-compatible server.
 
-Each sample is a request of its own, with its own seed and its own place in the ledger: nothing of
-ours takes one reply for two samples, and what was answered is never asked again. Whether the server
-does the same shows in what it answers: one that gives hardly any different texts for different
-seeds is an error, first looked for in a few replies, before all are paid for.
+Each sample is a request with its own seed and its own place in the ledger: one reply is never used
+for two samples, and no answered request is sent again. A server that gives nearly the same texts
+for different seeds is an error, detected in the first few replies before all are paid for.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 
@@ -23,13 +22,12 @@ from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling import Draw, Sample, SamplingOptions
 from plumbline.eval_workers.work.continuations import Continuations, Sampled, alike
-from plumbline.eval_workers.work.runner import publish
-from plumbline.eval_workers.work.step import Done
-from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.eval_workers.work.runner import run_asked
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update
 
-#: Texts, and samples of each, that are looked at before the rest is asked for.
+#: Texts, and samples of each, that are checked before the rest is asked for.
 _FIRST = 5
 #: Tokens below which samples may well be the same by chance.
 _LONG = 8
@@ -37,7 +35,7 @@ _LONG = 8
 
 @dataclass(frozen=True)
 class ServedIdentity:
-    """The columns of table ``model`` that are known of a served model; the others are NULL.
+    """Known columns of table ``model`` for a served model; the others are NULL.
 
     >>> ServedModel("m").identity.backend
     'openai completions'
@@ -55,10 +53,10 @@ class ServedIdentity:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model as its server names it, which is all that is known of it.
+    """A model known only by its name at the server.
 
-    ``completions`` continues the prompt itself, as base models want; ``chat`` sends it as a user's
-    message, for which ``SamplingOptions.instruction`` should say what to do with it.
+    ``completions`` continues the prompt itself, as base models expect; ``chat`` sends it as a
+    user's message, for which ``SamplingOptions.instruction`` should give the task.
     ``token_limit`` is the name of the parameter that bounds a reply: newer models of OpenAI want
     ``max_completion_tokens``.
     """
@@ -66,22 +64,19 @@ class ServedModel:
     name: str
     endpoint: Endpoint = "completions"
     token_limit: TokenLimit = "max_tokens"
+    n_parameters = None
 
     @property
     def identity(self) -> ServedIdentity:
-        """What is known of it."""
+        """Its name and endpoint."""
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
-    @property
-    def n_parameters(self) -> None:
-        """Not known."""
-
     def lead(self, instruction: Instruction) -> str:
-        """What goes before a prompt to give an instruction."""
+        """The instruction's text before a prompt."""
         return instruction.prefix
 
     def request(self, draw: Draw, options: SamplingOptions) -> Request:
-        """The request for one sample; its seed and its number make it unlike any other.
+        """The request for one sample; its seed and number make it unique.
 
         >>> options = SamplingOptions()
         >>> one, two = (ServedModel("m").request(options.draw("It", k), options) for k in (0, 1))
@@ -89,9 +84,9 @@ class ServedModel:
         (0.9, False)
         """
         cuts = {name: options.row()[name] for name in ("temperature", "top_p", "top_k")}
-        how = {name: value for name, value in cuts.items() if value is not None}
+        settings = {name: value for name, value in cuts.items() if value is not None}
         parameters = {
-            **(how or {"temperature": 0.0}),
+            **(settings or {"temperature": 0.0}),
             "seed": draw.seed,
             self.token_limit: options.max_new_tokens,
         }
@@ -129,78 +124,85 @@ def sample_from_server(
     price: Price | None = None,
     progress: Update | None = None,
 ) -> Sampled:
-    """Ask for the samples that have no row yet; see ``Continuations``, with what it writes.
+    """Ask for the samples that have no row yet, as the step ``Continuations``.
 
     The requests are rows of ``generation_request`` under the set and the model's key. Without a
     ``server`` the ledger is replayed. A reply that the server's filter refused, or that ended for
-    another reason than the model's end or the limit, is a row of ``reject``; such samples are not
-    asked for again.
+    another reason than the model's end or the limit, is a row of ``reject`` and not asked again.
 
     Raises ``UsageProblem`` as ``Continuations`` does and for an instruction in the form `chat`,
     ``BadInput`` for a server that ignores seeds, and what ``Build.run`` raises.
     """
     step = Continuations(probe_set, sampling, n)
     step.check(store, ModelOptions())
-    state = step.state(store, model)
-    requests = {draw: model.request(draw, sampling) for draw in state.missing}
-    asking = _Asking(progress, len(requests))
     ledger = ledger_name(probe_set, model.identity.key)
-    build = Build(store, ledger, run_id, server, budget or Budget(), price, asking.tell)
-    samples: dict[Draw, Sample] = {}
-    for draws in (_first(state.missing), state.missing) if requests else ():
-        replies = build.run([asking.job(requests[draw]) for draw in draws], "samples")
-        samples = {draw: _sample(replies[requests[draw].request_id]) for draw in draws}
-        _check_seeds(samples, sampling)
-    done = Done(store, model, state, samples, step.made(model, state, samples), run_id)
-    with disk_problems(store.root):
-        publish(step, done)
-    return step.outcome(done, asking.rate())
+    asked = _AskedModel(model, progress)
+    asked.build = Build(store, ledger, run_id, server, budget or Budget(), price, asked.tell)
+    done = run_asked(store, asked, step, run_id)
+    return step.outcome(done, asked.rate())
 
 
-class _Asking:
-    """One job per sample, and how fast replies came in this run."""
+class _AskedModel:
+    """A served model that continues prompts: each reply is asked for once and kept in a ledger."""
 
-    def __init__(self, progress: Update | None, n_draws: int) -> None:
-        self._progress, self._n_draws = progress, n_draws
+    n_parameters = None
+    build: Build
+
+    def __init__(self, model: ServedModel, progress: Update | None) -> None:
+        self._model, self._progress = model, progress
+        self.identity, self.lead = model.identity, model.lead
+        self._n_draws = self._n_new = 0
         self._start = time.monotonic()
-        self._asked: set[str] = set()
-        self._answered: set[str] = set()
 
-    def job(self, request: Request) -> Job:
+    def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
+        """A sample for each draw, in the order given; a few are asked for first.
+
+        Raises ``BadInput`` for a server that ignores seeds, and what ``Build.run`` raises.
+        """
+        self._n_draws = len(draws)
+        requests = {draw: self._model.request(draw, options) for draw in draws}
+        samples: dict[Draw, Sample] = {}
+        for part in (_first(draws), draws):
+            replies = self.build.run([self._job(requests[draw]) for draw in part], "samples")
+            samples = {draw: _sample(replies[requests[draw].request_id]) for draw in part}
+            _check_seeds(samples, options)
+        return list(samples.values())
+
+    def _job(self, request: Request) -> Job:
         """Ask for one sample, unless the ledger has it."""
+        is_asked = False
 
-        def wanted_now(replies: Mapping[str, Reply]) -> list[Request]:
-            key = request.request_id
-            if key not in replies:
-                self._asked.add(key)
+        def left_to_ask(replies: Mapping[str, Reply]) -> list[Request]:
+            nonlocal is_asked
+            if request.request_id not in replies:
+                is_asked = True
                 return [request]
-            if key in self._asked:
-                self._answered.add(key)
+            self._n_new += is_asked
+            is_asked = False
             return []
 
-        return wanted_now
+        return left_to_ask
 
     def rate(self) -> float | None:
-        """Replies a second since the start; ``None`` before the first."""
-        n_new = len(self._answered)
-        return n_new / (time.monotonic() - self._start) if n_new else None
+        """New replies per second since the start; ``None`` before the first."""
+        return self._n_new / (time.monotonic() - self._start) if self._n_new else None
 
     def tell(self, n_done: int, n_jobs: int, spent: Spent) -> None:
-        """A job was done."""
+        """Show progress over all draws after a job is done."""
         if self._progress is not None:
             self._progress(n_done, self._n_draws, self.rate())
 
 
-def _first(draws: Iterable[Draw]) -> list[Draw]:
-    """A few samples of a few texts."""
+def _first(draws: Sequence[Draw]) -> list[Draw]:
+    """The first few samples of the first few texts."""
     by_text: dict[str, list[Draw]] = {}
     for draw in sorted(draws):
         by_text.setdefault(draw.text, []).append(draw)
-    return [draw for found in islice(by_text.values(), _FIRST) for draw in found[:_FIRST]]
+    return [draw for of_text in islice(by_text.values(), _FIRST) for draw in of_text[:_FIRST]]
 
 
 def _sample(reply: Reply) -> Sample:
-    """A reply as a sample; servers differ in whether the end token is among those they count."""
+    """A reply as a sample; not every server counts the end token, so its count is left out."""
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":
@@ -209,9 +211,9 @@ def _sample(reply: Reply) -> Sample:
 
 
 def _check_seeds(samples: Mapping[Draw, Sample], options: SamplingOptions) -> None:
-    """Raise ``BadInput`` when different seeds gave hardly any different texts, of all prompts.
+    """Raise ``BadInput`` when the samples of every prompt are nearly all the same.
 
-    Where hardly anything is left to chance, as at a low temperature, that may well be right.
+    Options that leave little to chance, such as a low temperature, are not checked.
     """
     if options.greedy or options.top_k == 1 or options.temperature < 0.5:
         return
@@ -221,11 +223,11 @@ def _check_seeds(samples: Mapping[Draw, Sample], options: SamplingOptions) -> No
     for draw, sample in samples.items():
         if not sample.problem:
             texts.setdefault(draw.text, []).append(sample.text)
-    several = [found for found in texts.values() if len(found) > 1]
+    several = [of_prompt for of_prompt in texts.values() if len(of_prompt) > 1]
     if several and all(map(alike, several)):
-        n_texts, n_seeds = sum(len(set(found)) for found in several), sum(map(len, several))
-        given = f"{n_texts} different texts" if n_texts > 1 else "one text"
+        n_texts, n_seeds = sum(len(set(of_prompt)) for of_prompt in several), sum(map(len, several))
+        outcome = f"{n_texts} different texts" if n_texts > 1 else "one text"
         draws = f"{n_seeds} seeds of {len(several)} prompts"
-        problem = f"{given} for {draws}: the server ignores seeds or caches"
+        problem = f"{outcome} for {draws}: the server ignores seeds or caches"
         fix = "see to its seeds and cache, then draw with another seed: these replies are kept"
         raise BadInput("the server", problem, fix)

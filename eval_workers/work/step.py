@@ -1,7 +1,8 @@
-"""What a resumable step is: which rows are missing, how chunks are computed, what is published.
+"""The contract of a resumable step: missing rows, computing chunks, rows to publish.
 
 A step is data: a few plain fields that can be sent to another process. Scoring pairs, sampling
-continuations, perplexity and disclosure probing are steps; ``work.runner`` runs them.
+continuations, asking for choices, perplexity and disclosure probing are steps; ``work.runner`` runs
+them.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ Outcome = TypeVar("Outcome")
 
 @dataclass(frozen=True)
 class State:
-    """What the warehouse has and lacks for a step.
+    """A step's rows in the warehouse, and its items without one.
 
     Attributes:
-        wanted: what the step is about, a row each with its ``text_id``.
+        wanted: the step's inputs, one row each with its ``text_id``.
         found: rows of the step's table.
         kept: those that are still valid: their ``text_id`` is the wanted one.
-        missing: what has no valid row.
-        rejects: rows of ``reject`` that stand although their source isn't tried again.
+        missing: inputs without a valid row.
+        rejects: rows of ``reject`` that stay although their source isn't tried again.
     """
 
     wanted: Sequence[Row]
@@ -64,7 +65,7 @@ def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
 
 @dataclass(frozen=True)
 class Made:
-    """Rows made of the results of what was missing.
+    """Rows made of the results.
 
     New rows of the step's table without the columns that all of them share, and rows of
     ``reject`` without stage, subject and run.
@@ -84,7 +85,7 @@ class Step(ABC, Generic[Outcome]):
     table: ClassVar[str]
     order: ClassVar[tuple[str, ...]]
     stage: ClassVar[str]
-    #: What it does and what it counts, for the progress bar.
+    #: Its verb and the unit it counts, for the progress bar.
     verb: ClassVar[str]
     unit: ClassVar[str]
     #: The kind of a result, see ``chunks.SCHEMAS``.
@@ -95,7 +96,7 @@ class Step(ABC, Generic[Outcome]):
     @property
     @abstractmethod
     def label(self) -> str:
-        """What it works on, for the progress bar."""
+        """Its subject, for the progress bar."""
 
     def check(self, store: Store, options: ModelOptions) -> None:
         """Raise ``UsageProblem`` for input that can't be worked on; before a model is opened."""
@@ -104,28 +105,25 @@ class Step(ABC, Generic[Outcome]):
         """Raise ``UsageProblem`` for a model that can't do this."""
         if identity.measure not in self.measures:
             problem = f"gives a sentence's {identity.measure}, and {self.stage} needs a model that "
-            problem += "predicts next tokens"
-            able = "`plumbline score`"
-            if identity.measure == GIVEN_EMPTY:
-                able += " and `plumbline fairpair run`"
-            fix = f"give a causal model; what this one can do is {able}"
-            raise UsageProblem(f"model {identity.model}", problem, fix)
+            also = " and `plumbline fairpair run`" if identity.measure == GIVEN_EMPTY else ""
+            fix = f"give a causal model; what this one can do is `plumbline score`{also}"
+            raise UsageProblem(f"model {identity.model}", f"{problem}predicts next tokens", fix)
 
     @abstractmethod
     def partition(self, identity: Identity) -> dict[str, str]:
         """The partition of the table that its rows are published in."""
 
     def place(self, model: Any) -> tuple[str, ...]:
-        """Where its chunks are kept until they are published, under ``_work``."""
+        """Directory of its chunks until they are published, under ``_work``."""
         return (self.stage, *self.partition(model.identity).values())
 
     @abstractmethod
     def state(self, store: Store, model: Any) -> State:
-        """What the warehouse has and lacks now."""
+        """Its rows in the warehouse now, and the items without one."""
 
     @abstractmethod
     def chunks(self, missing: Sequence[Any]) -> Iterator[Chunk]:
-        """What is missing, in chunks that depend on nothing else."""
+        """Chunks of the missing items; they depend on nothing else."""
 
     @abstractmethod
     def compute(self, model: Any, items: Sequence[Any]) -> Sequence[Any]:
@@ -133,7 +131,7 @@ class Step(ABC, Generic[Outcome]):
 
     @abstractmethod
     def made(self, model: Any, state: State, results: Mapping[Any, Any]) -> Made:
-        """Rows of the results of all that was missing.
+        """Rows of the results of all missing items.
 
         Raises ``BadInput`` when there would be no row at all and that is an error.
         """
@@ -143,7 +141,7 @@ class Step(ABC, Generic[Outcome]):
 
     @abstractmethod
     def outcome(self, done: Done, rate: float | None) -> Outcome:
-        """What is reported; ``rate`` is in units a second, ``None`` when nothing was to be done."""
+        """The report; ``rate`` in units per second, ``None`` when nothing was computed."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import threading
 from functools import partial
 
 from plumbline.eval_workers.work.helpers import Job
-from plumbline.eval_workers.work.runner import directory_of, opened, plan_of
+from plumbline.eval_workers.work.runner import opened, plan_of
 from plumbline.warehouse.errors import Interrupted, PlumblineError
 from plumbline.warehouse.storage.store import Store
 
@@ -18,10 +18,8 @@ def help_steps(job: Job) -> None:
     store = Store.open(job.warehouse, create=False)
     with opened(store, job.model, job.options) as backend:
         for step in job.steps:
-            directory = directory_of(store, backend, step, create=False)
-            if directory.is_dir():
-                plan = plan_of(store, backend, step, step.state(store, backend))
-                plan.work(partial(step.compute, backend), lambda n_left: None)
+            plan = plan_of(store, backend, step, step.state(store, backend))
+            plan.work(partial(step.compute, backend), lambda n_left: None)
 
 
 def main() -> int:

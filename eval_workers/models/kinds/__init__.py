@@ -1,1 +1,1 @@
-"""What each kind of model that is loaded here can say about a text."""
+"""Kinds of models that are loaded here, and what each computes of a text."""

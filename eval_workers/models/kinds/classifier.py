@@ -1,4 +1,4 @@
-"""Sequence classifiers: how likely each label of theirs is for a text."""
+"""Sequence classifiers: the probability of each label for a text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 # First: it sets how MKL computes, before that starts.
-from plumbline.eval_workers.models.kinds.passes import Passes, equal_lengths
+from plumbline.eval_workers.models.kinds.passes import Passes, n_before_text
 
 import tokenizers  # isort: skip
 import torch  # isort: skip
@@ -23,18 +23,16 @@ from plumbline.eval_workers.models.local.weights import read_weights
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput
 
-#: Positions of these model types are counted from behind that of padding.
-_COUNTED_FROM_PADDING = ("roberta", "xlm-roberta", "camembert")
-#: A tokenizer that knows no limit names a number above this.
+#: A tokenizer without a limit names a number above this.
 _NO_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True)
 class Classified:
-    """What a classifier says of a text: ``probabilities`` of its labels, in their order.
+    """A text's ``probabilities``, one per label in their order.
 
-    ``n_tokens`` are the text's, with the special ones around it; where they are more than the model
-    reads, the text's end was left out and ``is_cut``.
+    ``n_tokens`` counts the special tokens too. Of a text longer than the model reads, the end was
+    left out and ``is_cut`` is true.
     """
 
     probabilities: tuple[float, ...]
@@ -45,12 +43,12 @@ class Classified:
 class Classifier(Passes):
     """A sequence classifier loaded with transformers; its weights are read when first needed.
 
-    Probabilities are the softmax over labels, in float32; of a model of one label, and of one whose
-    configuration says that its labels don't exclude each other, each label's own sigmoid. This is
-    what the pipeline `text-classification` of transformers does. A pass holds texts of one length,
-    without padding, so that no text's figures depend on the others.
+    Probabilities are the softmax over labels, in float32; of a single label, and of labels that
+    don't exclude each other by the configuration, each label's sigmoid. The pipeline
+    `text-classification` of transformers does the same. A pass holds texts of one length, without
+    padding, so a text's probabilities don't depend on the others.
 
-    Raises ``BadInput`` for what isn't a classifier or can't be had, as ``read_config``.
+    Raises ``BadInput`` for a model that isn't a classifier, and as ``read_config``.
     """
 
     def __init__(self, model: str, options: ModelOptions) -> None:
@@ -76,11 +74,11 @@ class Classifier(Passes):
     def key(self) -> str:
         """Hash of all that can change a probability, 16 hex digits."""
         versions = (transformers.__version__, torch.__version__, tokenizers.__version__)
-        said = [self.source.name, self.source.revision, self.options.dtype, *versions]
-        return hashlib.sha256(json.dumps(said).encode()).hexdigest()[:16]
+        parts = [self.source.name, self.source.revision, self.options.dtype, *versions]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def classify(self, texts: Sequence[str]) -> list[Classified]:
-        """What it says of each text, in their order (loads the weights)."""
+        """Probabilities for each text, in their order (loads the weights)."""
         whole = self._ids(texts)
         longer = [i for i, ids in enumerate(whole) if len(ids) > self._n_context]
         read = dict(enumerate(whole))
@@ -88,34 +86,32 @@ class Classifier(Passes):
             cut = self._ids([texts[i] for i in longer], max_length=self._n_context, truncation=True)
             read.update(zip(longer, cut, strict=True))
         distinct = sorted(set(read.values()), key=lambda ids: (len(ids), ids))
-        found = self._in_passes(distinct, equal_lengths(len), self._pass, len)
+        probabilities = self._in_passes(distinct, self._pass)
         return [
-            Classified(found[read[i]], len(ids), len(ids) > self._n_context)
+            Classified(probabilities[read[i]], len(ids), len(ids) > self._n_context)
             for i, ids in enumerate(whole)
         ]
 
-    def _ids(self, texts: Sequence[str], **how: Any) -> list[Tokens]:
-        ids = self._tokenizer(list(texts), verbose=False, **how)["input_ids"] if texts else []
-        return [tuple(one) for one in ids]
+    def _ids(self, texts: Sequence[str], **settings: Any) -> list[Tokens]:
+        ids = self._tokenizer(list(texts), verbose=False, **settings)["input_ids"] if texts else []
+        return [tuple(of_text) for of_text in ids]
 
     @property
     def _n_context(self) -> int:
-        """Most tokens that it reads of a text, special ones included."""
-        said = int(self._tokenizer.model_max_length)
+        """Longest text that it reads in tokens, special ones included."""
+        limit = int(self._tokenizer.model_max_length)
         positions = getattr(self._config, "max_position_embeddings", None)
-        if said < _NO_LIMIT or positions is None:
-            return said
-        if self._config.model_type in _COUNTED_FROM_PADDING:
-            positions -= self._config.pad_token_id + 1
-        return int(positions)
+        if limit < _NO_LIMIT or positions is None:
+            return limit
+        return int(positions) - n_before_text(self._config)
 
     @cached_property
     def _model(self) -> Any:
         loader = transformers.AutoModelForSequenceClassification.from_pretrained
         model = read_weights(self.source, loader, self._config, self.options)
         if model.config.pad_token_id is None:
-            # Decoders look for the last token before padding, and refuse more than one text where
-            # they know none. Here is none: no token has this id.
+            # Decoders look for the last token before padding, and refuse several texts without a
+            # padding token. There is no padding here: no token has this id.
             model.config.pad_token_id = -1
         return model
 
@@ -123,8 +119,10 @@ class Classifier(Passes):
     def _pass(self, sequences: list[Tokens]) -> list[tuple[float, ...]]:
         inputs = torch.tensor(sequences, device=self._model.device)
         logits = self._model(input_ids=inputs, attention_mask=torch.ones_like(inputs)).logits
-        is_alone = self._config.num_labels == 1
-        if is_alone or self._config.problem_type == "multi_label_classification":
+        if (
+            self._config.num_labels == 1
+            or self._config.problem_type == "multi_label_classification"
+        ):
             probabilities = torch.sigmoid(logits.float())
         else:
             probabilities = torch.softmax(logits.float(), dim=1)

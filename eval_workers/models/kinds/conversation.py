@@ -1,4 +1,4 @@
-"""The conversation in which a chat model is to say a sentence: what the user asks, in TOML."""
+"""The conversation before a sentence that a chat model is to say; a TOML file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Conversation:
     system: Text | None = None
 
     def messages(self) -> list[dict[str, str]]:
-        """As chat templates take them.
+        """Messages as role/content dicts.
 
         >>> Conversation("Go on.", "Be brief.").messages()[0]
         {'role': 'system', 'content': 'Be brief.'}

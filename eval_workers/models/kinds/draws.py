@@ -1,4 +1,4 @@
-"""Samples of models that are loaded here: each forward pass holds prompts of one length."""
+"""Samples of models that are loaded here; a forward pass holds prompts of one length."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from plumbline.eval_workers.models.kinds.passes import LocalModel
 from plumbline.eval_workers.models.local.drawing import Read, draw
 from plumbline.eval_workers.models.sampling import SamplingOptions
 
-#: Tokens whose keys and values are held at once while drawing, for each token of a forward pass.
+#: Tokens whose keys and values are held at once while drawing, per token of a forward pass.
 _HELD = 16
 
-#: What is read of a prompt, and its number.
+#: A prompt with its special tokens, and its number.
 _Draw = tuple[Tokens, int]
 
 
 class LocalContinuer(LocalModel, Continuer):
-    """A model loaded here that continues prompts; see ``Reader`` for what it raises."""
+    """A model loaded here that continues prompts; see ``TextReader`` for what it raises."""
 
     def _with_special(self, prompt: Tokens) -> Tokens:
-        """All that is read of a prompt."""
+        """The prompt with the special tokens around it."""
         return (self.identity.bos_token_id, *prompt)
 
     def _read(self, prompts: Sequence[Tokens]) -> Read:
-        """The model behind prompts of one length, special tokens among theirs."""
+        """The model's state after prompts of one length with their special tokens."""
         return Read(self._model, prompts)
 
     def _new_tokens(
@@ -34,28 +34,20 @@ class LocalContinuer(LocalModel, Continuer):
         draws = [(self._with_special(prompt), i) for i, prompt in enumerate(prompts)]
 
         def end_of(draws: Sequence[_Draw], start: int, n_tokens: int) -> int:
-            return _end_of_draws(draws, start, options.max_new_tokens, n_tokens)
+            length = len(draws[start][0])
+            n_rows = max(1, min(n_tokens, _HELD * n_tokens // (length + options.max_new_tokens)))
+            n_read, end = length, start + 1
+            while end < min(start + n_rows, len(draws)) and len(draws[end][0]) == length:
+                n_read += length * (draws[end][0] != draws[end - 1][0])
+                if n_read > n_tokens:
+                    break
+                end += 1
+            return end
 
         def run(batch: list[_Draw]) -> list[Tokens]:
-            whole = [prompt for prompt, _ in batch]
-            return draw(self._read, whole, [seeds[i] for _, i in batch], options, self._ends)
+            read = [prompt for prompt, _ in batch]
+            return draw(self._read, read, [seeds[i] for _, i in batch], options, self._ends)
 
-        ordered = sorted(draws, key=lambda one: (len(one[0]), one))
-        found = self._in_passes(ordered, end_of, run, lambda one: len(one[0]))
-        return [found[one] for one in draws]
-
-
-def _end_of_draws(draws: Sequence[_Draw], start: int, n_new: int, n_tokens: int) -> int:
-    """Where the pass of sorted draws that starts at ``start`` ends.
-
-    Prompts have one length and are as many as memory holds.
-    """
-    length = len(draws[start][0])
-    n_rows = max(1, min(n_tokens, _HELD * n_tokens // (length + n_new)))
-    n_read, end = length, start + 1
-    while end < min(start + n_rows, len(draws)) and len(draws[end][0]) == length:
-        n_read += length * (draws[end][0] != draws[end - 1][0])
-        if n_read > n_tokens:
-            break
-        end += 1
-    return end
+        ordered = sorted(draws, key=lambda item: (len(item[0]), item))
+        new = self._in_passes(ordered, run, lambda item: len(item[0]), end_of)
+        return [new[item] for item in draws]

@@ -3,14 +3,14 @@
 The decoder starts from its start token and from the special tokens that the tokenizer puts before
 a text (`<s>` of BART), none of which is scored, nor is EOS.
 
-**Scores.** The encoder reads the special tokens that the tokenizer makes of an empty input and
-nothing else. The sum over the text's tokens is what the decoder alone expects of a text, which it
-hardly met in training: T5 saw texts with gaps to fill, BART damaged texts to mend. So compare the
-two sentences of a pair by it, and models of one family, but no such model with a causal one.
+**Scores.** The encoder reads only the special tokens of an empty input. The sum over the text's
+tokens is what the decoder alone expects, a case rare in training: T5 filled gaps in texts, BART
+repaired damaged ones. So compare by it the two sentences of a pair, and models of one family, but
+no such model with a causal one.
 
-**Continuations.** The encoder reads the prompt, and the decoder writes a text of its own, which a
-blank parts from the prompt. What is drawn is log p(token | prompt, start, earlier tokens) without
-what a model's generation settings would change in it, such as beams or a forced last token.
+**Continuations.** The encoder reads the prompt, and the decoder writes a text of its own, separated
+from the prompt by a blank. Tokens are drawn by log p(token | prompt, start, earlier tokens),
+without a model's generation settings, such as beams or a forced last token.
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from plumbline.eval_workers.models.kinds.passes import equal_lengths, logprobs_of
+from plumbline.eval_workers.models.kinds.passes import logprobs_of
 
 import torch  # isort: skip (passes sets how MKL computes, before it starts)
 
-from transformers import GenerationConfig
 from transformers.modeling_outputs import BaseModelOutput
 
 from plumbline.eval_workers.models.base import GIVEN_EMPTY, Tokens
 from plumbline.eval_workers.models.kinds.draws import LocalContinuer
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.drawing import Read
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 
 
 class EncoderDecoderBackend(LocalContinuer):
-    """An encoder-decoder loaded with transformers; see ``Reader`` for what it raises.
+    """An encoder-decoder loaded with transformers; see ``TextReader`` for what it raises.
 
     ``options.bos`` names the start token of the decoder where the files do not.
     """
@@ -44,20 +43,16 @@ class EncoderDecoderBackend(LocalContinuer):
 
     @property
     def measure(self) -> str:
-        """What the encoder read is part of what a score is."""
+        """The log-likelihood given the encoder's empty input."""
         return GIVEN_EMPTY
 
     def _context(self) -> tuple[str, int]:
-        """The decoder's start token: the one asked for, the generation settings', the model's."""
+        """The decoder's start token: of ``--bos``, the generation settings, or the model."""
         name = f"model {self.source.name}"
         if self.options.bos is not None:
             return loading.choose_bos(self.source.name, self.tokenizer, self.config, self.options)
-        try:
-            settings = loading.load(self.source, GenerationConfig.from_pretrained)
-        except BadInput:  # a model need not have the file
-            settings = None
-        for found in (settings, self.config):
-            start = getattr(found, "decoder_start_token_id", None)
+        for settings in (self._generation_settings, self.config):
+            start = getattr(settings, "decoder_start_token_id", None)
             if isinstance(start, int):
                 return "decoder_start_token_id", start
         problem = "neither its configuration nor its generation settings name a decoder start token"
@@ -76,24 +71,19 @@ class EncoderDecoderBackend(LocalContinuer):
         return None
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        """Tokens as the decoder writes them: some tokenizers have others for what is read."""
-        found = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
-        return list(found["input_ids"])
-
-    @cached_property
-    def _around(self) -> tuple[Tokens, Tokens]:
-        """Special tokens around an input."""
-        return loading.special_around(self.tokenizer, "text")
+        """Tokens as the decoder writes them, which may differ from those of an input."""
+        encoded = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
+        return list(encoded["input_ids"])
 
     @cached_property
     def _start(self) -> Tokens:
-        """What the decoder starts from."""
+        """The decoder's first tokens."""
         return (self.identity.bos_token_id, *self._led)
 
     @cached_property
     @torch.inference_mode()
     def _encoded(self) -> torch.Tensor:
-        """What the encoder makes of the empty input, one row."""
+        """The encoder's states for the empty input, one row."""
         ids = [*self._around[0], *self._around[1]]
         if not ids:  # an encoder reads one token at least
             eos = self.tokenizer.eos_token_id
@@ -101,8 +91,8 @@ class EncoderDecoderBackend(LocalContinuer):
         return _encoded(self._model, [tuple(ids)])
 
     def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
-        found = self._in_passes(sorted(sequences, key=len), equal_lengths(len), self._pass, len)
-        return [found[sequence] for sequence in sequences]
+        logprobs = self._in_passes(sorted(sequences, key=len), self._pass)
+        return [logprobs[sequence] for sequence in sequences]
 
     @torch.inference_mode()
     def _pass(self, sequences: list[Tokens]) -> list[list[float]]:
@@ -112,13 +102,12 @@ class EncoderDecoderBackend(LocalContinuer):
         inputs = torch.cat([lead, targets[:, :-1]], dim=1)
         output = _decoded(self._model, self._encoded.expand(len(sequences), -1, -1), inputs)
         logits = output.logits[:, len(self._led) :]
-        found: list[list[float]] = (
-            logprobs_of(logits.flatten(0, 1), targets.flatten()).view_as(targets).tolist()
-        )
-        return found
+        values = logprobs_of(logits.flatten(0, 1), targets.flatten()).view_as(targets)
+        rows: list[list[float]] = values.tolist()
+        return rows
 
     def _prompt(self, text: str, n_new: int, n_vocabulary: int) -> Tokens | str:
-        """Token ids as the encoder reads them, without special ones, or why it can't."""
+        """Token ids as the encoder reads them, without special ones, or the problem."""
         ids = self._encode(text, n_vocabulary, ids_of=super()._ids)
         if isinstance(ids, str):
             return ids
@@ -139,17 +128,13 @@ class EncoderDecoderBackend(LocalContinuer):
         return _Written(self._model, prompts, self._start)
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """The text of new tokens behind a blank, where they don't start with one."""
-        text = str(
-            self.tokenizer.decode(
-                list(new), skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
-        )
+        """The text of new tokens, with a blank before it unless it starts with one."""
+        text = self._text_of(new)
         return text if not text or text[0].isspace() else f" {text}"
 
 
 class _Written(Read):
-    """What a decoder has written for inputs of one length: the sequences that grow are its own."""
+    """A decoder's output for inputs of one length: the growing sequences are its own."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)
@@ -164,7 +149,7 @@ class _Written(Read):
 
 
 def _encoded(model: Any, inputs: Sequence[Tokens]) -> torch.Tensor:
-    """What the encoder makes of inputs of one length."""
+    """The encoder's states for inputs of one length."""
     ids = torch.tensor(inputs, device=model.device)
     hidden: torch.Tensor = model.get_encoder()(ids, torch.ones_like(ids)).last_hidden_state
     return hidden
@@ -173,7 +158,7 @@ def _encoded(model: Any, inputs: Sequence[Tokens]) -> torch.Tensor:
 def _decoded(
     model: Any, encoded: torch.Tensor, ids: torch.Tensor, cache: Any = None, use_cache: bool = False
 ) -> Any:
-    """What the decoder makes of its tokens, behind those in the cache."""
+    """The decoder's output for its tokens, after those in the cache."""
     return model(
         encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
         attention_mask=torch.ones(encoded.shape[:2], dtype=torch.long, device=encoded.device),

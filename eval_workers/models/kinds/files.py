@@ -1,4 +1,4 @@
-"""A model's files before its weights are read, and the kind of model that they say it is."""
+"""A model's files before its weights are read, and its kind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Kind = Literal["causal", "masked", "encoder-decoder"]
 
 @dataclass(frozen=True)
 class _Class:
-    """How a kind is found and loaded: configurations that have it, and ends of architectures."""
+    """A kind's auto class of transformers, its configurations, and ends of its architectures."""
 
     auto: str
     configurations: Any
@@ -50,7 +50,7 @@ _CLASSES: dict[Kind, _Class] = {
 
 @dataclass(frozen=True)
 class Files:
-    """Where a model lies, its configuration, the adapter for it, and its kind."""
+    """A model's source, configuration, adapter and kind."""
 
     source: Source
     config: Any
@@ -61,8 +61,8 @@ class Files:
 def read_files(model: str, options: ModelOptions) -> Files:
     """Find a model and read its configuration; no weights are loaded.
 
-    Raises ``BadInput`` for what isn't a language model or can't be had, and for an adapter of
-    another base; ``UsageProblem`` for code that is trusted under another name.
+    Raises ``BadInput`` for a model that isn't a language model or can't be loaded, and for an
+    adapter of another base; ``UsageProblem`` for trusting code under another name.
     """
     if options.trust_remote_code not in (None, model):
         problem = f"the code to be trusted is that of model {model}"
@@ -77,10 +77,10 @@ def read_files(model: str, options: ModelOptions) -> Files:
 
 
 def read_config(model: str, options: ModelOptions) -> tuple[Source, Any]:
-    """Where a model of any kind lies, at a commit, and its configuration; no weights are loaded.
+    """Source, at a commit, and configuration of a model of any kind; no weights are loaded.
 
-    Raises ``BadInput`` for what can't be had, and for a configuration that asks for a third party's
-    code or for more layers than models have.
+    Raises ``BadInput`` for a model that can't be loaded, and for a configuration that asks for a
+    third party's code or for more layers than models have.
     """
     loading.silence()
     trusts_code = options.trust_remote_code is not None
@@ -103,9 +103,9 @@ def auto_class(kind: Kind) -> Any:
 
 
 def kind_of(source: Source, config: Any) -> Kind:
-    """The kind that a configuration and the architecture in it name.
+    """The kind that a configuration and its architecture name.
 
-    Raises ``BadInput`` for what gives no score to a sentence, or was saved without the part that
+    Raises ``BadInput`` for a model that can't score a sentence, or was saved without the head that
     does.
     """
     own = getattr(config, "auto_map", None) or {}
@@ -123,10 +123,10 @@ def kind_of(source: Source, config: Any) -> Kind:
 
 
 def _is_able(kind: Kind, config: Any, own: dict[str, Any]) -> bool:
-    """Whether a configuration can be that of a kind.
+    """True if a configuration can be that of a kind.
 
-    BERT and its kin have a head for next tokens, but see later ones unless told otherwise: then
-    they are masked models, whatever the head.
+    BERT and its kin have a head for next tokens, but see later ones unless configured otherwise:
+    then they are masked models, whatever the head.
     """
     made = _CLASSES[kind]
     if made.auto not in own and type(config) not in made.configurations:
@@ -148,7 +148,7 @@ def _refuse_foreign_code(name: str, own: dict[str, Any]) -> None:
 
 
 def _refuse_kernels(name: str, config: Any) -> None:
-    """A kernel OWNER/REPOSITORY is compiled code of somebody's, run where a package for it is."""
+    """A kernel OWNER/REPOSITORY is a third party's compiled code, run if its package exists."""
     for part in (config, config.get_text_config()):
         for kind in ("_attn_implementation", "_experts_implementation"):
             chosen = getattr(part, kind, None)

@@ -1,9 +1,9 @@
 """Forward passes side by side on a CPU, in lanes that share the weights.
 
 Threads of one matrix product wait for each other at every small kernel, and a core that another
-program uses holds up all of them. Lanes wait for nobody: each is a thread of this process that
-computes whole passes and takes the next one when it is done. The system shares out the cores, so a
-lane for each core that this process may use suits a busy machine too.
+program uses delays all of them. Lanes don't wait: each is a thread that computes whole passes and
+takes the next one when it is done. One lane per core that this process may use suits a busy machine
+too.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 
 def shares(n_threads: int, n_items: int) -> tuple[int, int]:
-    """How many lanes some passes get, and how many threads each lane has.
+    """Number of lanes for some passes, and of threads in each.
 
     >>> shares(2, 20), shares(16, 6), shares(16, 1), shares(1, 20)
     ((2, 1), (6, 2), (1, 16), (1, 1))
@@ -29,9 +29,9 @@ def shares(n_threads: int, n_items: int) -> tuple[int, int]:
 
 
 def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int) -> None:
-    """Do ``work`` on each item, begun in order; a single lane is the calling thread.
+    """Call ``work`` on each item, started in order; a single lane is the calling thread.
 
-    The first error stops all lanes and is raised, an interruption of the calling thread too.
+    The first error, or an interruption of the calling thread, stops all lanes and is raised.
     """
     n_lanes, n_each = shares(n_threads, len(items))
     if n_lanes == 1:
@@ -67,7 +67,7 @@ def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int
         for thread in lanes:
             if thread.ident is not None:
                 thread.join()
-        devices.limit_threads(n_threads)  # what a lane sets is what later threads start with
+        devices.limit_threads(n_threads)  # later threads start with a lane's setting
     if errors:
         raise errors[0]
 

@@ -12,12 +12,12 @@ token with that token masked is the pseudo-log-likelihood (PLL) of a text, in na
 ``crows-pairs``
     Of two sentences only the tokens that both hold, by longest matching blocks, are masked and
     scored one by one (Nangia et al., EMNLP 2020, equation 1). It is a score of a sentence beside
-    another one, and comes from ``score_beside``.
+    another one, by ``score_beside``.
 
-A word is what the tokenizer splits before it looks for tokens (``word_ids``). Special tokens around
-the text are always there and never scored. All copies of a text, each with its own masks, are rows
-of forward passes of equal length without padding; a copy that two texts share, such as a pair's
-with the pronoun masked, is computed once.
+Words are those of the tokenizer (``word_ids``). Special tokens around the text are read and never
+scored. All copies of a text, each with its own masks, are rows of forward passes of equal length
+without padding; a copy that two texts share, such as a pair's with the pronoun masked, is computed
+once.
 """
 
 from __future__ import annotations
@@ -26,23 +26,16 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import cached_property
 
-from plumbline.eval_workers.models.kinds.passes import LocalModel, equal_lengths, logprobs_of
+from plumbline.eval_workers.models.kinds.passes import LocalModel, logprobs_of, n_before_text
 
 import torch  # isort: skip (passes sets how MKL computes, before it starts)
 
 from plumbline.eval_workers.models.base import TextScore, Tokens
-from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.scorer import summed
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Configurations of RoBERTa and its kin: positions are counted from behind the padding token's id.
-_COUNTED_FROM_PADDING = (
-    *("roberta", "camembert", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm"),
-    *("data2vec-text", "ibert", "xmod", "mpnet", "longformer", "luke", "esm"),
-)
-#: A text with masks, and the position of the token that it is read for.
+#: A text with masks, and the position of the token to predict.
 _Copy = tuple[Tokens, int]
 
 
@@ -57,8 +50,8 @@ class _Read:
 class MaskedBackend(LocalModel):
     """A masked language model loaded with transformers: PLL by ``options.pll``.
 
-    Raises ``UsageProblem`` for a tokenizer without a mask token, for one that does not tell words
-    where they are asked for, and for options of other kinds of models.
+    Raises ``UsageProblem`` for a tokenizer without a mask token or, where they are needed, without
+    words, and for options of other kinds of models.
     """
 
     kind = "masked"
@@ -66,11 +59,11 @@ class MaskedBackend(LocalModel):
 
     @property
     def measure(self) -> str:
-        """Which pseudo-log-likelihood it is."""
+        """Name of its pseudo-log-likelihood."""
         return f"PLL {self.options.pll}"
 
     def _context(self) -> tuple[str, int]:
-        """The special tokens around a text; the first of them is the one that is named by id."""
+        """The special tokens around a text, and the id of the first of them."""
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         if self.options.bos is not None:
             problem = "is for models that read from left to right"
@@ -86,19 +79,12 @@ class MaskedBackend(LocalModel):
         shown = " ".join([*tokens[: len(before)], "...", *tokens[len(before) :]])
         return f"around the text: {shown}", (*before, tokenizer.mask_token_id)[0]
 
-    @cached_property
-    def _around(self) -> tuple[Tokens, Tokens]:
-        return loading.special_around(self.tokenizer, "text")
-
     @property
     def _n_context(self) -> int | None:
         limit = getattr(self.config, "max_position_embeddings", None)
         if limit is None or int(limit) < 1:
             return None
-        taken = sum(map(len, self._around))
-        if self.config.model_type in _COUNTED_FROM_PADDING:
-            taken += int(self.config.pad_token_id or 0) + 1
-        return int(limit) - taken
+        return int(limit) - sum(map(len, self._around)) - n_before_text(self.config)
 
     def n_computed(self, sequences: Collection[Tokens]) -> int:
         """Tokens that go through the model: a copy of the text for each of its tokens."""
@@ -117,21 +103,21 @@ class MaskedBackend(LocalModel):
         return self._scores([(reads[text], None) for text in texts])
 
     def score_beside(self, pairs: Sequence[tuple[str, str]]) -> list[TextScore]:
-        """Of the first text of each pair the tokens that the second has too, in the order given.
+        """The PLL of those tokens of each pair's first text that the second shares, in order.
 
-        Their log-probabilities are those of the option, of CrowS-Pairs' metric with `crows-pairs`:
-        no other token is masked with them. Texts that share no token have a problem.
+        With `crows-pairs` no other token is masked with them. Texts that share no token have a
+        problem.
         """
         reads = self._reads([text for pair in pairs for text in pair])
         return self._scores([(reads[text], reads[other]) for text, other in pairs])
 
     def _reads(self, texts: Sequence[str]) -> dict[str, _Read | str]:
         """Each text's tokens and words, or why it can't be scored."""
-        n_vocabulary, found = self._n_vocabulary, dict[str, _Read | str]()
+        n_vocabulary, reads = self._n_vocabulary, dict[str, _Read | str]()
         for text in dict.fromkeys(texts):
             ids = self._encode(text, n_vocabulary)
-            found[text] = ids if isinstance(ids, str) else _Read(ids, self._words(text, ids))
-        return found
+            reads[text] = ids if isinstance(ids, str) else _Read(ids, self._words(text, ids))
+        return reads
 
     def _words(self, text: str, ids: Tokens) -> Sequence[int | None]:
         if self.options.pll != "within-word-l2r":
@@ -139,25 +125,25 @@ class MaskedBackend(LocalModel):
         words: list[int | None] = self.tokenizer(text, add_special_tokens=False).word_ids()
         return words
 
-    def _scores(self, wanted: Sequence[tuple[_Read | str, _Read | str | None]]) -> list[TextScore]:
+    def _scores(self, pairs: Sequence[tuple[_Read | str, _Read | str | None]]) -> list[TextScore]:
         """A score for each text, of the tokens that its other one shares if there is one."""
-        copies = [self._copies(text, other) for text, other in wanted]
+        copies = [self._copies(text, other) for text, other in pairs]
         tokens = dict[_Copy, set[int]]()
-        for found in copies:
-            for copy, token in found if not isinstance(found, str) else ():
+        for of_text in copies:
+            for copy, token in of_text if not isinstance(of_text, str) else ():
                 tokens.setdefault(copy, set()).add(token)
         logprobs = self._predicted({copy: tuple(sorted(of)) for copy, of in tokens.items()})
         return [
-            TextScore(math.nan, problem=found)
-            if isinstance(found, str)
-            else summed(tuple(t for _, t in found), [logprobs[copy][t] for copy, t in found])
-            for found in copies
+            TextScore(math.nan, problem=of_text)
+            if isinstance(of_text, str)
+            else summed(tuple(t for _, t in of_text), [logprobs[copy][t] for copy, t in of_text])
+            for of_text in copies
         ]
 
     def _copies(
         self, text: _Read | str, other: _Read | str | None
     ) -> list[tuple[_Copy, int]] | str:
-        """A copy of the text for each of its tokens that is scored, and the token; or a problem."""
+        """A copy of the text for each scored token, and the token; or a problem."""
         if isinstance(text, str):
             return text
         if isinstance(other, str):
@@ -170,7 +156,7 @@ class MaskedBackend(LocalModel):
         return [(self._copy(text, place), text.ids[place]) for place in places]
 
     def _copy(self, text: _Read, place: int) -> _Copy:
-        """The text with a token masked, and the tokens of the same word behind it."""
+        """The text with a token and the later tokens of its word masked."""
         mask, (before, after) = self.tokenizer.mask_token_id, self._around
         ids, word = list(text.ids), text.words[place]
         ids[place] = mask
@@ -189,16 +175,14 @@ class MaskedBackend(LocalModel):
             logits = self._model(input_ids=inputs, attention_mask=torch.ones_like(inputs)).logits
             rows = [row for row, copy in enumerate(batch) for _ in tokens[copy]]
             places = [copy[1] for copy in batch for _ in tokens[copy]]
-            wanted = torch.tensor([t for copy in batch for t in tokens[copy]], device=inputs.device)
-            values = iter(logprobs_of(logits[rows, places], wanted).tolist())
+            targets = torch.tensor(
+                [t for copy in batch for t in tokens[copy]], device=inputs.device
+            )
+            values = iter(logprobs_of(logits[rows, places], targets).tolist())
             return [{token: next(values) for token in tokens[copy]} for copy in batch]
 
         ordered = sorted(tokens, key=lambda copy: (len(copy[0]), copy))
-        return self._in_passes(ordered, equal_lengths(_length), run, _length)
-
-
-def _length(copy: _Copy) -> int:
-    return len(copy[0])
+        return self._in_passes(ordered, run, lambda copy: len(copy[0]))
 
 
 def _shared(ids: Tokens, others: Tokens) -> list[int]:

@@ -1,4 +1,4 @@
-"""Models whose weights are loaded here, and their forward passes: how many items each one holds."""
+"""Models whose weights are loaded here, and the size of their forward passes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, TypeVar
 
 # Before MKL starts: the same bits whatever the number of threads, at no cost in speed.
@@ -17,20 +17,30 @@ import torch
 import transformers
 
 from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.kinds.files import Files
 from plumbline.eval_workers.models.kinds.lanes import in_lanes
-from plumbline.eval_workers.models.local.scorer import Reader
+from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.scorer import TextReader
 from plumbline.eval_workers.models.local.source import Source
-from plumbline.eval_workers.models.local.weights import load_model
+from plumbline.eval_workers.models.local.weights import load_model, n_embedded
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput
 
 Item = TypeVar("Item", bound=Hashable)
-Found = TypeVar("Found")
+Result = TypeVar("Result")
+#: End of the pass of items that starts at one of them, within a number of tokens.
+EndOfPass = Callable[[Sequence[Item], int, int], int]
+
+#: Configurations of RoBERTa and its kin: positions are counted from behind the padding token's id.
+_COUNTED_FROM_PADDING = (
+    *("roberta", "camembert", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm"),
+    *("data2vec-text", "ibert", "xmod", "mpnet", "longformer", "luke", "esm"),
+)
 
 
 class Passes(ABC):
-    """A model whose weights are loaded here, and how its forward passes share the memory."""
+    """A model whose weights are loaded here, and the memory of its forward passes."""
 
     options: ModelOptions
     source: Source
@@ -47,29 +57,34 @@ class Passes(ABC):
 
     @cached_property
     def takes_lanes(self) -> bool:
-        """Whether passes may run side by side; no longer from when memory has run out."""
+        """True if passes may run side by side; false once memory has run out."""
         return False
 
     def _in_passes(
         self,
         items: Sequence[Item],
-        end_of: Callable[[Sequence[Item], int, int], int],
-        run: Callable[[list[Item]], Sequence[Found]],
-        length: Callable[[Item], int],
-    ) -> dict[Item, Found]:
+        run: Callable[[list[Item]], Sequence[Result]],
+        length: Callable[[Any], int] = len,
+        end_of: EndOfPass[Item] | None = None,
+    ) -> dict[Item, Result]:
         """Run each pass on consecutive items, as many as fit; fewer when memory runs out.
 
-        ``length`` of an item is in tokens.
+        ``length`` of an item is in tokens; a pass holds items of one length unless ``end_of`` says
+        otherwise.
         """
-        found: dict[Item, Found] = {}
+        end_of = end_of or equal_lengths(length)
+        results: dict[Item, Result] = {}
         failed: list[list[Item]] = []
 
         def one(batch: list[Item]) -> None:
-            values = None if failed else _unless_out_of_memory(partial(run, batch))
-            if values is None:
+            if failed:
+                return
+            try:
+                results.update(zip(batch, run(batch), strict=True))
+            except (MemoryError, RuntimeError) as e:
+                if not devices.is_about_memory(e):
+                    raise
                 failed.append(batch)
-            else:
-                found.update(zip(batch, values, strict=True))
 
         left = list(items)
         while left:
@@ -78,11 +93,11 @@ class Passes(ABC):
             if failed:
                 self._shrink(list(map(length, failed[0])))
                 failed.clear()
-            left = [item for item in left if item not in found]
-        return found
+            left = [item for item in left if item not in results]
+        return results
 
     def _shrink(self, lengths: list[int]) -> None:
-        """Take less memory for a pass than one of texts of so many tokens took."""
+        """Reduce the memory of a pass after one of texts of these lengths ran out of it."""
         if self.takes_lanes and devices.n_threads() > 1:
             self.takes_lanes, problem = False, "going on with one pass at a time"
         elif len(lengths) == 1:
@@ -97,11 +112,11 @@ class Passes(ABC):
         warnings.warn(f"out of memory: {problem}", stacklevel=2)
 
 
-class LocalModel(Passes, Reader):
-    """A model loaded with transformers; see ``Reader`` for what it raises."""
+class LocalModel(Passes, TextReader):
+    """A model loaded with transformers; see ``TextReader`` for what it raises."""
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
-        """``files`` of the model where they were read already."""
+        """``files`` of the model, if they have been read already."""
         versions = {
             "transformers": transformers.__version__,
             "torch": torch.__version__,
@@ -120,25 +135,32 @@ class LocalModel(Passes, Reader):
 
     @property
     def n_parameters(self) -> int:
-        """Parameters, tied ones counted once, an adapter's too; packed ones as what they hold."""
+        """Parameters with an adapter's; tied ones count once, quantised ones unpacked."""
         return int(self._model.num_parameters())
 
     @cached_property
     def _n_embedded(self) -> int:
-        rows = self._model.get_input_embeddings().weight.shape[0]
-        output = self._model.get_output_embeddings()
-        return int(min(rows, output.weight.shape[0]) if output is not None else rows)
+        return n_embedded(self._model)
+
+    @cached_property
+    def _around(self) -> tuple[Tokens, Tokens]:
+        """Special tokens before and after a text that is read."""
+        return loading.special_around(self.tokenizer, "text")
+
+
+def n_before_text(config: Any) -> int:
+    """Positions that a model doesn't use: RoBERTa and its kin count from behind padding."""
+    is_counted = config.model_type in _COUNTED_FROM_PADDING
+    return int(config.pad_token_id or 0) + 1 if is_counted else 0
 
 
 def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """log p of one token a row, by the softmax in float32."""
+    """log p of one token per row, by the softmax in float32."""
     logits = logits.float()
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 
 
-def _cut(
-    items: Sequence[Item], end_of: Callable[[Sequence[Item], int, int], int], n_tokens: int
-) -> Iterator[list[Item]]:
+def _cut(items: Sequence[Item], end_of: EndOfPass[Item], n_tokens: int) -> Iterator[list[Item]]:
     """The items of each pass."""
     start = 0
     while start < len(items):
@@ -147,10 +169,8 @@ def _cut(
         start = end
 
 
-def equal_lengths(
-    length: Callable[[Item], int],
-) -> Callable[[Sequence[Item], int, int], int]:
-    """Where the pass that starts at some item ends: equal lengths, a limit on the tokens.
+def equal_lengths(length: Callable[[Item], int]) -> EndOfPass[Item]:
+    """End of a pass of items of one length, with a limit on the tokens.
 
     >>> equal_lengths(len)(["ab", "cd", "ef", "ghi"], 0, 4)
     2
@@ -165,12 +185,3 @@ def equal_lengths(
         return end
 
     return end_of
-
-
-def _unless_out_of_memory(run: Callable[[], Found]) -> Found | None:
-    try:
-        return run()
-    except (MemoryError, RuntimeError) as e:
-        if not devices.is_about_memory(e):
-            raise
-        return None

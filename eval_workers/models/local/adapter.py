@@ -1,21 +1,20 @@
 """PEFT adapters: found and named before any weights are loaded, then put on a base model.
 
-An adapter stays unmerged: merging rounds it to the base's dtype, and a quantised base can't hold
-it. Its weights are read from safetensors only.
+An adapter stays unmerged: merging would round it to the base's dtype, and a quantised base can't
+take it. Its weights are read from safetensors only.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
-from transformers.utils.hub import cached_file, extract_commit_hash
+from transformers.utils.hub import cached_file
 
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.patterns import why_refused
@@ -23,7 +22,7 @@ from plumbline.eval_workers.models.local.source import (
     ADAPTER_CONFIG,
     HUB_ID,
     Source,
-    file_hash,
+    files_hash,
     looks_like_path,
 )
 from plumbline.warehouse.errors import BadInput
@@ -44,42 +43,40 @@ _PATTERNS = (
 class Adapter:
     """``name`` is `NAME@HASH of the content` or `ID@COMMIT`; the files lie in ``directory``.
 
-    ``base`` and ``base_revision`` are what its configuration says that it was trained on.
+    ``base`` and ``base_revision``: the model it was trained on, by its configuration.
     """
 
     name: str
     directory: Path
     peft_version: str
-    base: str = ""
-    base_revision: str = ""
+    base: str
+    base_revision: str
 
     def check_base(self, source: Source) -> None:
-        """Raise ``BadInput`` for a base of another revision, also one of the same shape.
+        """Raise ``BadInput`` for a base of another revision, even one of the same shape.
 
-        Commits are compared with commits, and contents of directories with contents; a branch
-        proves nothing.
+        Commits are compared with commits, and content hashes with content hashes; a branch proves
+        nothing.
         """
-        wanted, given = self.base_revision, str(source.revision)
-        comparable = len(wanted) == len(given) and _HASH.fullmatch(wanted)
-        if comparable and wanted != given:
-            problem = f"was trained on {self.base} of revision {wanted}, {source.name} is {given}"
+        own, actual = self.base_revision, str(source.revision)
+        comparable = len(own) == len(actual) and _HASH.fullmatch(own)
+        if comparable and own != actual:
+            problem = f"was trained on {self.base} of revision {own}, {source.name} is {actual}"
             raise BadInput(f"adapter {self.name}", problem, "give that base as --model")
 
 
 def find_adapter(adapter: str) -> Adapter:
-    """Find an adapter by directory or hub id and check that it fits a left-to-right model.
+    """Find an adapter by directory or hub id.
 
-    Raises ``BadInput`` for what isn't such an adapter.
+    Raises ``BadInput`` for one that isn't for a left-to-right model.
     """
     version = metadata.version("peft")
     path = Path(adapter).expanduser()
-    if path.exists() or looks_like_path(adapter):
-        found = _local(path, version)
-    else:
-        found = _on_hub(adapter, version)
-    config = _checked(adapter, found.directory / ADAPTER_CONFIG)
+    is_local = path.exists() or looks_like_path(adapter)
+    name, directory = _local(path) if is_local else _on_hub(adapter)
+    config = _checked(adapter, directory / ADAPTER_CONFIG)
     base, revision = (config.get(key) for key in ("base_model_name_or_path", "revision"))
-    return replace(found, base=str(base or "a model"), base_revision=str(revision or ""))
+    return Adapter(name, directory, version, str(base or "a model"), str(revision or ""))
 
 
 def put_on(model: Any, adapter: Adapter) -> Any:
@@ -93,7 +90,7 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     config = peft.PeftConfig.from_pretrained(str(adapter.directory))
     config.inference_mode = True
     try:
-        with warnings.catch_warnings():  # PEFT's, of layers it adjusts to and names that will go
+        with warnings.catch_warnings():  # PEFT's, about adjusted layers and deprecated names
             warnings.simplefilter("ignore")
             held = peft.PeftModelForCausalLM(model, config)
             loaded = held.load_adapter(str(adapter.directory), "default")
@@ -103,41 +100,38 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     except (RuntimeError, ValueError, KeyError) as e:
         problem = f"does not fit the model: {loading.first_line(e)}"
         raise BadInput(what, problem, fix) from e
-    for keys, how in ((loaded.missing_keys, "lacks"), (loaded.unexpected_keys, "also has")):
+    for keys, verb in ((loaded.missing_keys, "lacks"), (loaded.unexpected_keys, "also has")):
         if keys:
-            problem = f"does not fit the model: it {how} {len(keys)} weights, {min(keys)} first"
+            problem = f"does not fit the model: it {verb} {len(keys)} weights, {min(keys)} first"
             raise BadInput(what, problem, fix)
     return held.get_base_model()
 
 
-def _local(path: Path, version: str) -> Adapter:
+def _local(path: Path) -> tuple[str, Path]:
+    """Name and directory of an adapter on this machine."""
     fix = "give a directory that PEFT's save_pretrained wrote"
     for name in (ADAPTER_CONFIG, _WEIGHTS):
         if not (path / name).is_file():
             raise BadInput(f"adapter {path}", f"holds no {name}", fix)
-    digest = hashlib.sha256()
-    for name in (ADAPTER_CONFIG, _WEIGHTS):
-        digest.update(f"{name}\0{file_hash(path / name)}\n".encode())
-    return Adapter(f"{path.resolve().name}@{digest.hexdigest()[:16]}", path, version)
+    content = files_hash(path, [path / ADAPTER_CONFIG, path / _WEIGHTS])
+    return f"{path.resolve().name}@{content}", path
 
 
-def _on_hub(adapter: str, version: str) -> Adapter:
+def _on_hub(adapter: str) -> tuple[str, Path]:
+    """Name and cached directory of an adapter on the hub."""
     if not HUB_ID.fullmatch(adapter):
         raise BadInput(f"adapter {adapter!r}", "is neither a directory nor a hub id")
     source = Source(adapter, adapter, None, is_local=False)
-    config = Path(loading.load(source, cached_file, filename=ADAPTER_CONFIG))
-    commit = extract_commit_hash(str(config), None)
-    if commit is None:
-        raise BadInput(f"adapter {adapter}", f"no commit is known of {config}")
-    pinned = Source(adapter, adapter, commit, is_local=False)
+    pinned = loading.pinned(source, ADAPTER_CONFIG, f"adapter {adapter}")
     weights = Path(loading.load(pinned, cached_file, filename=_WEIGHTS))
-    return Adapter(f"{adapter}@{commit}", weights.parent, version)
+    return f"{adapter}@{pinned.revision}", weights.parent
 
 
 def _checked(adapter: str, path: Path) -> dict[str, Any]:
     """The configuration.
 
-    Refused is what would change the input, or was made for something else than next tokens.
+    Raises ``BadInput`` for an adapter that changes the input, or was made for another task than
+    next tokens.
     """
     what = f"adapter {adapter}"
     try:
@@ -165,8 +159,8 @@ def _checked(adapter: str, path: Path) -> dict[str, Any]:
 def _check_patterns(what: str, config: dict[str, Any]) -> None:
     """Raise ``BadInput`` for a regular expression that PEFT may match for ever."""
     for key in _PATTERNS:
-        held = config.get(key) or ()
-        for pattern in map(str, [held] if isinstance(held, str) else held):
+        value = config.get(key) or ()
+        for pattern in map(str, [value] if isinstance(value, str) else value):
             if problem := why_refused(pattern):
                 refusal = f"its {key} holds a pattern that {problem}: {pattern[:80]}"
                 raise BadInput(what, refusal, "name the layers one by one in it")

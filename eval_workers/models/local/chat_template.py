@@ -1,10 +1,10 @@
 """Prompts inside a chat: the frame that a model's own template puts before the assistant's words.
 
-A frame is what the template writes for some messages, up to where the assistant's turn begins.
-Its special tokens are the only ones that a text to be scored or continued may hold. Frame and text
-are encoded together, as the model's tokenizer does with a chat: some templates end with a blank,
-which belongs to the next word. A BOS that the template writes is dropped: every backend gives one.
-A template that writes today's date gets the same day always, so that results stay what they were.
+A frame is the template's text for some messages, up to the start of the assistant's turn. Its
+special tokens are the only ones that a scored or continued text may hold. Frame and text are
+encoded together, as in a chat: some templates end with a blank, which belongs to the next word. The
+template's BOS is dropped: every backend adds one. A template that writes today's date always gets
+the same day, so that results are reproducible.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Any
 
 from plumbline.warehouse.errors import UsageProblem
 
-#: Stands for the assistant's words while a frame is made; letters alone, which no template changes.
+#: Placeholder for the assistant's words; letters alone, which no template changes.
 _WORDS = "Plumblinewords"
-#: Stand for messages where a template is compared with what it makes of them.
+#: Placeholders for messages, to find out whether a template changes them.
 _MESSAGES = ("Plumblinesystem", "Plumblineuser")
-#: In the place of the function that templates have for today's date: the day that those of Llama 3
-#: fall back on, as they write it or in digits alone.
+#: Replaces the templates' function for today's date: the day that those of Llama 3 fall back on, as
+#: they write it or in digits alone.
 _TODAY = (
     "{%- macro strftime_now(format) -%}"
     "{{ '2024-07-26' if '%m' in format else '26 Jul 2024' }}"
@@ -30,53 +30,53 @@ _TODAY = (
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame's text as the template writes it, its tokens, the special ones; without BOS."""
+    """A frame's text by the template, its tokens and the special ones; without BOS."""
 
     text: str
     ids: tuple[int, ...]
     special: tuple[int, ...]
 
 
-def rendered(tokenizer: Any, said: Sequence[Mapping[str, str]], model: str, fix: str) -> str:
-    """The text of the frame of some messages, up to where the assistant's turn begins.
+def rendered(tokenizer: Any, messages: Sequence[Mapping[str, str]], model: str, fix: str) -> str:
+    """The text of the frame of some messages, up to the start of the assistant's turn.
 
-    Raises ``UsageProblem`` for a model without a chat template, or with one that can't put words of
-    its own after these messages, or changes them in more than blanks.
+    Raises ``UsageProblem`` for a model without a chat template, or whose template refuses these
+    messages, leaves them out, or changes them in more than blanks.
     """
     what = f"model {model}"
     if not getattr(tokenizer, "chat_template", None):
         raise UsageProblem(what, "has no chat template to put an instruction in", fix)
-    others = [{**one, "content": mark} for one, mark in zip(said, _MESSAGES, strict=False)]
+    pairs = list(zip(messages, _MESSAGES, strict=False))
+    placeholders = [{**message, "content": mark} for message, mark in pairs]
     try:
-        before, of_others = (_before(tokenizer, messages) for messages in (said, others))
-    except Exception as e:  # a template raises what it likes
+        before, expected = _before(tokenizer, messages), _before(tokenizer, placeholders) or ""
+    except Exception as e:  # templates raise many kinds
         first = (str(e).splitlines() or [type(e).__name__])[0]
-        roles = " and ".join(one["role"] for one in said)
+        roles = " and ".join(message["role"] for message in messages)
         problem = f"its chat template refuses messages of {roles} before a prompt: {first}"
         raise UsageProblem(what, problem, fix) from e
     # Templates may trim a message.
-    if before is None or any(one["content"].strip() not in before for one in said):
+    if before is None or any(m["content"].strip() not in before for m in messages):
         problem = "its chat template leaves out the instruction or the prompt"
         raise UsageProblem(what, problem, fix)
-    expected = of_others or ""
-    for one, mark in zip(said, _MESSAGES, strict=False):
-        expected = expected.replace(mark, one["content"])
+    for message, mark in pairs:
+        expected = expected.replace(mark, message["content"])
     if before.split() != expected.split():
         raise UsageProblem(what, "its chat template changes the words of a message", fix)
     return before
 
 
-def _before(tokenizer: Any, said: Sequence[Mapping[str, str]]) -> str | None:
-    """What the template writes before the assistant's words, if it writes these."""
-    messages = [*said, {"role": "assistant", "content": _WORDS}]
+def _before(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str | None:
+    """The template's text before the assistant's words; ``None`` if it leaves these out."""
+    chat = [*messages, {"role": "assistant", "content": _WORDS}]
     template = _TODAY + tokenizer.get_chat_template()
-    text = str(tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False))
-    before, found, _ = text.rpartition(_WORDS)
-    return before if found else None
+    text = str(tokenizer.apply_chat_template(chat, chat_template=template, tokenize=False))
+    before, words, _ = text.rpartition(_WORDS)
+    return before if words else None
 
 
 def without_bos(ids: Sequence[int], bos: int) -> list[int]:
-    """Tokens of a chat without the BOS that its template wrote.
+    """Tokens of a chat without its template's BOS.
 
     >>> without_bos([1, 5, 1], 1), without_bos([5, 1], 1), without_bos([], 1)
     ([5, 1], [5, 1], [])

@@ -1,4 +1,4 @@
-"""Tensors and plain values of a stopped run, written so that a full disk is reported as one."""
+"""Saved state of a stopped run: tensors and plain values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ import torch
 
 
 def save_state(state: Mapping[str, Any], path: Path) -> None:
-    """``torch.save`` to a file. Raises ``OSError`` where the disk refuses.
-
-    By itself, torch then speaks of unexpected positions.
-    """
+    """``torch.save`` to a file; raises ``OSError`` for a full disk, which torch would hide."""
     try:
         with path.open("wb") as file:
             torch.save(state, file)

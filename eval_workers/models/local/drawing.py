@@ -1,9 +1,9 @@
-"""Drawing tokens with a transformers model: a stream of chance a sample, no padding.
+"""Drawing tokens with a transformers model: one random stream per sample, no padding.
 
-The sequences of a pass have one length, so that nothing is padded; equal prompts are read once, and
+The sequences of a pass have one length, so nothing is padded; equal prompts are read once, and
 their keys and values copied to each of their samples. A sample's k-th token is where its k-th
-uniform number falls in the distribution as transformers' own filters leave it, so its tokens do not
-depend on which others are drawn with it.
+uniform number falls in the distribution after transformers' own filters, so its tokens do not
+depend on the others drawn with it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from transformers import (
 from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.sampling import SamplingOptions
 
-#: So many of the most likely tokens are looked at before a vocabulary is sorted.
+#: Number of most likely tokens that are tried before a whole vocabulary is sorted.
 _LIKELY = 2048
-#: Sums of probabilities in float32 are not this far off.
+#: Bound on the error of sums of probabilities in float32.
 _ROUNDING = 1e-5
 
 
@@ -39,7 +39,7 @@ def draw(
 ) -> list[Tokens]:
     """New tokens after each prompt, with the end token where there is one.
 
-    Prompts have one length; a seed each. ``read`` makes the model read different ones.
+    Prompts have one length and one seed each. ``read`` makes the model read distinct ones.
     """
     distinct = list(dict.fromkeys(prompts))
     place = {prompt: i for i, prompt in enumerate(distinct)}
@@ -53,22 +53,22 @@ def draw(
     for step in range(options.max_new_tokens):
         tokens = chosen(before.logits, None if chance is None else chance[alive, step], options)
         steps.append((alive.tolist(), tokens.tolist()))
-        goes_on = torch.isin(tokens, last, invert=True)
-        if step + 1 == options.max_new_tokens or not goes_on.any():
+        open_ = torch.isin(tokens, last, invert=True)
+        if step + 1 == options.max_new_tokens or not open_.any():
             break
-        if not goes_on.all():
-            alive, tokens = alive[goes_on], tokens[goes_on]
-            before.select(goes_on.nonzero()[:, 0])
+        if not open_.all():
+            alive, tokens = alive[open_], tokens[open_]
+            before.select(open_.nonzero()[:, 0])
         before.append(tokens)
-    found: list[list[int]] = [[] for _ in prompts]
+    drawn: list[list[int]] = [[] for _ in prompts]
     for rows, new in steps:
         for row, token in zip(rows, new, strict=True):
-            found[row].append(token)
-    return [tuple(tokens) for tokens in found]
+            drawn[row].append(token)
+    return [tuple(tokens) for tokens in drawn]
 
 
 def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
-    """Numbers in [0, 1), a row a seed; a row begins alike for every ``n``.
+    """Numbers in [0, 1), one row per seed; a row starts the same for every ``n``.
 
     >>> torch.equal(uniforms([3, 4], 2), uniforms([4, 3], 5).flip(0)[:, :2])
     True
@@ -80,19 +80,19 @@ def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
 def chosen(
     logits: torch.Tensor, chance: torch.Tensor | None, options: SamplingOptions
 ) -> torch.Tensor:
-    """A token a row: the most likely, or where ``chance`` falls in the filtered distribution."""
+    """One token per row: the most likely, or at ``chance`` in the filtered distribution."""
     if chance is None:
         return logits.argmax(dim=-1)
     scores = _filters(options)(None, logits)
     sums = scores.softmax(dim=-1).double().cumsum(dim=-1)
     totals = sums[:, -1]
     # Below the total even where rounding would reach it: a token without mass is never drawn.
-    wanted = torch.minimum(chance * totals, torch.nextafter(totals, torch.zeros_like(totals)))
-    return torch.searchsorted(sums, wanted[:, None], right=True)[:, 0]
+    target = torch.minimum(chance * totals, torch.nextafter(totals, torch.zeros_like(totals)))
+    return torch.searchsorted(sums, target[:, None], right=True)[:, 0]
 
 
 def _filters(options: SamplingOptions) -> LogitsProcessorList:
-    """In the order in which ``generate`` has them."""
+    """The filters in the order of transformers' ``generate``."""
     filters = LogitsProcessorList()
     if options.temperature != 1:
         filters.append(TemperatureLogitsWarper(float(options.temperature)))
@@ -104,10 +104,10 @@ def _filters(options: SamplingOptions) -> LogitsProcessorList:
 
 
 class _TopP(TopPLogitsWarper):
-    """The same nucleus from the most likely tokens alone, where they hold it beyond doubt.
+    """The same nucleus from the most likely tokens alone, where they surely contain it.
 
     Sorting a whole vocabulary takes a third of the time of drawing from a small model. Rows are
-    sorted all the same where rounding or equal logits at the nucleus' edge might tell otherwise.
+    still sorted where rounding or equal logits at the nucleus' edge could change it.
     """
 
     def __call__(self, input_ids: Any, scores: torch.Tensor) -> torch.Tensor:
@@ -122,11 +122,11 @@ class _TopP(TopPLogitsWarper):
         # A nucleus that reaches the last of them compares that one with itself.
         doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
         kept_values = values.masked_fill(~kept, self.filter_value)
-        found = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)
+        filtered = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)
         rows = doubt.nonzero()[:, 0]
         if len(rows):
-            found[rows] = super().__call__(input_ids, scores[rows])
-        return found
+            filtered[rows] = super().__call__(input_ids, scores[rows])
+        return filtered
 
 
 class Read:
@@ -137,27 +137,27 @@ class Read:
         self._ids = torch.tensor(sequences, device=model.device)
         self._cache: Any = None
         self.logits = torch.empty(0)
-        self._go_on(self._ids)
+        self._advance(self._ids)
 
     def select(self, rows: torch.Tensor) -> None:
-        """These rows in the place of all; a row may be named many times."""
+        """Keep only these rows; a row may be named several times."""
         self._ids, self.logits = self._ids[rows], self.logits[rows]
         if self._cache is not None:
             self._cache.batch_select_indices(rows)
 
     def append(self, tokens: torch.Tensor) -> None:
-        """Read one more token of each."""
+        """Read one more token of each sequence."""
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
-        self._go_on(self._ids if self._cache is None else tokens[:, None])
+        self._advance(self._ids if self._cache is None else tokens[:, None])
 
-    def _go_on(self, ids: torch.Tensor) -> None:
+    def _advance(self, ids: torch.Tensor) -> None:
         output = self._output(ids)
         self.logits = output.logits[:, -1].float()
         cache = getattr(output, "past_key_values", None)
         self._cache = cache if _has_rows(cache) else None
 
     def _output(self, ids: torch.Tensor) -> Any:
-        """What the model makes of tokens behind those in the cache."""
+        """The model's output for tokens after those in the cache."""
         return self._model(
             input_ids=ids,
             attention_mask=torch.ones_like(self._ids),
@@ -167,6 +167,6 @@ class Read:
 
 
 def _has_rows(cache: Any) -> bool:
-    """Whether rows of it can be chosen; a model with a state of another kind reads all again."""
+    """True if a cache's rows can be selected; models with another state read all tokens again."""
     parts = [cache, *getattr(cache, "layers", ())]
     return all(hasattr(part, "batch_select_indices") for part in parts)

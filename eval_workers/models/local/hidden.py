@@ -1,4 +1,4 @@
-"""A forward pass over a tree of texts, see ``local.tree``; gradients flow through it."""
+"""A forward pass over a tree of texts (``local.tree``), also with gradients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plumbline.eval_workers.models.local.tree import Tree
 
 
 def hidden_of_tree(model: Any, made: Tree) -> torch.Tensor:
-    """What a causal model's output layer sees at each node; a row a node."""
+    """Last hidden states of a causal model, one row per node."""
     device = model.device
     ends = torch.tensor(made.ends, device=device)
     hidden: torch.Tensor = model.base_model(
@@ -23,7 +23,7 @@ def hidden_of_tree(model: Any, made: Tree) -> torch.Tensor:
 
 
 def _mask(ends: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """What is added to attention scores: 0 at a node's ancestors and itself, else the lowest."""
+    """Added to attention scores: 0 at a node's ancestors and itself, else the lowest value."""
     nodes = torch.arange(len(ends), device=ends.device)
     attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends)
     mask = torch.zeros(attends.shape, dtype=dtype, device=ends.device)

@@ -1,4 +1,4 @@
-"""Reading a model's parts with transformers: what goes wrong is one line."""
+"""Reading a model's parts with transformers; errors are one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-# Else a service elsewhere is asked to rewrite weights that are not safetensors, unasked.
+# Else transformers asks a remote service to convert weights that are not safetensors.
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 
 import huggingface_hub
@@ -39,14 +39,14 @@ _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
 
 
 def silence() -> None:
-    """The libraries' own progress bars and warnings off: commands have theirs."""
+    """Turn off the libraries' own progress bars and warnings: commands have theirs."""
     huggingface_hub.utils.logging.set_verbosity_error()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
 
 
 def at_commit(source: Source) -> Source:
-    """The source with a hub revision made a commit: a branch can move, also during a run.
+    """The source at the commit of its hub revision: a branch can move, even during a run.
 
     Raises ``BadInput`` for an adapter: the library would load the base that it names instead.
     """
@@ -55,19 +55,24 @@ def at_commit(source: Source) -> Source:
     if _on_hub_if_any(source, ADAPTER_CONFIG):
         fix = f"give --model BASE --adapter {source.name}"
         raise BadInput(f"model {source.name}", "is an adapter", fix)
-    path = load(source, cached_file, filename="config.json")
+    at_commit = pinned(source, "config.json", f"model {source.name}")
+    _refuse_pickles(at_commit)
+    return at_commit
+
+
+def pinned(source: Source, filename: str, what: str) -> Source:
+    """A hub source at the commit of one of its files; ``what`` names it in an error."""
+    path = load(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:
-        raise BadInput(f"model {source.name}", f"no commit is known of {path}")
-    pinned = replace(source, revision=commit)
-    _refuse_pickles(pinned)
-    return pinned
+        raise BadInput(what, f"no commit is known of {path}")
+    return replace(source, revision=commit)
 
 
 def _refuse_pickles(source: Source) -> None:
-    """A hub repository without safetensors: read only if a shipped list of models names it.
+    """Refuse a hub repository without safetensors, unless a shipped list of models names it.
 
-    Also then, and from a directory, no pickle is read that holds more than tensors.
+    Pickles are always read with ``weights_only``: tensors and nothing else.
     """
     if any(_on_hub_if_any(source, name) for name in _SAFE):
         return
@@ -79,14 +84,14 @@ def _refuse_pickles(source: Source) -> None:
 
 
 def _listed() -> set[str]:
-    """Models of the lists that come with Plumbline, some of which exist as pickles alone."""
+    """Models of the shipped lists; some exist only as pickles."""
     return {model.id for name in model_lists.LISTS.names() for model in model_lists.load(name)}
 
 
 def refuse_endless(source: Source) -> None:
     """Raise ``BadInput`` for a configuration that claims more layers or experts than models have.
 
-    Each would be made as an object before the weights show that there are none for it.
+    Each would be built before it turns out to have no weights.
     """
     what = f"model {source.name}"
     try:
@@ -103,26 +108,25 @@ def refuse_endless(source: Source) -> None:
 
 
 def _on_hub_if_any(source: Source, filename: str) -> bool:
-    """Whether a file is in a hub repository; of one that can't be had, no file is known."""
+    """True if a file is in a hub repository; false for a repository that can't be reached."""
     maybe = {
         "_raise_exceptions_for_missing_entries": False,
         "_raise_exceptions_for_connection_errors": False,
         "_raise_exceptions_for_gated_repo": False,
     }
     try:
-        found = load(source, cached_file, filename=filename, **maybe)
+        return load(source, cached_file, filename=filename, **maybe) is not None
     except (BadInput, Interrupted):
-        return False  # the configuration is asked for next, and what is wrong told then
-    return found is not None
+        return False  # loading the configuration comes next and reports the error
 
 
 def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
-    """Load a part of a model; what goes wrong is one line, ``Interrupted`` if the hub is away."""
+    """Load a part of a model; errors are one line, ``Interrupted`` if the hub is unreachable."""
     if not source.is_local:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
     if loader is not cached_file:
-        # Code that comes with a model runs only when it was asked for by name.
+        # A model's own code runs only if the user named it.
         options["trust_remote_code"] = source.trusts_code
     try:
         return loader(source.location, **options)
@@ -133,7 +137,7 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
             problem = "needs code of its own, which is not run unless asked for"
             fix = f"to run the code in its repository, give --trust-remote-code {source.location}"
             raise UsageProblem(f"model {source.location}", problem, fix) from e
-        # The library's last try with such a file is another format's package, which it then names.
+        # The library's last fallback for such a file is tiktoken, which its error then names.
         can_convert = is_sentencepiece_available() and is_protobuf_available()
         if "tiktoken" in str(e) and not can_convert:
             problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"
@@ -150,7 +154,7 @@ def first_line(error: Exception) -> str:
 
 
 def saved_quantisation(config: Any) -> str | None:
-    """Method of the quantisation a checkpoint was saved with."""
+    """Quantisation method of a checkpoint; ``None`` for one that isn't quantised."""
     saved = getattr(config, "quantization_config", None)
     if saved is None:
         return None
@@ -158,10 +162,10 @@ def saved_quantisation(config: Any) -> str | None:
 
 
 def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) -> tuple[str, int]:
-    """The context token: the one asked for, the tokenizer's, the configuration's, the convention's.
+    """The context token: of ``--bos``, the tokenizer, the configuration, or by convention.
 
-    The configuration's counts only if the tokenizer holds it for a special token: several model
-    types fill it with a default that means another token in the vocabulary at hand.
+    The configuration's counts only if it is special to the tokenizer: the default of several model
+    types is an ordinary token in other vocabularies.
     """
     vocabulary = tokenizer.get_vocab()
     if options.bos is not None:
@@ -183,9 +187,9 @@ def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) ->
 
 
 def special_around(tokenizer: Any, mode: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Special tokens that a tokenizer puts before and after a text; ``mode`` of its call.
+    """Special tokens that a tokenizer puts before and after a text.
 
-    ``mode`` is `text` for what a model reads, `text_target` for what it writes.
+    ``mode`` is `text` for an input, `text_target` for an output.
     """
     for text in ("a", "the", "1", "."):
         bare = tokenizer(**{mode: text}, add_special_tokens=False)["input_ids"]

@@ -1,7 +1,7 @@
-"""Regular expressions of others: which may be matched without taking for ever. Pure.
+"""Checks of third-party regular expressions, some of which take for ever to match.
 
-Python's matcher tries every way through a pattern. These are too many where what repeats can itself
-be matched in several ways, as in ``(a+)+`` and ``(a|a)*``, and where many parts in a row can.
+Python's matcher tries every way through a pattern. There are too many where a repeated part can
+itself be matched in several ways, as in ``(a+)+`` and ``(a|a)*``, or many parts in a row can.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ ops: Any = import_module("re._constants" if _IN_RE else "sre_constants")
 parser: Any = import_module("re._parser" if _IN_RE else "sre_parse")
 
 _LONGEST = 2000
-#: In a row: over a name of 60 letters, five repeats are some million ways.
+#: In a row: for a name of 60 letters, five repeats are some million ways.
 _MOST_REPEATS = 5
 _MOST_CHOICES = 12
-#: What takes one way, and a letter or none.
+#: Parts that match in one way, and one letter or none.
 _PLAIN = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN, ops.AT)
 
 
 def why_refused(pattern: str) -> str:
-    """What is wrong with a pattern of somebody else's; empty if it may be matched with names.
+    """The problem of a third-party pattern; empty if it may be matched with names.
 
     >>> why_refused(r".*\\.layers\\.\\d+\\.(q|k|v)_proj")
     ''
@@ -46,11 +46,11 @@ def why_refused(pattern: str) -> str:
 
 
 class _Ambiguous(Exception):
-    """A repeat of what can be matched in several ways."""
+    """A repeated part can be matched in several ways."""
 
 
 def _ways(parts: Iterable[tuple[Any, Any]]) -> tuple[int, int]:
-    """Most repeats and choices in a row."""
+    """Numbers of repeats and choices in a row."""
     n_repeats = n_choices = 0
     for op, value in parts:
         within = (0, 0)
@@ -63,7 +63,7 @@ def _ways(parts: Iterable[tuple[Any, Any]]) -> tuple[int, int]:
             within = _ways(value[-1])
         elif op in (ops.ASSERT, ops.ASSERT_NOT):
             within = _ways(value[1])
-        elif op not in _PLAIN:  # groups meant again, conditions
+        elif op not in _PLAIN:  # back-references, conditions
             raise _Ambiguous
         n_repeats, n_choices = n_repeats + within[0], n_choices + within[1]
     return n_repeats, n_choices

@@ -1,8 +1,8 @@
-"""What every backend does alike: texts to token ids, refusals, sums. See ``base`` for a score.
+"""The base of all backends: texts to token ids, refusals, sums. See ``base`` for a score.
 
-Texts are encoded as at the start of a text: a tokenizer that puts a space before the first word
-does so here, one that does not (GPT-2, GPT-NeoX) sees the first word without it. A backend gets
-token ids and returns log-probabilities of tokens; it never sees a text.
+Every text is encoded as the start of a document: some tokenizers put a space before its first word,
+others (GPT-2, GPT-NeoX) don't. A backend gets token ids and returns log-probabilities of tokens; it
+never sees a text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from plumbline.eval_workers.models.local.weights import quantisation
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Options that not every backend has for every kind of model, and where they are.
+#: Options that not every backend has for every kind of model, and where they exist.
 _NOT_EVERYWHERE = {
     "adapter": "of causal models with --backend transformers",
     "quantisation": "of causal models with --backend transformers",
@@ -37,16 +37,16 @@ _NOT_EVERYWHERE = {
 }
 
 
-class Reader(ABC):
-    """A language model of one kind and what it makes of texts; the base of all backends.
+class TextReader(ABC):
+    """A language model of one kind and its encoding of texts; the base of all backends.
 
     The tokenizer and configuration are read at once, the weights when they are first needed.
-    Raises ``BadInput`` for what is not a language model of the kind or can't be had,
-    ``UsageProblem`` for options that contradict themselves or a model without a token to start
-    from, ``MissingComponent`` for a GPU that is not there.
+    Raises ``BadInput`` for a model that is not a language model of the kind or can't be loaded,
+    ``UsageProblem`` for contradictory options or a model without a start token,
+    ``MissingComponent`` for a GPU that is not there.
     """
 
-    #: Whether every word has tokens of its own, so that what is decoded must be what was given.
+    #: True if every word has tokens of its own, so that decoding must give the words of the text.
     knows_all_words = True
 
     kind: ClassVar[Kind] = "causal"
@@ -60,9 +60,9 @@ class Reader(ABC):
         versions: Mapping[str, str],
         files: Files | None = None,
     ) -> None:
-        """``versions`` of the packages that compute: they define a score too.
+        """``versions`` of the packages that compute are part of a score's identity.
 
-        ``files`` of the model where they were read already.
+        ``files`` of the model, if they have been read already.
         """
         self.options = options
         self._refuse_unsupported()
@@ -75,8 +75,8 @@ class Reader(ABC):
         self._special = dict(zip(ids, tokens, strict=True))
         self._frames: dict[str, Frame] = {}
         policy, bos_token_id = self._context()
-        said = [] if options.chat is None else load_conversation(options.chat).messages()
-        conversation = self._conversation(said) if said else None
+        messages = [] if options.chat is None else load_conversation(options.chat).messages()
+        conversation = self._conversation(messages) if messages else None
         self.identity = Identity(
             model=self.source.name,
             revision=str(self.source.revision),
@@ -93,28 +93,27 @@ class Reader(ABC):
             conversation=conversation,
         )
         if conversation is not None:
-            self._frame(conversation, [message["content"] for message in said])
+            self._frame(conversation, [message["content"] for message in messages])
 
     @property
     def measure(self) -> str:
-        """What a score is, in a few words."""
+        """The name of the score, see ``Identity.measure``."""
         return LOG_LIKELIHOOD if self.options.chat is None else f"{LOG_LIKELIHOOD} in a chat"
 
-    def _conversation(self, said: Sequence[Mapping[str, str]]) -> str:
-        """What stands before each text to be scored, as the model's chat template writes it."""
-        fix = "leave out --chat, or its `system`" if len(said) > 1 else "leave out --chat"
-        return rendered(self.tokenizer, said, self.source.name, fix)
+    def _conversation(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """The conversation before each scored text, as the model's chat template writes it."""
+        fix = "leave out --chat, or its `system`" if len(messages) > 1 else "leave out --chat"
+        return rendered(self.tokenizer, messages, self.source.name, fix)
 
     def _context(self) -> tuple[str, int]:
-        """How the token that every text starts from was chosen, and its id."""
+        """The policy that chose the context token, and the token's id."""
         return loading.choose_bos(self.source.name, self.tokenizer, self.config, self.options)
 
     def _check_kind(self, kind: Kind) -> None:
         if kind == self.kind:
             return
-        problem = (
-            f"{self.config.model_type} is not a {self.kind} language model but of the kind {kind}"
-        )
+        problem = f"{self.config.model_type} is not a {self.kind} language model but"
+        problem += f" of the kind {kind}"
         fix = "what this kind can do, with --backend transformers, is in docs/models.md"
         raise BadInput(f"model {self.source.name}", problem, fix)
 
@@ -128,7 +127,7 @@ class Reader(ABC):
                 raise UsageProblem(what, problem, f"leave it out: it is {place}")
 
     def _versions(self, versions: Mapping[str, str]) -> str:
-        """All that computes: a model's own code may differ from the library's of the same name."""
+        """Versions of all code that computes, a model's own code included."""
         parts = [f"{name} {version}" for name, version in versions.items()]
         if self.adapter is not None:
             parts.append(f"peft {self.adapter.peft_version}")
@@ -144,38 +143,38 @@ class Reader(ABC):
     @property
     @abstractmethod
     def _n_embedded(self) -> int:
-        """Token ids below this can be both read and predicted by the weights (loads them)."""
+        """Token ids below this can be both read and predicted (loads the weights)."""
 
     @property
     def _n_context(self) -> int | None:
-        """Longest text in tokens, without BOS; ``None``: no limit is known."""
+        """Longest text in tokens, without BOS; ``None`` without a known limit."""
         limit = getattr(self.config, "max_position_embeddings", None)
         return None if limit is None else int(limit)
 
     def lead(self, instruction: Instruction) -> str:
-        """What goes before a prompt to give an instruction; empty without one.
+        """The text before a prompt that gives an instruction; empty without one.
 
-        The frame of a chat is remembered: a text that starts with it may hold its special tokens.
-        Raises ``UsageProblem`` for a chat that the model's template can't make, or an instruction
-        that holds special tokens or what the vocabulary can't spell.
+        The frame of a chat is remembered, see ``_frame``. Raises ``UsageProblem`` for a chat that
+        the model's template can't make, and for an instruction with special tokens or characters
+        that the vocabulary lacks.
         """
         if instruction.text is None or instruction.form == "prefix":
             return instruction.prefix
-        said = [{"role": "user", "content": instruction.text}]
-        text = rendered(self.tokenizer, said, self.source.name, "use the form prefix")
+        messages = [{"role": "user", "content": instruction.text}]
+        text = rendered(self.tokenizer, messages, self.source.name, "use the form prefix")
         self._frame(text, [instruction.text])
         return text
 
-    def _frame(self, text: str, said: Sequence[str]) -> None:
+    def _frame(self, text: str, messages: Sequence[str]) -> None:
         """Remember the frame of a chat: a text that starts with it may hold its special tokens."""
         if text in self._frames:
             return
         ids = without_bos(self._ids([text])[0], self.identity.bos_token_id)
         unknown = self.tokenizer.unk_token_id
-        for message in said:
+        for message in messages:
             own = self._special_of(self._ids([message])[0])
             if not own and unknown in ids and self.tokenizer.unk_token not in text:
-                own = [unknown]  # the template's own characters may be strange to the vocabulary
+                own = [unknown]  # the vocabulary may lack the template's own characters
             if own:
                 problem = f"the tokenizer gives the special token {self._special[own[0]]}"
                 what = f"instruction {message!r}"
@@ -183,44 +182,43 @@ class Reader(ABC):
         self._frames[text] = Frame(text, tuple(ids), tuple(self._special_of(ids)))
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """The text each token stands for, with the space that it starts with.
+        """The text of each token, with the space that it starts with.
 
         Parts of a character that tokens share are U+FFFD. Decoders drop the space before a first
-        word, so a token is decoded behind itself.
+        word, so a token is decoded twice in a row.
         """
-        found = {}
+        pieces = {}
         for i in token_ids:
             once, twice = (
                 self.tokenizer.decode([i] * n, clean_up_tokenization_spaces=False) for n in (1, 2)
             )
-            found[i] = twice[len(once) :]
-        return found
+            pieces[i] = twice[len(once) :]
+        return pieces
 
     def n_computed(self, sequences: Collection[Tokens]) -> int:
         """Tokens that go through the model for distinct sequences, each with a BOS before it."""
         return sum(map(len, sequences))
 
     def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
-        """What ``score`` would compute of each text, or why it can't: token ids, without weights.
+        """Token ids that ``score`` would compute of each text, or the problem; without weights.
 
-        Where the weights hold fewer tokens than the configuration says, ``score`` refuses more.
+        Where the weights have fewer tokens than the configuration, ``score`` refuses more texts.
         """
         return self._each_encoded(texts, int(self.config.get_text_config().vocab_size))
 
     def _each_encoded(self, texts: Sequence[str], n_vocabulary: int) -> list[Tokens | str]:
+        answers = [self._answer(text) for text in texts]
         try:  # all at once, several times as fast
-            many = self._ids([self._answer(text) or " " for text in texts]) if texts else []
-        except Exception:  # one of them is at fault, and is to be named
-            return [self._encode(self._answer(text), n_vocabulary) for text in texts]
+            encoded = self._ids([answer or " " for answer in answers]) if answers else []
+        except Exception:  # one of them is at fault: find it
+            return [self._encode(answer, n_vocabulary) for answer in answers]
         return [
-            self._usable(self._answer(text), ids, n_vocabulary)
-            if text
-            else self._encode(text, n_vocabulary)
-            for text, ids in zip(texts, many, strict=True)
+            self._usable(answer, ids, n_vocabulary)
+            for answer, ids in zip(answers, encoded, strict=True)
         ]
 
     def _answer(self, text: str) -> str:
-        """The text behind the conversation in which it is scored, if there is one."""
+        """The text after the conversation in which it is scored, if there is one."""
         return f"{self.identity.conversation or ''}{text}" if text else text
 
     def _encode(
@@ -231,22 +229,23 @@ class Reader(ABC):
         bounded: bool = True,
         ids_of: Callable[[list[str]], list[list[int]]] | None = None,
     ) -> Tokens | str:
-        """Token ids without BOS or EOS, or why the text can't be scored.
+        """Token ids without BOS or EOS, or the problem of a text.
 
-        Where it is not ``bounded``, a text may be longer than the context. ``ids_of`` texts is
-        ``_ids`` unless given.
+        Unless ``bounded``, a text may be longer than the context. ``ids_of``: default ``_ids``.
         """
-        if not text:
-            return "the text is empty"
         try:
-            (ids,) = (ids_of or self._ids)([text])
-        except Exception as e:  # tokenizers raise what they like
+            (ids,) = (ids_of or self._ids)([text]) if text else [[]]
+        except Exception as e:  # tokenizers raise many kinds
             return f"the tokenizer can't encode it: {loading.first_line(e)}"
         return self._usable(text, ids, n_vocabulary, bounded=bounded)
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        found = self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
-        return list(found)
+        return list(self.tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"])
+
+    def _text_of(self, ids: Sequence[int]) -> str:
+        """The text of token ids, without special tokens."""
+        options = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
+        return str(self.tokenizer.decode(list(ids), **options))
 
     def _special_of(self, ids: Sequence[int]) -> list[int]:
         return [i for i in ids if i in self._special]
@@ -254,6 +253,8 @@ class Reader(ABC):
     def _usable(
         self, text: str, ids: list[int], n_vocabulary: int, *, bounded: bool = True
     ) -> Tokens | str:
+        if not text:
+            return "the text is empty"
         allowed: tuple[int, ...] = ()
         own = text
         if frames := [frame for start, frame in self._frames.items() if text.startswith(start)]:
@@ -270,13 +271,10 @@ class Reader(ABC):
             return f"token {max(ids)} is outside the model's {n_vocabulary} tokens"
         if bounded and self._n_context is not None and len(ids) > self._n_context:
             return f"{len(ids)} tokens, more than the model's context of {self._n_context}"
-        if bounded and self.knows_all_words:
-            read = self.tokenizer.decode(
-                ids, skip_special_tokens=True, clean_up_tokenization_spaces=False
-            )
-            if problem := reworded(own, read, is_framed=bool(frames)):
-                return f"the tokenizer {problem}"
-        return tuple(ids)
+        if not bounded or not self.knows_all_words:
+            return tuple(ids)
+        problem = reworded(own, self._text_of(ids), is_framed=bool(frames))
+        return f"the tokenizer {problem}" if problem else tuple(ids)
 
     @property
     def _n_vocabulary(self) -> int:
@@ -286,21 +284,21 @@ class Reader(ABC):
         return self._n_embedded
 
 
-class Scorer(Reader):
-    """A model that scores a text from left to right, behind a token to start from."""
+class Scorer(TextReader):
+    """A model that scores a text from left to right, after a start token."""
 
     @abstractmethod
     def _token_logprobs(self, sequences: Sequence[Tokens]) -> list[list[float]]:
         """log p(token | BOS, earlier tokens) in nats of every token of each sequence.
 
-        Sequences are distinct, not empty and within the context; BOS is not among their tokens.
+        Sequences are distinct, not empty, within the context and without BOS.
         """
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """A score for each text, in the order given; equal token sequences are computed once."""
         n_vocabulary = self._n_vocabulary
-        different = list(dict.fromkeys(texts))
-        encoded = dict(zip(different, self._each_encoded(different, n_vocabulary), strict=True))
+        distinct = list(dict.fromkeys(texts))
+        encoded = dict(zip(distinct, self._each_encoded(distinct, n_vocabulary), strict=True))
         sequences = sorted({e for e in encoded.values() if not isinstance(e, str)})
         logprobs = dict(zip(sequences, self._token_logprobs(sequences), strict=True))
         scores = {
@@ -312,19 +310,18 @@ class Scorer(Reader):
         return [scores[text] for text in texts]
 
     def _of_answer(self, ids: Tokens, logprobs: list[float]) -> TextScore:
-        """The score of a text whose tokens stand behind those of the conversation, if there is one.
+        """The score of a text whose tokens follow those of the conversation, if there is one.
 
-        A token that the end of the template and the first word share, such as a blank and a word,
-        is the text's.
+        A token that the template's end shares with the first word counts as the text's.
         """
         if self.identity.conversation is None:
             return summed(ids, logprobs)
-        given = self._frames[self.identity.conversation].ids
-        same = itertools.takewhile(lambda both: both[0] == both[1], zip(given, ids, strict=False))
-        n_given = sum(1 for _ in same)
-        if n_given == len(ids):
+        frame = self._frames[self.identity.conversation].ids
+        same = itertools.takewhile(lambda both: both[0] == both[1], zip(frame, ids, strict=False))
+        start = sum(1 for _ in same)
+        if start == len(ids):
             return TextScore(math.nan, problem="the tokenizer gives no token for it")
-        return summed(ids[n_given:], logprobs[n_given:])
+        return summed(ids[start:], logprobs[start:])
 
 
 def summed(ids: Tokens, logprobs: list[float]) -> TextScore:

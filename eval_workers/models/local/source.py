@@ -1,9 +1,10 @@
-"""Where a model comes from: a local directory, known by its content, or a hub id."""
+"""A model's source: a local directory, identified by its content, or a hub id."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -13,7 +14,7 @@ from plumbline.warehouse.files import json_object, opened
 from plumbline.warehouse.input.sources import fetched, located
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-#: What tells an adapter from a model.
+#: A file that adapters have and models lack.
 ADAPTER_CONFIG = "adapter_config.json"
 _DEFINING = (
     *_WEIGHTS,
@@ -27,11 +28,11 @@ _DEFINING = (
     "merges.txt",
     "*.model",
 )
-#: Files of a directory at an address that a model may consist of.
+#: A model's files that are fetched from a directory at an address.
 _FETCHED = (*_DEFINING, "generation_config.json", "chat_template.jinja", "*.py")
-#: Directory in that of a model that holds those of its checkpoints.
+#: Directory of a model's checkpoints, inside its own.
 CHECKPOINTS = "checkpoints"
-#: What config.json calls a model that counts n-grams.
+#: The model type of n-gram models in config.json.
 NGRAM = "plumbline_ngram"
 #: A hub id: NAME or OWNER/NAME, of 96 characters at most.
 HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
@@ -39,10 +40,10 @@ HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Source:
-    """A model's place: ``location`` is what the library loads, ``name`` what tables call it.
+    """A model's source: ``location`` is passed to the library, ``name`` stands in tables.
 
-    ``revision`` is the content hash of a local model, or the revision asked of the hub.
-    ``trusts_code``: code that comes with the model may run.
+    ``revision`` is the content hash of a local model, or a revision on the hub.
+    ``trusts_code``: the model's own code may run.
     """
 
     name: str
@@ -53,22 +54,22 @@ class Source:
     step: int | None = None
 
 
-#: What a revision or directory of a checkpoint says of its step: step1000, checkpoint-500.
+#: The step in the name of a checkpoint's revision or directory: step1000, checkpoint-500.
 _STEP = re.compile(r"(?:step|checkpoint)[-_]?(\d{1,18})(?!\d)")
 
 
 def step_of(name: str) -> int | None:
-    """The step of training that the name of a revision or directory tells, if any.
+    """The training step in the name of a revision or directory; ``None`` without one.
 
     >>> step_of("step1000"), step_of("stage1-step1000-tokens5B"), step_of("main")
     (1000, 1000, None)
     """
-    found = _STEP.search(name)
-    return int(found[1]) if found else None
+    match = _STEP.search(name)
+    return int(match[1]) if match else None
 
 
 def looks_like_path(name: str) -> bool:
-    """Whether a name can only be meant as a path.
+    """True if a name can only be a path.
 
     >>> looks_like_path("./tiny"), looks_like_path("a/b/c"), looks_like_path("gpt2")
     (True, True, False)
@@ -77,7 +78,7 @@ def looks_like_path(name: str) -> bool:
 
 
 def is_ngram(model: str) -> bool:
-    """Whether this is the directory of a model that counts n-grams.
+    """True for the directory of an n-gram model.
 
     >>> is_ngram("EleutherAI/pythia-70m")
     False
@@ -89,7 +90,7 @@ def is_ngram(model: str) -> bool:
 
 
 def find_source(model: str, revision: str | None, trusts_code: bool = False) -> Source:
-    """Decide whether ``model`` is a directory, the address of one, or a hub id, which isn't asked.
+    """The source of a directory, the address of one, or a hub id; the hub isn't asked.
 
     A directory at an address (``s3://bucket/m``) is copied to the user's cache first.
 
@@ -117,7 +118,7 @@ def find_source(model: str, revision: str | None, trusts_code: bool = False) -> 
 
 
 def _check_spelling(path: Path) -> None:
-    """A slip in the name of a model beside others of ``models`` isn't a hub id to ask for."""
+    """Refuse a misspelt path in ``models``, which would pass for a hub id."""
     if path.parent.name != "models" or not path.parent.is_dir():
         return
     if like := get_close_matches(path.name, [p.name for p in path.parent.iterdir()], 1):
@@ -127,7 +128,7 @@ def _check_spelling(path: Path) -> None:
 
 
 def _name_and_step(path: Path) -> tuple[str, int | None]:
-    """A directory's name; of one that is called like a checkpoint, its model's, and the step.
+    """A directory's name, and ``None``; of a checkpoint, its model's name and the step.
 
     >>> _name_and_step(Path("/m/novels/checkpoints/step20"))
     ('novels', 20)
@@ -142,10 +143,7 @@ def _name_and_step(path: Path) -> tuple[str, int | None]:
 
 
 def check_directory(model: str) -> None:
-    """Raise ``BadInput`` where a model is the directory of none.
-
-    Finding that out needs none of the packages that load models.
-    """
+    """Raise ``BadInput`` for a directory without a saved model; imports no heavy packages."""
     if "://" not in model and (path := Path(model).expanduser()).exists():
         _check_saved_model(path)
 
@@ -163,8 +161,8 @@ def _check_saved_model(path: Path) -> None:
         if not (file.is_file() or file.is_dir()):
             raise BadInput(f"model {path}", f"{file.name} is not a regular file", fix)
     if not any(f for pattern in _WEIGHTS for f in path.glob(pattern)):
-        wanted = " or ".join(_WEIGHTS)
-        raise BadInput(f"model {path}", f"is not a whole model: it holds no {wanted}", fix)
+        patterns = " or ".join(_WEIGHTS)
+        raise BadInput(f"model {path}", f"is not a whole model: it holds no {patterns}", fix)
 
 
 def content_hash(directory: Path, *, with_code: bool = False) -> str:
@@ -172,9 +170,14 @@ def content_hash(directory: Path, *, with_code: bool = False) -> str:
 
     Other files, such as a README or a training log, do not count; Python files do ``with_code``.
     """
-    digest = hashlib.sha256()
     patterns = (*_DEFINING, "**/*.py") if with_code else _DEFINING
-    for path in sorted({f for pattern in patterns for f in directory.glob(pattern)}):
+    return files_hash(directory, sorted({f for p in patterns for f in directory.glob(p)}))
+
+
+def files_hash(directory: Path, paths: Iterable[Path]) -> str:
+    """Hash of the names and content of files in a directory, in their order (16 hex digits)."""
+    digest = hashlib.sha256()
+    for path in paths:
         name = path.relative_to(directory).as_posix()
         digest.update(f"{name}\0{file_hash(path)}\n".encode())
     return digest.hexdigest()[:16]

@@ -1,8 +1,8 @@
 """The form in which a sentence is scored: as written, or as the released scores had it.
 
 The released scores of UnStereoEval (Belem et al., ICLR 2024) are those of sentences without
-straight double quotes, of which then only the first letter is a capital. This form gives the
-sentences of all 16,668 released pairs.
+straight double quotes, in lower case except for the first letter. This form gives the sentences of
+all 16,668 released pairs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _released(text: str) -> str:
     return text.replace('"', "").capitalize()
 
 
-#: Name -> what it does to a sentence.
+#: The function of each form on a sentence.
 TEXT_FORMS: dict[str, Callable[[str], str]] = {"written": str, "released": _released}
 
 
@@ -49,10 +49,10 @@ def pair_in_form(pair: dict[str, Any], form: str) -> dict[str, Any]:
 
 
 def reworded(text: str, read: str, *, is_framed: bool = False) -> str | None:
-    """What was done to the words of ``text`` if those that a model reads, ``read``, are others.
+    """The first word of ``text`` that a model reads differently, as a message; else ``None``.
 
-    With ``is_framed`` others may stand before them. Case, accents, blanks and what is no letter or
-    digit don't count: many tokenizers drop those.
+    ``read`` is the decoded text; with ``is_framed`` other words may precede it. Case, accents,
+    blanks and punctuation don't count: many tokenizers drop those.
 
     >>> reworded("She's naïve.", "she ' s naive"), reworded("Go on.", "x: Go on.", is_framed=True)
     (None, None)
@@ -61,14 +61,14 @@ def reworded(text: str, read: str, *, is_framed: bool = False) -> str | None:
     """
     if text == read:
         return None
-    wanted, found = _words(text), _words(read)
+    written, decoded = _words(text), _words(read)
     if is_framed:
-        if "".join(found).endswith("".join(wanted)):
+        if "".join(decoded).endswith("".join(written)):
             return None
-        found = found[max(len(found) - len(wanted), 0) :]
-    if "".join(found) == "".join(wanted):
+        decoded = decoded[max(len(decoded) - len(written), 0) :]
+    if "".join(decoded) == "".join(written):
         return None
-    a, b = next((a, b) for a, b in zip_longest(wanted, found, fillvalue="") if a != b)
+    a, b = next((a, b) for a, b in zip_longest(written, decoded, fillvalue="") if a != b)
     return f"reads {repr(b) if b else 'nothing'} instead of {repr(a) if a else 'nothing'}"
 
 

@@ -1,11 +1,11 @@
-"""Token sequences laid out as a tree: what they begin with alike is computed once.
+"""Token sequences laid out as a tree: shared beginnings are computed once.
 
-In a causal model what stands before a token decides its log-probability, so sequences that begin
-alike share that part of the computation. One forward pass holds a tree in depth-first order: BOS is
-the root, each node attends to itself and its ancestors and has its depth for a position. The nodes
-under ``k`` are the ones from ``k`` up to ``ends[k]``, so node ``j`` attends to ``k`` just when
-``k <= j < ends[k]``. No node is padding. A sequence's last token predicts
-nothing, so it isn't a node.
+In a causal model a token's log-probability depends on the tokens before it alone, so sequences with
+the same beginning share that part of the computation. One forward pass holds a tree in depth-first
+order: BOS is the root, each node attends to itself and its ancestors and has its depth for a
+position. The subtree of ``k`` is the nodes from ``k`` up to ``ends[k]``, so node ``j`` attends to
+``k`` just when ``k <= j < ends[k]``. No node is padding. A sequence's last token predicts nothing,
+so it isn't a node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plumbline.eval_workers.models.base import Tokens
 class Tree:
     """Nodes of one forward pass, and for each sequence the nodes that predict its tokens.
 
-    ``tokens``, ``depths`` and ``ends`` have one entry a node; ``paths`` one list a sequence, as
+    ``tokens``, ``depths`` and ``ends`` have one entry per node; ``paths`` one list per sequence, as
     long as the sequence, from the root on.
     """
 
@@ -31,7 +31,7 @@ class Tree:
 
 
 def n_shared(one: Tokens, other: Tokens) -> int:
-    """Leading tokens, the last of either left out, that two sequences have in common.
+    """Number of leading tokens that two sequences share, without the last of either.
 
     >>> n_shared((5, 6, 7), (5, 6, 8, 9)), n_shared((5,), (5,))
     (2, 0)
@@ -54,7 +54,7 @@ def n_nodes(sequences: Sequence[Tokens]) -> int:
 
 
 def end_of_tree(sequences: Sequence[Tokens], start: int, n_nodes: int) -> int:
-    """Where the tree that starts with ``sequences[start]`` ends, by a limit on its nodes.
+    """End of the tree that starts with ``sequences[start]``, by a limit on its nodes.
 
     Sequences are sorted; a single one may be larger than the limit.
 

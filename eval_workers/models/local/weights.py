@@ -1,9 +1,9 @@
-"""A model's weights: loaded, quantised on the way in, with an adapter on them."""
+"""A model's weights: loaded, quantised while loading, with an adapter on them."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -20,9 +20,8 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 
 
 def load_model(files: Files, options: ModelOptions) -> Any:
-    """The language model on its device, ready to score.
+    """The language model on its device, ready to score; frees the memory of unused models first.
 
-    The memory of models that nobody uses any more is given back first.
     Raises ``BadInput`` for weights that are missing or can't be read and for an adapter that does
     not fit, ``MissingComponent`` for a GPU that is not there.
     """
@@ -34,7 +33,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
 def read_weights(
     source: Source, loader: Callable[..., Any], config: Any, options: ModelOptions
 ) -> Any:
-    """What ``loader``, a class's ``from_pretrained``, makes of a model's files, on its device.
+    """A model's weights on its device, by ``loader``: a class's ``from_pretrained``.
 
     Raises as ``load_model``.
     """
@@ -42,31 +41,42 @@ def read_weights(
     device = _device(options.device)
     devices.limit_threads(devices.n_threads())  # torch knows of no container's quota
     dtype = getattr(torch, options.dtype)
-    how: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "dtype": dtype,
         "output_loading_info": True,
         "weights_only": True,  # of a pickle nothing but tensors is read
     }
     if attention := _attention(config, device):
-        how["attn_implementation"] = attention
+        settings["attn_implementation"] = attention
     if options.quantisation is not None:
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # a line a layer and pass
-        how["quantization_config"] = _bits_and_bytes(options.quantisation, dtype)
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # a line per layer and pass
+        settings["quantization_config"] = _bits_and_bytes(options.quantisation, dtype)
     is_quantised = options.quantisation or loading.saved_quantisation(config)
     if is_quantised:
-        how["device_map"] = {"": device}  # such weights can't be moved afterwards
-    model, info = loading.load(source, loader, **how)
-    if missing := sorted(info["missing_keys"]):
-        problem = f"{len(missing)} weights are missing, {missing[0]} among them"
-        raise BadInput(f"model {source.name}", problem, "download or save it again")
+        settings["device_map"] = {"": device}  # such weights can't be moved afterwards
+    model, info = loading.load(source, loader, **settings)
+    check_complete(source, info)
     return model.eval() if is_quantised else model.to(device).eval()
 
 
+def check_complete(source: Source, info: Mapping[str, Any]) -> None:
+    """Raise ``BadInput`` for missing weights, by the loading info of transformers."""
+    if missing := sorted(info["missing_keys"]):
+        problem = f"{len(missing)} weights are missing, {missing[0]} among them"
+        raise BadInput(f"model {source.name}", problem, "download or save it again")
+
+
+def n_embedded(model: Any) -> int:
+    """Token ids below this have a row in the embedding and in the output layer."""
+    tables = (model.get_input_embeddings(), model.get_output_embeddings())
+    return min(int(table.weight.shape[0]) for table in tables if table is not None)
+
+
 def _attention(config: Any, device: str) -> str | None:
-    """How a model attends where PyTorch's own choice is wrong, ``None`` elsewhere.
+    """The attention implementation where PyTorch's own choice is wrong, ``None`` elsewhere.
 
     Where all heads share one key, the fused kernel with a mask leaves a last position out (issue
-    191937 of PyTorch, mended in August 2026): with torch 2.11 on an H100 scores were off by 5 nats.
+    191937 of PyTorch, fixed in August 2026): with torch 2.11 on an H100 scores were off by 5 nats.
     """
     text = config.get_text_config()
     shares = getattr(text, "num_key_value_heads", None) == 1 or getattr(text, "multi_query", False)
@@ -74,29 +84,29 @@ def _attention(config: Any, device: str) -> str | None:
 
 
 def is_int8(config: Any, options: ModelOptions) -> bool:
-    """Whether the weights are bitsandbytes' int8, by the checkpoint or by the options."""
+    """True if the weights are bitsandbytes' int8, by the checkpoint or by the options."""
     saved = getattr(config, "quantization_config", None)
     by_file = isinstance(saved, dict) and saved.get("load_in_8bit") is True
     return by_file or options.quantisation == "int8"
 
 
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
-    """The quantisation that defines a score: the checkpoint's own, or ours with its version.
+    """The quantisation in a score's identity: the checkpoint's own, or ours with its version.
 
     Raises ``UsageProblem`` for a checkpoint that is quantised already, ``MissingComponent``
     without bitsandbytes.
     """
-    saved, wanted = loading.saved_quantisation(config), options.quantisation
-    if wanted is None:
+    saved, method = loading.saved_quantisation(config), options.quantisation
+    if method is None:
         return saved
     if saved is not None:
         problem = f"model {name} was saved quantised ({saved})"
-        raise UsageProblem(f"--quantisation {wanted}", problem, "leave the option out")
+        raise UsageProblem(f"--quantisation {method}", problem, "leave the option out")
     try:
-        return f"bitsandbytes {wanted} {metadata.version('bitsandbytes')}"
+        return f"bitsandbytes {method} {metadata.version('bitsandbytes')}"
     except metadata.PackageNotFoundError as e:
         fix = "pip install bitsandbytes"
-        raise MissingComponent(f"--quantisation {wanted}", "needs bitsandbytes", fix) from e
+        raise MissingComponent(f"--quantisation {method}", "needs bitsandbytes", fix) from e
 
 
 def _bits_and_bytes(quantisation: str, dtype: torch.dtype) -> BitsAndBytesConfig:
@@ -107,7 +117,7 @@ def _bits_and_bytes(quantisation: str, dtype: torch.dtype) -> BitsAndBytesConfig
     )
 
 
-def _device(wanted: str) -> str:
-    if wanted == "cuda" and not torch.cuda.is_available():
+def _device(option: str) -> str:
+    if option == "cuda" and not torch.cuda.is_available():
         raise MissingComponent("--device cuda", "no CUDA device is visible", "use --device cpu")
-    return "cuda" if wanted != "cpu" and torch.cuda.is_available() else "cpu"
+    return "cuda" if option != "cpu" and torch.cuda.is_available() else "cpu"

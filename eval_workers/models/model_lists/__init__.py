@@ -1,17 +1,17 @@
-"""Lists of models to score, one TOML file per list: ours are here, any other is given by its path.
+"""Lists of models to score, one TOML file per list: the shipped ones are here, others have a path.
 
-An entry names a model and may say how it is loaded, in the fields of ``ModelOptions``, and by how
-many processes; what it does not say is what the command line says::
+An entry names a model and may have fields of ``ModelOptions`` and a number of processes; the
+command line gives the others::
 
     [[model]]
     id = "EleutherAI/pythia-70m"  # hub id or directory
     dtype = "bfloat16"
     workers = 2                   # optional: processes that score it
-    name = "Pythia 70M"           # optional: what others call it
+    name = "Pythia 70M"           # optional: its name in tables of others
     unavailable = "no longer served"  # optional: why it is listed but never loaded
     n_parameters = 70_426_624     # optional: its weights, for released scores, which name none
 
-``FILE#model`` are the entries of a file that holds other things too, such as the settings.
+``FILE#model`` are the entries of a file with other content too, such as the settings.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text,
 
 @dataclasses.dataclass(frozen=True)
 class ListedModel:
-    """A model of a list: ``id`` is what is loaded, ``name`` what others call it.
+    """A model of a list: its hub id or directory, and its name in tables of others.
 
     ``workers`` are the processes that score it, ``n_parameters`` its weights; ``None`` where its
-    entry says nothing. ``unavailable`` is why it can't be loaded; empty for one that can.
+    entry has neither. ``unavailable``: the reason why it can't be loaded; empty for one that can.
     """
 
     id: str
@@ -49,7 +49,7 @@ class ListedModel:
     n_parameters: int | None = None
 
     def options(self, defaults: ModelOptions) -> ModelOptions:
-        """How it is loaded: as its entry says, and as ``defaults`` say where that says nothing.
+        """Its options: the entry's, and ``defaults`` for the others.
 
         >>> ListedModel("m", "m", {"dtype": "bfloat16"}).options(ModelOptions(device="cpu")).dtype
         'bfloat16'
@@ -57,17 +57,17 @@ class ListedModel:
         return options.changed(defaults, self.overrides)
 
 
-#: After the path of a file: it holds more than a list.
+#: Suffix of the path of a file with more than a list.
 AMONG_OTHERS = "#model"
-#: Without entry points: what our lists name may be loaded from pickles, see ``backends``.
+#: Without entry points: models of shipped lists may be loaded from pickles, see ``local.loading``.
 LISTS = Registry("model list", __name__, ".toml", instead="give the path of a .toml file")
 
 
 def load(name: str) -> list[ListedModel]:
     """Read a list by its name or by the path of a TOML file.
 
-    Raises ``UsageProblem`` if it doesn't exist, ``BadInput`` for an invalid list: it
-    names the entry (counted from 1) and what may stand there.
+    Raises ``UsageProblem`` if it doesn't exist, ``BadInput`` naming the entry (counted from 1) of
+    an invalid list.
 
     >>> [model.id for model in load("unstereoeval")][:2]
     ['EleutherAI/pythia-70m', 'EleutherAI/pythia-70m-deduped']
@@ -80,7 +80,7 @@ def load(name: str) -> list[ListedModel]:
 
 
 def load_available(name: str) -> list[ListedModel]:
-    """``load`` without the models that can't be loaded, of which it says a line each.
+    """``load`` without the models that can't be loaded; prints a line for each of these.
 
     Raises as ``load``, and ``UsageProblem`` when none is left.
 
@@ -118,19 +118,13 @@ def _parse(what: str, text: str, *, among_others: bool = False) -> list[ListedMo
     if among_others:
         content = {key: value for key, value in content.items() if key == "model"}
     entries = checked(_List, content, what).model
-    known, models = {field.name for field in dataclasses.fields(ModelOptions)}, []
-    for one, given in zip(entries, content["model"], strict=True):
-        overrides = {key: value for key, value in given.items() if key in known}
-        more = (one.workers, one.unavailable, one.n_parameters)
-        models.append(ListedModel(one.id, one.name or one.id, overrides, *more))
-    _check_distinct(models, what)
-    return models
-
-
-def _check_distinct(models: list[ListedModel], what: str) -> None:
+    names, models = {field.name for field in dataclasses.fields(ModelOptions)}, []
     first: dict[str, int] = {}
-    for number, model in enumerate(models, 1):
-        key = repr((model.id, sorted(model.overrides.items())))
-        if key in first:
-            raise BadInput(what, f"model {number} ({model.id}) repeats model {first[key]}")
-        first[key] = number
+    for number, (entry, fields) in enumerate(zip(entries, content["model"], strict=True), 1):
+        overrides = {key: value for key, value in fields.items() if key in names}
+        earlier = first.setdefault(repr((entry.id, sorted(overrides.items()))), number)
+        if earlier != number:
+            raise BadInput(what, f"model {number} ({entry.id}) repeats model {earlier}")
+        more = (entry.workers, entry.unavailable, entry.n_parameters)
+        models.append(ListedModel(entry.id, entry.name or entry.id, overrides, *more))
+    return models

@@ -1,4 +1,4 @@
-"""What is known of the text that published models were trained on: facts with their sources."""
+"""The training text of published models: facts with their sources."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from plumbline.warehouse.text.toml_file import parsed
 
-#: How a model's training text is related to a corpus.
+#: Relation of a model's training text to a corpus.
 Relation: TypeAlias = Literal["same", "deduplicated", "some", "other", "unpublished", "unknown"]
 
 
@@ -27,7 +27,7 @@ class ModelText:
 
 
 def known(model: str) -> ModelText | None:
-    """What is known of a model by its name; ``None`` for a model that isn't listed.
+    """The entry of a model by its name; ``None`` for a model that isn't listed.
 
     >>> known("EleutherAI/pythia-70m-deduped").part, known("gpt-j-6b").family
     ('deduplicated', 'GPT-J')
@@ -39,38 +39,38 @@ def known(model: str) -> ModelText | None:
 
 
 def relation(model: str, corpus: str) -> Relation:
-    """How the text of a model is related to a corpus, both by their names.
+    """The relation of a model's text to a corpus, both by their names.
 
-    ``unknown`` for a model that isn't listed, and for a corpus that isn't known to be of a text.
+    ``unknown`` for a model that isn't listed, and for a corpus without a known text.
 
     >>> [relation(m, "pile") for m in ("pythia-70m", "opt-125m", "mpt-7b", "Mistral-7B-v0.1")]
     ['same', 'some', 'other', 'unpublished']
     >>> relation("pythia-70m", "novels"), relation("a-model", "pile")
     ('unknown', 'unknown')
     """
-    text, of = _corpora().get(corpus), known(model)
-    if text is None or of is None:
+    text, entry = _content()["corpora"].get(corpus), known(model)
+    if text is None or entry is None:
         return "unknown"
-    if not of.text:
+    if not entry.text:
         return "unpublished"
-    if of.text != text:
+    if entry.text != text:
         return "other"
     parts: dict[str, Relation] = {"whole": "same", "deduplicated": "deduplicated", "some": "some"}
-    return parts[of.part]
+    return parts[entry.part]
 
 
 def family(model: str) -> str:
-    """The family that a model belongs to: of its entry, else the letters that its name begins with.
+    """The family of a model: of its entry, else the letters at the start of its name.
 
-    Models that aren't listed count as one family where their names begin alike: too few families
+    Unlisted models whose names start with the same letters count as one family: too few families
     claim less than too many.
 
     >>> family("EleutherAI/pythia-70m"), family("openai-community/gpt2-xl"), family("a/Qwen2.5-7B")
     ('Pythia', 'gpt', 'Qwen')
     """
-    of, name = known(model), model.rpartition("/")[2]
-    if of:
-        return of.family
+    if entry := known(model):
+        return entry.family
+    name = model.rpartition("/")[2]
     letters = re.match(r"[^\W\d_]+", name)
     return letters[0] if letters else name
 
@@ -84,9 +84,3 @@ def _content() -> dict[str, Any]:
 @cache
 def _models() -> list[ModelText]:
     return [ModelText(**entry) for entry in _content()["model"]]
-
-
-@cache
-def _corpora() -> dict[str, str]:
-    corpora: dict[str, str] = _content()["corpora"]
-    return corpora

@@ -2,12 +2,12 @@
 
     P(w | c) = max(a(cw) - D, 0) / a(c.) + D t(c) / a(c.) P(w | c')
 
-where a(c.) is the sum of a(cw) over words, t(c) the number of different words behind the context c,
+where a(c.) is the sum of a(cw) over words, t(c) the number of distinct words after the context c,
 and c' the context without its first word (Chen and Goodman, 1999, doi:10.1006/csla.1999.0128).
-a is a count for the longest n-grams and those that begin a sentence, else the number of different
-words before an n-gram. Below single words every word is equally likely, also one that the text
-lacks. D is that of Ney, Essen and Kneser (1994), of each length: n1 / (n1 + 2 n2) from the numbers
-of n-grams with a = 1 and a = 2.
+a is a count for the longest n-grams and those that begin a sentence, else the number of distinct
+words before an n-gram. Below single words every word is equally likely, even unknown ones. D is
+that of Ney, Essen and Kneser (1994), of each length: n1 / (n1 + 2 n2) from the numbers of n-grams
+with a = 1 and a = 2.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from plumbline.eval_workers.models.ngram import SENTENCE_END, NgramOptions
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import DEFAULT, RecordForm, documents
 
-#: Raised when the same text would give other probabilities.
+#: To be raised when the probabilities of a text change.
 VERSION = 1
-#: Stands before every sentence, and for words that the text lacks.
+#: The start of every sentence, and words that the text lacks.
 BOS, UNKNOWN = 0, 1
-#: Words that are counted, the most frequent ones; others are one word, ``UNKNOWN``.
+#: Number of most frequent words that are counted; others are one word, ``UNKNOWN``.
 MOST_WORDS = 1 << 20
-#: Of a text too small to tell.
+#: Of a text too small for an estimate.
 _USUAL_DISCOUNT = 0.5
 _SENTENCES_AT_ONCE = 100_000
 _SENTENCES_OF_LOSS = 10_000
@@ -49,12 +49,12 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True)
 class Ngrams:
-    """The n-grams of one length that a text holds.
+    """The n-grams of one length in a text.
 
     ``keys`` (sorted) are the number of an n-gram's first n-1 words among those of that length,
     times the number of words, plus the last word; of single words, their own numbers.
-    ``probabilities`` are P(last word | the words before it). ``left``, of an n-gram as a context,
-    is what is left for words never seen behind it; 1 where none was.
+    ``probabilities`` are P(last word | the words before it). ``left`` of an n-gram is the
+    probability left for words never seen after it; 1 where none was seen.
     """
 
     keys: Ints
@@ -62,7 +62,7 @@ class Ngrams:
     left: Floats
 
     def find(self, keys: Ints) -> Ints:
-        """The number of the n-gram of each key, -1 where there is none."""
+        """The number of each key's n-gram, -1 without one."""
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[at] == keys, at, -1)
 
@@ -82,15 +82,14 @@ class NgramModel:
     def logprobs(self, sentences: Sequence[Sentence]) -> list[list[float]]:
         """ln P(word | BOS, earlier words) in nats of every word of each sentence."""
         words, position = laid_out(sentences)
-        ids, found = words, self.lengths[0].probabilities[words]
+        ids, values = words, self.lengths[0].probabilities[words]
         for n, ngrams in enumerate(self.lengths[1:], start=2):
             context = np.where(position >= n - 1, np.concatenate([[-1], ids[:-1]]), -1)
             ids = np.where(context >= 0, ngrams.find(context * self.n_words + words), -1)
             left = np.where(context >= 0, self.lengths[n - 2].left[context], 1.0)
-            found = np.where(ids >= 0, ngrams.probabilities[ids], left * found)
-        values = np.log(found[position > 0])
+            values = np.where(ids >= 0, ngrams.probabilities[ids], left * values)
         ends = np.cumsum([len(sentence) for sentence in sentences])[:-1]
-        return [part.tolist() for part in np.split(values, ends)]
+        return [part.tolist() for part in np.split(np.log(values[position > 0]), ends)]
 
     def save(self, directory: Path) -> None:
         """Write the arrays and a configuration."""
@@ -105,7 +104,7 @@ class NgramModel:
 
     @classmethod
     def load(cls, directory: Path, order: int, n_words: int) -> NgramModel:
-        """What ``save`` wrote."""
+        """Load a saved model."""
         arrays = load_file(directory / _WEIGHTS)
         names = ("keys", "probabilities", "left")
         lengths = (Ngrams(*(arrays[f"{x}_{n}"] for x in names)) for n in range(1, order + 1))
@@ -113,7 +112,7 @@ class NgramModel:
 
 
 def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
-    """Sentences end to end, each behind a BOS, and every word's position; a BOS has 0.
+    """Concatenated sentences, each after a BOS, and every word's position; a BOS has 0.
 
     >>> [part.tolist() for part in laid_out([[7, 8], [9]])]
     [[0, 7, 8, 0, 9], [0, 1, 2, 0, 1]]
@@ -172,24 +171,24 @@ def _smoothed(
     discounts: Sequence[float] | None,
 ) -> NgramModel:
     """Probabilities, shortest n-grams first; ``firsts``: the last word of each one's occurrence."""
-    found: list[Ngrams] = []
+    made: list[Ngrams] = []
     below = np.full(n_words, 1.0 / (n_words - 1))  # BOS is never predicted
     contexts: Ints = np.zeros(n_words, dtype=np.int64)
     for n, (own, a) in enumerate(zip(keys, adjusted, strict=True), start=1):
         discount = _discount(a) if discounts is None else discounts[n - 1]
         if n > 1:
             contexts = own // n_words
-            below = found[-1].probabilities[ids[n - 2][firsts[n - 1]]]
+            below = made[-1].probabilities[ids[n - 2][firsts[n - 1]]]
         n_contexts = len(keys[n - 2]) if n > 1 else 1
         total = np.bincount(contexts, weights=a, minlength=n_contexts)
         types = np.bincount(contexts, weights=a > 0, minlength=n_contexts)
         left = np.divide(discount * types, total, out=np.ones(n_contexts), where=total > 0)
         seen = np.maximum(a - discount, 0) / np.maximum(total, 1)[contexts]
         if n > 1:
-            found[-1] = Ngrams(found[-1].keys, found[-1].probabilities, left)
-        found.append(Ngrams(own, seen + left[contexts] * below, np.ones(0)))
-    found[0].probabilities[BOS] = 1.0
-    return NgramModel(n_words, tuple(found))
+            made[-1] = Ngrams(made[-1].keys, made[-1].probabilities, left)
+        made.append(Ngrams(own, seen + left[contexts] * below, np.ones(0)))
+    made[0].probabilities[BOS] = 1.0
+    return NgramModel(n_words, tuple(made))
 
 
 def _discount(counts: Ints) -> float:
@@ -213,9 +212,8 @@ def train(
     """Count into the directory ``work`` and return the columns of ``trained_model``.
 
     Words are lowercase runs of characters between white space and punctuation marks, and every
-    mark. Sentences end as for an intervention (``SENTENCE_END``). The loss before is that
-    of equally likely words, the loss after that on the beginning of the text itself. Columns
-    ``path`` and ``run_id`` are the caller's.
+    mark. Sentences end at ``SENTENCE_END``. The start loss is that of equally likely words, the end
+    loss that of the first sentences of the text. Columns ``path`` and ``run_id`` are the caller's.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -247,7 +245,7 @@ def train(
 
 
 def _tokenizer(texts: Sequence[str]) -> Any:
-    """The words of some texts, numbered in alphabetical order behind ``BOS`` and ``UNKNOWN``."""
+    """The words of some texts, numbered in alphabetical order after ``BOS`` and ``UNKNOWN``."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     def made(model: models.WordLevel) -> Tokenizer:
@@ -259,16 +257,16 @@ def _tokenizer(texts: Sequence[str]) -> Any:
     counted = made(models.WordLevel(unk_token="<unk>"))
     trainer = trainers.WordLevelTrainer(vocab_size=MOST_WORDS, show_progress=False)
     counted.train_from_iterator(texts, trainer, length=len(texts))
-    words = ["<s>", "<unk>", *sorted(counted.get_vocab())]  # "<" is a word, so no other has it
+    words = ["<s>", "<unk>", *sorted(counted.get_vocab())]  # "<" is a word of its own
     numbers = {word: number for number, word in enumerate(words)}
     return made(models.WordLevel(numbers, unk_token="<unk>"))
 
 
 def _sentences(texts: Sequence[str], tokenizer: Any) -> Iterator[Ints]:
     """The words of each sentence that has any."""
-    every = (sentence for text in texts for sentence in _cut(text))
-    while some := list(itertools.islice(every, _SENTENCES_AT_ONCE)):
-        encoded = tokenizer.encode_batch_fast(some, add_special_tokens=False)
+    sentences = (sentence for text in texts for sentence in _cut(text))
+    while batch := list(itertools.islice(sentences, _SENTENCES_AT_ONCE)):
+        encoded = tokenizer.encode_batch_fast(batch, add_special_tokens=False)
         yield from (np.array(e.ids, dtype=np.int32) for e in encoded if e.ids)
 
 

@@ -1,1 +1,1 @@
-"""What a backend of a model behind a server needs: the protocol of echoes, and its probe."""
+"""Scores from a model behind a server: the protocol of echoes, and its probe."""

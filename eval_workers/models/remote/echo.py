@@ -1,8 +1,8 @@
-"""Log-probabilities of a given text by echo: what is asked of a completions server, what it says.
+"""Log-probabilities of a given text by echo: requests to a completions server and its answers.
 
 Asked to echo its prompt, a server of OpenAI's completions protocol (vLLM, SGLang and others) gives
-each token of it with log p(token | earlier tokens). It generates one token besides, which is left
-out: some servers take a limit of 0 for none at all.
+each of its tokens with log p(token | earlier tokens). One generated token is left out: some servers
+take a limit of 0 for no limit.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from plumbline.eval_workers.chat.client import ChatClient, Failure, completion
-from plumbline.eval_workers.chat.ledger import Answer
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
+from plumbline.eval_workers.chat.ledger import ServerAnswer
 from plumbline.eval_workers.chat.session import Server
-from plumbline.warehouse.errors import BadInput, Interrupted
 
 if TYPE_CHECKING:
     import openai
 
-#: What is asked of each text, besides its model and prompt.
+#: Parameters of each request, besides its model and prompt.
 PARAMETERS = {"echo": True, "logprobs": 1, "max_tokens": 1, "temperature": 0.0}
-#: Statuses by which a server refuses one prompt, such as one that is too long, and not all.
+#: Statuses for a refused prompt, such as one that is too long; other prompts may be accepted.
 _OF_THE_PROMPT = (400, 413, 422)
-_RESUME = "finished work is kept: run the same command again to resume"
-_START = "is it running at this address? docs/servers.md; then run the same command again"
-_MEND = "see to the model's name, the key and --base-url"
+_FIXES = {
+    "mend": "see to the model's name, the key and --base-url",
+    "start": "is it running at this address? docs/servers.md; then run the same command again",
+    "resume": "finished work is kept: run the same command again to resume",
+}
 #: How a server spells a token that is a part of a character, as bytes.
 _BYTES = re.compile(r"\\x([0-9a-fA-F]{2})")
 _PARTIAL = "\ufffd"
@@ -43,14 +43,14 @@ _EXCERPT = 60
 
 
 class EchoFault(Exception):
-    """A reply is not an echo with log-probabilities; the text says what it is, in a line."""
+    """A reply is not an echo with log-probabilities; the text describes it in one line."""
 
 
 @dataclass(frozen=True)
 class Echo:
-    """A prompt's tokens as a server gives them, and log p of each (nats; ``None``: not given).
+    """A prompt's tokens as a server gives them, and log p of each (nats; ``None`` if missing).
 
-    ``n_context`` of them come before the text: BOS, put there by the server or by us.
+    ``n_context`` of them come before the text: BOS, by the server or by us.
     """
 
     pieces: tuple[str, ...]
@@ -74,9 +74,9 @@ class Echo:
 
 
 def read_echo(body: str, text: str) -> Echo:
-    """The echo of a text, whose prompt may have begun with BOS; white space is not compared.
+    """The echo of a text, whose prompt may begin with BOS; white space is not compared.
 
-    Raises ``EchoFault`` for anything else, such as log-probabilities of what was generated.
+    Raises ``EchoFault`` for anything else, such as log-probabilities of generated text.
 
     >>> logprobs = {"tokens": ["<s>", "She", "ran", "off"], "token_logprobs": [None, -2, -5, -1]}
     >>> body = json.dumps({"choices": [{"text": "She ran off", "logprobs": logprobs}]})
@@ -88,13 +88,13 @@ def read_echo(body: str, text: str) -> Echo:
     tokens, values = _tokens(content)
     usage = content.get("usage")
     counted = usage.get("completion_tokens") if isinstance(usage, dict) else None
-    # A server that adds BOS may add EOS, too: one more token after the text.
+    # A server that adds BOS may add EOS too: one more token after the text.
     n_new = [counted, counted + 1] if type(counted) is int and 0 <= counted <= 1 else [1, 0, 2]
     for n in n_new:
         kept = tokens[: len(tokens) - n]
         for start in range(3):
-            if any(map(_is_blank, kept[:start])):
-                break  # a first word's own space, which is no BOS
+            if any(not token.replace(_SPACE, " ").strip() for token in kept[:start]):
+                break  # a first word's own space, not BOS
             if start < len(kept) and spells(kept[start:], text):
                 return Echo(tuple(kept), tuple(values[: len(kept)]), start)
     if len(tokens) <= PARAMETERS["max_tokens"]:
@@ -117,15 +117,16 @@ def _tokens(content: dict[str, Any]) -> tuple[list[str], list[float | None]]:
     """Tokens with log-probabilities, the generated ones among them."""
     choices = content.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
-    found = choice.get("logprobs") if isinstance(choice, dict) else None
-    if not isinstance(found, dict) or not found:
+    logprobs = choice.get("logprobs") if isinstance(choice, dict) else None
+    if not isinstance(logprobs, dict) or not logprobs:
         raise EchoFault("gives no log-probabilities")
-    pair: Iterator[Any]
-    if isinstance(entries := found.get("content"), list):  # the form of chats
-        pair = ([_entry(e, name) for e in entries] for name in ("token", "logprob"))
+    columns: Iterator[Any]
+    if isinstance(entries := logprobs.get("content"), list):  # the form of chats
+        rows = [entry if isinstance(entry, dict) else {} for entry in entries]
+        columns = ([row.get(name) for row in rows] for name in ("token", "logprob"))
     else:
-        pair = (found.get(name) for name in ("tokens", "token_logprobs"))
-    tokens, values = pair
+        columns = (logprobs.get(name) for name in ("tokens", "token_logprobs"))
+    tokens, values = columns
     if not isinstance(tokens, list) or not isinstance(values, list) or not tokens:
         raise EchoFault("gives no log-probabilities")
     if len(tokens) != len(values):
@@ -137,20 +138,12 @@ def _tokens(content: dict[str, Any]) -> tuple[list[str], list[float | None]]:
     return tokens, values
 
 
-def _entry(entry: object, name: str) -> Any:
-    return entry.get(name) if isinstance(entry, dict) else None
-
-
-def _is_blank(token: str) -> bool:
-    return not token.replace(_SPACE, " ").strip()
-
-
 def _short(tokens: Sequence[str]) -> str:
     return repr("".join(tokens)[:_EXCERPT])
 
 
 def spells(pieces: Sequence[str], text: str) -> bool:
-    """Whether tokens make up a text, but for white space, which decoders drop and put.
+    """True if tokens make up a text, except for white space, which decoders drop and add.
 
     A token that is a part of a character may be U+FFFD, or bytes as OpenAI's servers spell them.
 
@@ -162,24 +155,24 @@ def spells(pieces: Sequence[str], text: str) -> bool:
     True
     """
     whole = b"".join(map(_bytes, pieces)).decode("utf-8", "replace")
-    made, wanted = "".join(whole.split()), "".join(text.split())
-    if made == wanted:
+    made, expected = "".join(whole.split()), "".join(text.split())
+    if made == expected:
         return True
     if _PARTIAL not in made:
         return False
-    # A run of parts stands for any characters but ASCII, one to as many as it has parts. All places
-    # that it may end at are followed side by side: trying one after the other takes for ever.
+    # A run of parts stands for characters that aren't ASCII, one to as many as it has parts. All
+    # its possible ends are followed at once: backtracking would take exponential time.
     ends = {0}
     for part in re.findall(f"{_PARTIAL}+|[^{_PARTIAL}]+", made):
         if part[0] == _PARTIAL:
-            ends = {i for end in ends for i in _after_parts(wanted, end, len(part))}
+            ends = {i for end in ends for i in _after_parts(expected, end, len(part))}
         else:
-            ends = {end + len(part) for end in ends if wanted.startswith(part, end)}
-    return len(wanted) in ends
+            ends = {end + len(part) for end in ends if expected.startswith(part, end)}
+    return len(expected) in ends
 
 
 def _after_parts(text: str, start: int, n_parts: int) -> Iterator[int]:
-    """Where a run of parts of characters that starts at ``start`` may end."""
+    """Possible ends of a run of parts of characters that starts at ``start``."""
     for i in range(start, min(start + n_parts, len(text))):
         if text[i].isascii():
             return
@@ -194,25 +187,22 @@ def _bytes(piece: str) -> bytes:
 
 @dataclass(frozen=True)
 class EchoServer:
-    """A model at a server, asked for echoes."""
+    """A model at a server that echoes prompts."""
 
     model: str
     server: Server
 
     def bodies(self, prompts: Sequence[str]) -> list[str | Failure]:
-        """The answer to each prompt, in the order given; ``Failure`` where one alone is refused.
+        """The answer to each prompt, in the order given; ``Failure`` for a refused prompt.
 
-        As many are on their way at a time as the policy says, each tried again as it says.
-        Raises ``BadInput`` where the server refuses what isn't the prompt's, ``Interrupted`` where
-        it does not answer, ``UsageProblem`` and ``MissingComponent`` as ``ChatClient``.
+        The policy sets concurrency and retries. Raises ``BadInput`` where the server refuses every
+        request, ``Interrupted`` where it does not answer, ``UsageProblem`` and ``MissingComponent``
+        as ``ChatClient``.
         """
         return asyncio.run(self._bodies(prompts))
 
     def software(self) -> str:
-        """Name and version of the server's software, as far as it gives them; else empty.
-
-        A server that doesn't answer is reported when it is asked for texts.
-        """
+        """Name and version of the server's software, empty if unknown or it does not answer."""
         return asyncio.run(self._software())
 
     async def _bodies(self, prompts: Sequence[str]) -> list[str | Failure]:
@@ -236,42 +226,33 @@ class EchoServer:
         policy = self.server.policy
         async with slots:
             for n_attempts in range(1, policy.max_attempts + 1):
-                found = await client.body(self.model, call)
-                if isinstance(found, Answer):
-                    return Failure(found.finish_reason or "refused by a filter", retry=False)
-                if isinstance(found, str) or found.status in _OF_THE_PROMPT:
-                    return found
-                await self._wait(found, n_attempts, policy)
+                body = await client.body(self.model, call)
+                if isinstance(body, ServerAnswer):
+                    return Failure(body.finish_reason or "refused by a filter", retry=False)
+                if isinstance(body, str) or body.status in _OF_THE_PROMPT:
+                    return body
+                what = f"server {self.server.base_url}"
+                if error := body.final(n_attempts, policy, what, **_FIXES):
+                    raise error
+                wait_s = policy.wait_s(n_attempts, body.retry_after_s, random.random())
+                await asyncio.sleep(wait_s)
         raise AssertionError("the last attempt returns or raises")
-
-    async def _wait(self, failure: Failure, n_attempts: int, policy: RetryPolicy) -> None:
-        """Wait for the next attempt, or raise where none is to be made."""
-        what = f"server {self.server.base_url}"
-        if failure.lasting:
-            raise BadInput(what, f"refuses the request: {failure.error}", _MEND)
-        if not failure.retry or n_attempts == policy.max_attempts:
-            tries = f"{n_attempts} attempts" if n_attempts > 1 else "one attempt"
-            raise Interrupted(what, f"no reply after {tries}: {failure.error}", _START)
-        if (failure.retry_after_s or 0.0) > policy.longest_wait_s:
-            asks = f"asks to wait {failure.retry_after_s:.0f} s ({failure.error})"
-            raise Interrupted(what, asks, _RESUME)
-        await asyncio.sleep(policy.wait_s(n_attempts, failure.retry_after_s, random.random()))
 
     async def _software(self) -> str:
         url, timeout_s = self.server.base_url, self.server.timeout_s
         async with ChatClient(url, timeout_s=timeout_s) as client:
 
-            async def said(path: str) -> dict[str, Any]:
-                found = await client.body(self.model, partial(_read, path=path))
+            async def page(path: str) -> dict[str, Any]:
+                body = await client.body(self.model, partial(_read, path=path))
                 with suppress(EchoFault):
-                    return _object(found) if isinstance(found, str) else {}
+                    return _object(body) if isinstance(body, str) else {}
                 return {}
 
-            models = (await said("models")).get("data")
+            models = (await page("models")).get("data")
             entries = [e for e in models if isinstance(e, dict)] if isinstance(models, list) else []
             entry = next((e for e in entries if e.get("id") == self.model), {})
-            version = (await said("/version")).get("version")
-            version = version or (await said("/props")).get("build_info")
+            version = (await page("/version")).get("version")
+            version = version or (await page("/props")).get("build_info")
             parts = (entry.get("owned_by"), version)
             return " ".join(client.clean(part) for part in parts if isinstance(part, str)).strip()
 

@@ -1,7 +1,7 @@
-"""Whether a server's log-probabilities are what they seem, found out before anything is scored.
+"""A check of a server's log-probabilities before anything is scored.
 
-Known cases: servers that give nothing, zeros, or the log-probabilities of what they generate, which
-evaluations took for scores of the text.
+Known faults: servers that give nothing, zeros, or log-probabilities of the generated text, which
+evaluations took for scores of the prompt.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from plumbline.eval_workers.chat.client import Failure
 from plumbline.eval_workers.models.remote.echo import Echo, EchoFault, EchoServer, read_echo
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: The first is asked for three times. They end alike, after different beginnings.
+#: The first is sent three times. They have the same last word after different beginnings.
 TEXTS = (
     "The weather was fine, so the two old friends walked home.",
     "A clerk had put all the keys into the drawer at home.",
     "The person in the store asked when she would be home.",
 )
-#: By how much two scores of one text may differ. The same request is computed the same way but for
-#: other users' beside it; a preference counts from ln 1.65 = 0.5 nats on.
+#: Largest difference of two scores of one text: other users' requests in a batch may change the
+#: rounding. A preference counts from ln 1.65 = 0.5 nats on.
 SAME_NATS = 0.05
-#: What rounding may add to a log-probability of 0.
+#: Rounding error of a log-probability of 0.
 ROUNDING_NATS = 1e-6
-#: What servers put for minus infinity, which JSON lacks.
+#: Servers' value for minus infinity, which JSON lacks.
 LEAST_NATS = -9999.0
 _FIX = "serve the model with vLLM, or load it here with --backend transformers"
 
 
 @dataclass(frozen=True)
-class Probed:
-    """What is known of a server after the probe.
+class ProbeResult:
+    """The result of a server's probe.
 
     Attributes:
-        sent: what is put before each text: BOS, or nothing where the server puts its own.
-        context: tokens before the text, as it shows them; the last one is ``bos``.
+        sent: text to send before each text: BOS, or nothing where the server adds its own.
+        context: tokens before the text, as the server shows them; the last one is ``bos``.
         tokenisation: hash of the tokens of the probe's texts (8 hex digits).
     """
 
@@ -53,11 +53,11 @@ class Probed:
         return self.context[-1]
 
 
-def probe(server: EchoServer, bos: str | None) -> Probed:
-    """Find out how a server scores texts.
+def probe(server: EchoServer, bos: str | None) -> ProbeResult:
+    """Check a server's scores of a few texts.
 
-    Raises ``BadInput`` that says what was seen where that isn't a score, ``UsageProblem`` where a
-    BOS has to be given or must not be.
+    Raises ``BadInput`` for numbers that aren't scores, ``UsageProblem`` where a BOS is missing or
+    superfluous.
     """
     sent = _choose_context(server, bos)
     echoes = [*_echoes(server, sent, TEXTS), *_echoes(server, sent, [TEXTS[0]] * 2)]
@@ -70,11 +70,11 @@ def probe(server: EchoServer, bos: str | None) -> Probed:
     _check_same(server, [echoes[0], *echoes[len(TEXTS) :]])
     pieces = json.dumps([echo.pieces for echo in echoes[: len(TEXTS)]])
     tokenisation = hashlib.sha256(pieces.encode("utf-8", "replace")).hexdigest()[:8]
-    return Probed(sent, echoes[0].context, tokenisation)
+    return ProbeResult(sent, echoes[0].context, tokenisation)
 
 
 def _choose_context(server: EchoServer, bos: str | None) -> str:
-    """What has to be put before a text: nothing where the server puts BOS itself."""
+    """The text to send before each text: BOS, or nothing where the server adds it."""
     (plain,) = _echoes(server, "", TEXTS[:1])
     shown = "".join(plain.context)
     if plain.n_context > 1:
@@ -94,17 +94,17 @@ def _choose_context(server: EchoServer, bos: str | None) -> str:
         raise UsageProblem(_name(server), f"{problem} log-probability", fix)
     fix = "give the token that begins the model's texts"
     try:
-        (behind,) = _echoes(server, bos, TEXTS[:1])
+        (with_bos,) = _echoes(server, bos, TEXTS[:1])
     except BadInput as e:
         raise UsageProblem(f"--bos {bos}", f"with it the server {e.args[1]}", fix) from e
-    if behind.n_context != 1 or behind.pieces[0].strip() != bos:
-        shown = " ".join(map(repr, behind.context)) or "nothing"
+    if with_bos.n_context != 1 or with_bos.pieces[0].strip() != bos:
+        shown = " ".join(map(repr, with_bos.context)) or "nothing"
         raise UsageProblem(f"--bos {bos}", f"the server makes {shown} of it, not one token", fix)
     return bos
 
 
 def _echoes(server: EchoServer, sent: str, texts: Sequence[str]) -> list[Echo]:
-    """Echoes of texts that are asked for at a time."""
+    """Echoes of texts that are sent at the same time."""
     echoes = []
     for text, body in zip(texts, server.bodies([sent + text for text in texts]), strict=True):
         if isinstance(body, Failure):
@@ -117,11 +117,11 @@ def _echoes(server: EchoServer, sent: str, texts: Sequence[str]) -> list[Echo]:
 
 
 def _check_values(server: EchoServer, echo: Echo) -> None:
-    """Each token has a log-probability that can be one."""
+    """Refuse values that aren't finite log-probabilities, or are all the same."""
     for piece, value in zip(echo.text_pieces, echo.text_logprobs_nats, strict=True):
         if value is None or not math.isfinite(value):
-            said = "no log-probability" if value is None else f"log-probability {value}"
-            _refuse(server, f"gives {said} for the token {piece!r} in the midst of a text")
+            shown = "no log-probability" if value is None else f"log-probability {value}"
+            _refuse(server, f"gives {shown} for the token {piece!r} in the midst of a text")
         if value > ROUNDING_NATS:
             _refuse(server, f"gives {piece!r} log-probability {value:g}, which is above 0")
     values = set(echo.text_logprobs_nats)
@@ -130,7 +130,7 @@ def _check_values(server: EchoServer, echo: Echo) -> None:
 
 
 def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """Other texts have other figures; so has the same token behind another text."""
+    """Refuse the same values for different texts, or for a token after different texts."""
     for i, one in enumerate(echoes):
         for other in echoes[:i]:
             n = min(len(one.text_pieces), len(other.text_pieces))
@@ -139,12 +139,11 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
     ends = {(echo.pieces[-2], echo.logprobs_nats[-2]) for echo in echoes}
     piece, value = ends.pop()
     if not ends and value is not None and value < -ROUNDING_NATS:  # several may be certain
-        problem = f"gives {piece!r} log-probability {value:g} whatever comes before it"
-        _refuse(server, problem)
+        _refuse(server, f"gives {piece!r} log-probability {value:g} whatever comes before it")
 
 
 def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
-    """The same text has the same score each time."""
+    """Refuse different scores of the same text."""
     sums = [math.fsum(v for v in echo.text_logprobs_nats if v is not None) for echo in echoes]
     if any(echo.pieces != echoes[0].pieces for echo in echoes):
         _refuse(server, "cuts the same text into other tokens when it is asked again")
