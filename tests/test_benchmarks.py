@@ -40,7 +40,7 @@ def _write(path: Path, rows: list[list[str]], header: list[str] = HEADER) -> Pat
 def test_names_lead_to_modules_without_importing_the_others() -> None:
     code = (
         "import sys; from plumbline.eval_workers.pairs.benchmarks import find; find('use-20');"
-        "print(sorted(m for m in sys.modules if 'workers.benchmarks.' in m))"
+        "print(sorted(m for m in sys.modules if 'pairs.benchmarks.' in m))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "use" in done.stdout and "wino" not in done.stdout

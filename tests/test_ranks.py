@@ -31,7 +31,7 @@ from plumbline.eval_workers.scoring.statistics.power import (
     said,
 )
 from plumbline.eval_workers.scoring.statistics.ranks import board
-from plumbline.eval_workers.scoring.statistics.scored import Cells, Scored
+from plumbline.eval_workers.scoring.statistics.scored import Cells, ScoredPairs
 from plumbline.eval_workers.scoring.statistics.scored import scored as scored_pairs
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.report.facts import Facts
@@ -151,9 +151,9 @@ def test_nothing_is_told_apart_below_five_words_or_without_a_difference() -> Non
     assert (same.low.tolist(), same.high.tolist()) == ([1, 1, 1], [3, 3, 3])
 
 
-def scored(lean: np.ndarray, clusters: np.ndarray) -> Scored:
+def scored(lean: np.ndarray, clusters: np.ndarray) -> ScoredPairs:
     models = [(f"k{i}", f"m{i}") for i in range(lean.shape[1])]
-    return Scored(Cells("b", "f/m", clusters, None), models, lean, np.zeros_like(lean))
+    return ScoredPairs(Cells("b", "f/m", clusters, None), models, lean, np.zeros_like(lean))
 
 
 def test_power_without_clusters_is_that_of_the_textbook() -> None:

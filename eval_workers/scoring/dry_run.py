@@ -1,4 +1,4 @@
-"""What scoring would take, estimated before it starts. Writes nothing."""
+"""Estimate of the work and memory of scoring, before it starts. Writes nothing."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Todo:
-    """What is to be scored of a benchmark: pairs of ``n_pairs``, distinct sequences, their tokens.
+    """Missing scores of a benchmark: pairs, distinct token sequences and their tokens.
 
-    ``n_computed`` tokens go through the model: what sentences begin with alike counts once.
+    ``n_computed`` tokens go through the model: common beginnings of sentences count once.
     ``n_refused`` sentences can't be scored, the first for the reason ``problem``.
     """
 
@@ -44,25 +44,30 @@ class Todo:
 
 
 def todo(store: Store, prospect: Prospect, benchmark: str, options: ModelOptions) -> Todo:
-    """Count what of a benchmark has no score by this model."""
+    """Count the pairs and tokens of a benchmark that have no score by this model."""
     from plumbline.eval_workers.scoring.pair_scores import PairScores
 
     state = PairScores.of(benchmark, options).state(store, prospect)
-    n_pairs, missing = len(state.wanted), state.missing
-    texts = sorted({pair[f"sentence_{side}"] for pair in missing for side in "ab"})
+    texts = sorted({pair[f"sentence_{side}"] for pair in state.missing for side in "ab"})
     encoded = prospect.encoded(texts)
     sequences = {e for e in encoded if not isinstance(e, str)}
     problems = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
-    counts = (len(missing), len(sequences), sum(map(len, sequences)))
-    n_computed = prospect.n_computed(sequences)
-    first = problems[0] if problems else ""
-    return Todo(benchmark, n_pairs, *counts, n_computed, len(problems), first)
+    return Todo(
+        benchmark=benchmark,
+        n_pairs=len(state.wanted),
+        n_missing=len(state.missing),
+        n_sequences=len(sequences),
+        n_tokens=sum(map(len, sequences)),
+        n_computed=prospect.n_computed(sequences),
+        n_refused=len(problems),
+        problem=problems[0] if problems else "",
+    )
 
 
 def forecast(store: Store, task: Task) -> Iterator[Row]:
-    """What a task would take, and what it can find: pairs, power, memory.
+    """Forecast of a task: pairs, power, memory.
 
-    Rows of ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
+    Yields rows of ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """
     from plumbline.eval_workers.models.prospect import prospect
     from plumbline.eval_workers.scoring.statistics.power import power_of, said
@@ -70,10 +75,16 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
     model = prospect(task.model, task.options)
     counts = [todo(store, model, name, task.options) for name in task.benchmarks]
     size, name = model.size, model.identity.model
-    of = f"{size.n_embedding:,} of them embeddings, {task.options.dtype}"
-    yield _row(name, "parameters", size.n_parameters, "", f"{of}, key {model.identity.key}")
+    note = f"{size.n_embedding:,} of them embeddings, {task.options.dtype}"
+    yield _row(name, "parameters", size.n_parameters, "", f"{note}, key {model.identity.key}")
     for count in counts:
-        yield from _counted(name, count)
+        subject = f"{name} on {count.benchmark}"
+        yield _row(subject, "to score", count.n_missing, "pairs", f"of {count.n_pairs:,}")
+        yield _row(subject, "distinct sequences", count.n_sequences)
+        yield _row(subject, "tokens", count.n_tokens, "", f"{count.n_computed:,} of them computed")
+        if count.n_refused:
+            problem = f"the first: {count.problem}"
+            yield _row(subject, "can't be scored", count.n_refused, "sentences", problem)
         for line in said(power_of(store.root, count.benchmark)):
             yield _row(count.benchmark, "power", None, "", line)
     yield from _memory(model, task)
@@ -81,17 +92,6 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
 
 def _row(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
     return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
-
-
-def _counted(name: str, count: Todo) -> Iterator[Row]:
-    subject = f"{name} on {count.benchmark}"
-    yield _row(subject, "to score", count.n_missing, "pairs", f"of {count.n_pairs:,}")
-    computed = f"{count.n_computed:,} of them computed"
-    yield _row(subject, "distinct sequences", count.n_sequences)
-    yield _row(subject, "tokens", count.n_tokens, "", computed)
-    if count.n_refused:
-        problem = f"the first: {count.problem}"
-        yield _row(subject, "can't be scored", count.n_refused, "sentences", problem)
 
 
 def _memory(model: Prospect, task: Task) -> Iterator[Row]:
@@ -109,8 +109,8 @@ def _memory(model: Prospect, task: Task) -> Iterator[Row]:
     each = f"for each of {task.n_workers} workers; " if task.n_workers > 1 else ""
     passes = f"{n_lanes} forward passes" if n_lanes > 1 else "a forward pass"
     yield _row(name, "memory for weights", _gb(weights), "GB", each.removesuffix("; "))
-    said = f"{each}{passes} of {n_tokens:,} tokens; {device} has {_gb(free):,.2f} GB free: {fits}"
-    yield _row(name, "memory for computing", _gb(forward), "GB", said)
+    note = f"{each}{passes} of {n_tokens:,} tokens; {device} has {_gb(free):,.2f} GB free: {fits}"
+    yield _row(name, "memory for computing", _gb(forward), "GB", note)
 
 
 def _gb(n_bytes: int) -> float:

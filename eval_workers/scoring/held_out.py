@@ -1,12 +1,12 @@
-"""Held-out texts by document, read from files; what isn't one is a reject with its reason."""
+"""Held-out documents read from files; those with a problem keep its reason."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -17,13 +17,15 @@ from plumbline.warehouse.input.sources import find
 from plumbline.warehouse.paths import Address
 
 Row = dict[str, Any]
+#: A text, or an empty one and the problem with it.
+Text: TypeAlias = "tuple[str, str | None]"
 
 _TXT = ".txt"
 
 
 @dataclass(frozen=True)
 class Document:
-    """A document, known as its file and row, `FILE:ROW`; ``text`` or the ``problem`` with it.
+    """A document's ``text``, or the ``problem`` with it.
 
     ``row`` counts from 1: the line or row of the file, 1 for a file that is one document.
     """
@@ -44,12 +46,12 @@ class Document:
 
     @property
     def n_words(self) -> int:
-        """Stretches without white space: the same whatever the tokeniser."""
+        """Number of stretches without white space: the same for every tokeniser."""
         return len(self.text.split())
 
     @property
     def source(self) -> Row:
-        """Where it stands, as columns of ``reject``."""
+        """Its file and row, as columns of ``reject``."""
         return {"source_file": self.source_file, "source_row": self.row}
 
 
@@ -64,8 +66,8 @@ class HeldOut:
 def text_files(patterns: Sequence[str]) -> list[Path]:
     """Files of held-out text by path or glob pattern: shards as counting takes them, and `.txt`.
 
-    Raises ``BadInput`` for one that is not there or of another kind, ``UsageProblem`` for two files
-    of one name, which documents go by.
+    Raises ``BadInput`` for a missing file or one of another kind, ``UsageProblem`` for two files of
+    one name, since documents are identified by it.
 
     >>> text_files(["nowhere.txt"])
     Traceback (most recent call last):
@@ -73,31 +75,29 @@ def text_files(patterns: Sequence[str]) -> list[Path]:
     plumbline.warehouse.errors.BadInput: text nowhere.txt: no such file (check the path or the \
 pattern)
     """
-    found: dict[str, Path] = {}
+    by_name: dict[str, Path] = {}
     for pattern in patterns:
-        named = find(pattern)
-        if not named:
-            fix = "check the path or the pattern"
-            raise BadInput(f"text {pattern}", "no such file", fix)
-        for path, _ in named:
+        matches = find(pattern)
+        if not matches:
+            raise BadInput(f"text {pattern}", "no such file", "check the path or the pattern")
+        for path, _ in matches:
             if path.suffix != _TXT or path.is_dir() or isinstance(path, Address):
                 _ = expand_shards([str(path)])
-            if found.setdefault(path.name, path) != path:
-                problem = f"has the name of {found[path.name]}"
+            if by_name.setdefault(path.name, path) != path:
+                problem = f"has the name of {by_name[path.name]}"
                 raise UsageProblem(f"text {path}", problem, "rename one of them")
-    return list(found.values())
+    return list(by_name.values())
 
 
 def read_held_out(files: Sequence[Path]) -> HeldOut:
-    """Read a set: a record a document, a `.txt` file as a whole; its name is that of its files.
+    """Read a set: one document per record, or per `.txt` file.
 
-    Raises ``BadInput`` for a file that can't be read, or without one document in all.
+    Raises ``BadInput`` for a file that can't be read, and if no file holds a document.
     """
     documents = tuple(document for path in files for document in _documents(path))
     if not any(document.problem is None for document in documents):
         first = f"; the first row: {documents[0].problem}" if documents else ""
-        problem = f"it holds no document{first}"
-        raise BadInput(f"text {', '.join(map(str, files))}", problem)
+        raise BadInput(f"text {', '.join(map(str, files))}", f"it holds no document{first}")
     return HeldOut(set_name(files), documents)
 
 
@@ -112,42 +112,42 @@ def set_name(files: Sequence[Path]) -> str:
 
 
 def _documents(path: Path) -> Iterator[Document]:
-    if path.suffix == _TXT:
-        yield _whole_file(path)
-        return
     kind = kind_of(path)
-    texts = _batched(path, kind) if kind else map(_of_line, lines(path))
-    for row, found in enumerate(texts, 1):
-        if found is None:
-            continue
-        text, problem = found
-        if problem is None and not text.strip():
-            problem = "holds no word"
-        yield Document(path.name, row, text, problem)
+    if path.suffix == _TXT:
+        texts: Iterable[Text | None] = [_whole_file(path)]
+    else:
+        texts = _batched(path, kind) if kind else map(_of_line, lines(path))
+    for row, read in enumerate(texts, 1):
+        if read is not None:
+            text, problem = read
+            if problem is None and not text.strip():
+                problem = "holds no word"
+            yield Document(path.name, row, text, problem)
 
 
-def _whole_file(path: Path) -> Document:
+def _decoded(data: bytes) -> Text:
     try:
-        text = content(path).decode()
+        return data.decode(), None
     except UnicodeDecodeError as e:
-        return Document(path.name, 1, problem=f"invalid UTF-8 at byte {e.start}: {e.reason}")
+        return "", f"invalid UTF-8 at byte {e.start}: {e.reason}"
+
+
+def _whole_file(path: Path) -> Text:
+    try:
+        return _decoded(content(path))
     except OSError as e:
         raise BadInput(f"text {path}", e.strerror or "can't be read") from e
-    return Document(path.name, 1, text, None if text.strip() else "holds no word")
 
 
-def _batched(path: Path, kind: Kind) -> Iterator[tuple[str, str | None]]:
+def _batched(path: Path, kind: Kind) -> Iterator[Text]:
+    missing = kind.missing or "its text is NULL"
     for batch in kind.texts(path, DEFAULT):
         for value in batch.cast(pa.large_binary()).to_pylist():
-            try:
-                text = None if value is None else value.decode()
-                yield (text, None) if text is not None else ("", kind.missing or "its text is NULL")
-            except UnicodeDecodeError as e:
-                yield "", f"invalid UTF-8 at byte {e.start}: {e.reason}"
+            yield ("", missing) if value is None else _decoded(value)
 
 
-def _of_line(line: bytes) -> tuple[str, str | None] | None:
-    """Text of a line, or what is wrong with it; ``None`` for a blank line."""
+def _of_line(line: bytes) -> Text | None:
+    """Text or problem of a line; ``None`` for a blank line."""
     if not line.strip():
         return None
     try:

@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.warehouse.storage.store import Store
 
-#: Texts of a chunk. Its claim, its file and its last, part-filled forward pass cost some
-#: milliseconds: little beside its texts even at thousands a second, whose tokens take longer to be
-#: found. On a CPU it is seconds of a model of 70 million parameters, a minute or two of a billion.
+#: Texts of a chunk: on a CPU some seconds of a model of 70 million parameters, a minute or two of
+#: a billion. Its claim, file and last, part-filled forward pass cost some milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 #: What has a score: a sentence, or a sentence and the one beside it.
@@ -34,10 +33,8 @@ Item = str | tuple[str, str]
 class Scored:
     """Outcome for one benchmark: ``n_pairs = n_scored + n_rejected``.
 
-    ``n_new`` of the scored pairs were published by this run: of several commands on one warehouse,
-    the last one has them all. ``measure`` is what a score is. ``pairs_per_s`` is how fast pairs
-    were done once the weights were loaded, by all workers together; ``None`` when there was nothing
-    to do.
+    This run published ``n_new`` of the scored pairs. ``pairs_per_s`` is of all workers together,
+    once the weights were loaded; ``None`` when there was nothing to do.
     """
 
     benchmark: str
@@ -64,9 +61,8 @@ def score_benchmarks(
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
     Writes ``model``, ``pair_score`` and ``reject`` (stage `score`), with ``options.per_token``
-    also ``token_logprob``, for which pairs that have a score but no tokens are scored again.
-
-    Raises ``UsageProblem`` for a benchmark that is not in the warehouse; else as ``run_steps``.
+    also ``token_logprob``: pairs with a score but without tokens are then scored again. Raises
+    ``UsageProblem`` for a benchmark that is not in the warehouse, and as ``run_steps``.
     """
     steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
     return run_steps(store, model, options, steps, run_id, n_workers=n_workers, say=say)
@@ -94,12 +90,11 @@ def text_id(pair: Row) -> str:
 
 @dataclass(frozen=True)
 class PairScores(Step[Scored]):
-    """Score the pairs of a benchmark; with ``per_token`` their tokens' shares are kept too.
+    """Score the pairs of a benchmark; ``per_token`` keeps the shares of their tokens too.
 
-    ``beside``: a sentence has its score beside the other one of its pair, see ``base.PairScorer``.
-
-    A pair whose sentences changed is scored again and its old row goes. A pair with a sentence that
-    can't be scored has no row in ``pair_score`` but one in ``reject``; it is tried again next time.
+    ``beside``: a sentence is scored given the other one of its pair, see ``base.PairScorer``. A
+    pair whose sentences changed is scored again and its old row goes. A pair with a sentence that
+    can't be scored has a row in ``reject`` instead of ``pair_score`` and is tried again next time.
     """
 
     benchmark: str
@@ -114,45 +109,40 @@ class PairScores(Step[Scored]):
 
     @classmethod
     def of(cls, benchmark: str, options: ModelOptions) -> PairScores:
-        """As a model's options ask for."""
+        """The step that a model's options ask for."""
         return cls(benchmark, options.per_token, options.pll == "crows-pairs")
 
     @property
     def label(self) -> str:
-        """The benchmark."""
         return self.benchmark
 
     def check_measure(self, identity: Identity) -> None:
         """Every measure of a sentence will do."""
 
     def item(self, pair: Row, side: str) -> Item:
-        """What is scored for a sentence of a pair: itself, or itself and the other one."""
+        """A sentence of a pair, or the sentence and the other one."""
         if not self.beside:
             return str(pair[side])
         (other,) = (pair[name] for name in SIDES if name != side)
         return str(pair[side]), str(other)
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        """As ``check_imported``."""
         check_imported(store, [self.benchmark])
 
     def partition(self, identity: Identity) -> dict[str, str]:
-        """By model, then benchmark."""
         return {"model_key": identity.key, "benchmark": self.benchmark}
 
     def state(self, store: Store, model: Any) -> State:
         """Pairs in the model's text form, and their rows; reads the identity of ``model`` only."""
-        form = model.identity.text_form
         written = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
-        pairs = [pair_in_form(pair, form) for pair in written]
+        pairs = [pair_in_form(pair, model.identity.text_form) for pair in written]
         wanted = [{**pair, "text_id": text_id(pair)} for pair in pairs]
-        where = {"benchmark": self.benchmark, "model_key": model.identity.key}
-        found = store.read(self.table, **where).to_pylist()
-        state = state_of(wanted, found, "pair_id")
+        rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
+        state = state_of(wanted, rows, "pair_id")
         if self.per_token:
-            have = pairs_with_tokens(store, where["model_key"], self.benchmark)
+            have = pairs_with_tokens(store, model.identity.key, self.benchmark)
             valid = [row for row in state.kept if (row["pair_id"], row["text_id"]) in have]
-            state = State(wanted, found, valid, state_of(wanted, valid, "pair_id").missing)
+            state = replace(state_of(wanted, valid, "pair_id"), found=rows)
         return state
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
@@ -176,8 +166,8 @@ class PairScores(Step[Scored]):
 
     def compute(self, model: Any, items: Sequence[Any]) -> list[TextScore]:
         """A score for each item; ``model`` is a ``base.Backend`` or ``base.PairScorer``."""
-        found: list[TextScore] = model.score_beside(items) if self.beside else model.score(items)
-        return found
+        scores: list[TextScore] = model.score_beside(items) if self.beside else model.score(items)
+        return scores
 
     def made(self, model: Backend, state: State, results: Mapping[Item, TextScore]) -> Made:
         """Rows of ``pair_score``, and of ``reject`` for pairs with a sentence without a score."""
@@ -194,8 +184,7 @@ class PairScores(Step[Scored]):
                 continue
             rows.append(
                 {
-                    "pair_id": pair["pair_id"],
-                    "text_id": pair["text_id"],
+                    **{name: pair[name] for name in ("pair_id", "text_id")},
                     "logprob_a_nats": a.logprob_nats,
                     "logprob_b_nats": b.logprob_nats,
                     "n_tokens_a": a.n_tokens,
@@ -209,22 +198,21 @@ class PairScores(Step[Scored]):
         state, new = done.state, {row["pair_id"] for row in done.made.rows}
         if not new and len(state.kept) == len(state.found):
             return
-        scored = [pair for pair in state.missing if self.per_token and pair["pair_id"] in new]
-        results = [
-            (pair, [done.results[self.item(pair, side)] for side in SIDES]) for pair in scored
+        scored = [
+            (pair, [done.results[self.item(pair, side)] for side in SIDES])
+            for pair in state.missing
+            if self.per_token and pair["pair_id"] in new
         ]
-        publish_tokens(*(done.store, done.model, self.benchmark, state.kept, results, done.run_id))
+        publish_tokens(done.store, done.model, self.benchmark, state.kept, scored, done.run_id)
 
     def outcome(self, done: Done, rate: float | None) -> Scored:
-        """Counts of pairs."""
         identity, n_new = done.model.identity, len(done.made.rows)
-        n_scored = len(done.state.kept) + n_new
-        counts = (len(done.state.wanted), n_scored, n_new, len(done.made.rejects))
+        n_scored, n_rejected = len(done.state.kept) + n_new, len(done.made.rejects)
+        counts = (len(done.state.wanted), n_scored, n_new, n_rejected)
         return Scored(self.benchmark, identity.model, identity.key, *counts, rate, identity.measure)
 
 
 def _reject(pair: Row, a: TextScore, b: TextScore) -> Row:
     side, score = ("a", a) if a.problem else ("b", b)
-    which, text = pair[f"group_{side}"], f"sentence_{side}"
-    reason = f"pair {pair['pair_id']}, {which} sentence: {score.problem}"
-    return {**rejected(pair, reason, pair[text]), "text_id": pair["text_id"]}
+    reason = f"pair {pair['pair_id']}, {pair[f'group_{side}']} sentence: {score.problem}"
+    return {**rejected(pair, reason, pair[f"sentence_{side}"]), "text_id": pair["text_id"]}

@@ -1,7 +1,6 @@
-"""How likely held-out documents are under a model.
+"""Log-probability of held-out documents, in windows that do not overlap, each scored after a BOS.
 
-A document's tokens are cut into windows that do not overlap, each scored behind a BOS. Perplexity
-itself is SQL: view ``perplexity_set``.
+Perplexity itself is SQL: view ``perplexity_set``.
 """
 
 from __future__ import annotations
@@ -42,13 +41,11 @@ class Measured:
 
 @dataclass(frozen=True)
 class Perplexity(Step[Measured]):
-    """log p of the documents of a set, in windows of some tokens (``None``: of the context).
+    """log p of the documents of a set, in windows of ``window_tokens`` (``None``: the context).
 
     Rows of documents that are gone or changed, or of another window, go. A document that can't be
-    scored has a row in ``reject`` and is tried again next time.
-
-    Raises ``UsageProblem`` for a window that the model can't take, ``BadInput`` where not one
-    document can be scored.
+    scored has a row in ``reject`` and is tried again next time. Raises ``UsageProblem`` for a
+    window that the model can't take, ``BadInput`` if no document can be scored.
     """
 
     held_out: HeldOut
@@ -62,11 +59,9 @@ class Perplexity(Step[Measured]):
 
     @property
     def label(self) -> str:
-        """The set."""
         return self.held_out.name
 
     def partition(self, identity: Identity) -> dict[str, str]:
-        """By set, then model."""
         return {"text_set": self.held_out.name, "model_key": identity.key}
 
     def place(self, model: Continuer) -> tuple[str, ...]:
@@ -87,8 +82,8 @@ class Perplexity(Step[Measured]):
             for document in self.held_out.documents
             if document.problem is None
         ]
-        found = store.read(self.table, **self.partition(model.identity)).to_pylist()
-        return state_of(wanted, found, "document")
+        rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
+        return state_of(wanted, rows, "document")
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
         """Texts in their order, each once."""
@@ -109,8 +104,10 @@ class Perplexity(Step[Measured]):
 
     def made(self, model: Continuer, state: State, results: Mapping[str, TextScore]) -> Made:
         """Rows of ``perplexity``, and of ``reject`` for documents that can't be read or scored."""
-        bad = [d for d in self.held_out.documents if d.problem is not None]
-        rejects = [rejected(d.source, str(d.problem), d.text) for d in bad]
+        documents = self.held_out.documents
+        rejects = [
+            rejected(d.source, d.problem, d.text) for d in documents if d.problem is not None
+        ]
         window = model.window(self.window_tokens)
         rows = []
         for row in state.missing:
@@ -134,11 +131,15 @@ class Perplexity(Step[Measured]):
         return Made(rows, rejects)
 
     def outcome(self, done: Done, rate: float | None) -> Measured:
-        """Counts of documents."""
         identity, n_documents = done.model.identity, len(self.held_out.documents)
         n_rejected = len(done.made.rejects)
         return Measured(
-            *(self.held_out.name, identity.model, identity.key),
-            done.model.window(self.window_tokens),
-            *(n_documents, n_documents - n_rejected, len(done.made.rows), n_rejected),
+            text_set=self.held_out.name,
+            model=identity.model,
+            model_key=identity.key,
+            window_tokens=done.model.window(self.window_tokens),
+            n_documents=n_documents,
+            n_counted=n_documents - n_rejected,
+            n_new=len(done.made.rows),
+            n_rejected=n_rejected,
         )

@@ -16,15 +16,15 @@ from pathlib import Path
 from plumbline.eval_workers.models.local.source import CHECKPOINTS, step_of
 from plumbline.warehouse.errors import UsageProblem, failure
 
-#: Stands for every checkpoint that has a step.
+#: Every checkpoint that has a step.
 ALL = "all"
-#: What a checkpoint on a hub is made of, without weights of other libraries.
+#: Files of a checkpoint on a hub, without weights of other libraries.
 _FILES = ("*.safetensors", "*.json", "*.model", "*.txt", "tokenizer*", "vocab*", "*.jinja")
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A state of a model: what to load, and its revision where that is one of a hub."""
+    """A state of a model: name or path to load, and its revision on a hub."""
 
     model: str
     revision: str | None
@@ -32,29 +32,31 @@ class Checkpoint:
 
 
 def checkpoints(model: str, wanted: str) -> list[Checkpoint]:
-    """The checkpoints of a model that are wanted, by step.
+    """Checkpoints of a model by step.
 
     ``model`` is a directory (its checkpoints are those in it or in its ``checkpoints``) or a hub
     id. ``wanted`` are names or patterns with commas, such as ``step1000,step*000``, or ``all``.
-
-    Raises ``UsageProblem`` for a name or pattern without a checkpoint, ``BadInput`` where the hub
-    can't be asked.
+    Raises ``UsageProblem`` for a name or pattern without a checkpoint, and the hub's errors.
     """
     path = Path(model).expanduser()
     names = _directories(path) if path.is_dir() else _branches(model)
     chosen: dict[str, None] = {}
     for pattern in filter(None, (part.strip() for part in wanted.split(","))):
-        fitting = [n for n in names if _fits(n, pattern)]
+        if pattern == ALL:
+            fitting = [name for name in names if step_of(name) is not None]
+        else:
+            fitting = [name for name in names if fnmatchcase(name, pattern)]
         if not fitting:
             few = ", ".join(sorted(names, key=_place)[:6]) or "none"
             raise UsageProblem(f"revision {pattern!r}", f"model {model} has none", f"it has {few}")
         chosen |= dict.fromkeys(fitting)
     if not chosen:
         raise UsageProblem("--revisions", "is empty", "give names, a pattern such as step*, or all")
-    ordered = sorted(chosen, key=_place)
-    if path.is_dir():
-        return [Checkpoint(names[n], None, step_of(n)) for n in ordered]
-    return [Checkpoint(model, n, step_of(n)) for n in ordered]
+    is_local = path.is_dir()
+    return [
+        Checkpoint(names[n] if is_local else model, None if is_local else n, step_of(n))
+        for n in sorted(chosen, key=_place)
+    ]
 
 
 def _place(name: str) -> tuple[bool, int, str]:
@@ -63,17 +65,15 @@ def _place(name: str) -> tuple[bool, int, str]:
     return step is None, step or 0, name
 
 
-def _fits(name: str, pattern: str) -> bool:
-    return step_of(name) is not None if pattern == ALL else fnmatchcase(name, pattern)
-
-
 def _directories(model: Path) -> dict[str, str]:
     """Name -> path of the directories in a model's that hold a model."""
-    found: dict[str, str] = {}
-    for place in (model, model / CHECKPOINTS):
-        if place.is_dir():
-            found |= {d.name: str(d) for d in place.iterdir() if (d / "config.json").is_file()}
-    return found
+    return {
+        directory.name: str(directory)
+        for place in (model, model / CHECKPOINTS)
+        if place.is_dir()
+        for directory in place.iterdir()
+        if (directory / "config.json").is_file()
+    }
 
 
 def _branches(model: str) -> dict[str, str]:
@@ -88,11 +88,11 @@ def _branches(model: str) -> dict[str, str]:
 
 
 def one_ahead(wanted: Sequence[tuple[str, str | None]]) -> Generator[None]:
-    """Turns for models, each by its name and revision: one of a hub is there in its turn.
+    """Yield once per model (name, revision), when its checkpoint is downloaded.
 
-    The next one is downloaded meanwhile; one that was downloaded here is dropped when its turn
-    ends, what was in the user's cache before stays. A download that fails is reported where the
-    model is loaded. Without a revision there is nothing to do.
+    The next one is downloaded meanwhile. A download of ours is dropped when its turn ends; what was
+    in the user's cache before stays. A download that fails is reported where the model is loaded.
+    Without a revision there is nothing to do.
     """
     with ThreadPoolExecutor(1) as pool:
         coming: list[Future[Path | None]] = []

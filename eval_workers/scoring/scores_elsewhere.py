@@ -28,12 +28,11 @@ def wait_for_scores(
 ) -> None:
     """Return when every pair of the benchmarks has a row in ``pair_score`` or ``reject``.
 
-    A rejection counts only for the sentences that the pair has now. Those who compute may have
-    other versions of what computes than this machine, or it may have none.
-    Reads the model's configuration and tokenizer, not its weights, and computes and publishes
-    nothing: that is left to ``plumbline score`` with these options, started anywhere before or
-    after. Without one it waits for ever. Raises ``UsageProblem`` for a benchmark that is not in the
-    warehouse, and what a model raises that can't be had.
+    A rejection counts only for the sentences that the pair has now. The processes that score may
+    have other versions of the libraries than this machine, which may lack them. Reads the model's
+    configuration and tokenizer, not its weights; scoring is left to ``plumbline score`` with these
+    options, started anywhere before or after, and without it this waits for ever. Raises
+    ``UsageProblem`` for a benchmark that is not in the warehouse, and as opening the model does.
     """
     steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
     for step in steps:
@@ -51,7 +50,7 @@ def wait_for_scores(
 
 
 def _identity(model: str, options: ModelOptions) -> Identity:
-    """Who is going to score, as far as it can be told here."""
+    """Identity of the model that will score, as far as it can be told here."""
     from plumbline.eval_workers.models import open_backend
 
     try:
@@ -62,15 +61,14 @@ def _identity(model: str, options: ModelOptions) -> Identity:
 
 
 def _same_but_versions(store: Store, expected: Identity) -> list[Identity]:
-    """Those in table ``model`` that differ at most by the versions of what computes."""
-    names = list(asdict(expected))
-    rows = [
-        {**row, "measure": row["measure"] or LOG_LIKELIHOOD}  # rows from before the column
-        for row in store.read("model").select(names).to_pylist()
-    ]
-    found = [replace(expected, backend_version=row["backend_version"]) for row in rows]
-    there = [one for one, row in zip(found, rows, strict=True) if asdict(one) == row]
-    return [expected, *(one for one in there if one != expected)]
+    """Identities in table ``model`` that differ at most by the versions of libraries."""
+    identities = [expected]
+    for row in store.read("model").select(list(asdict(expected))).to_pylist():
+        row["measure"] = row["measure"] or LOG_LIKELIHOOD  # rows from before the column
+        identity = replace(expected, backend_version=row["backend_version"])
+        if asdict(identity) == row and identity != expected:
+            identities.append(identity)
+    return identities
 
 
 def _look(store: Store, identity: Identity, step: PairScores) -> tuple[int, int, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-
 _TABLE = "token_logprob"
 
 
 def pairs_with_tokens(store: Store, model_key: str, benchmark: str) -> set[tuple[str, str]]:
     """``pair_id`` and ``text_id`` of the pairs whose tokens are kept."""
-    found = store.read(_TABLE, benchmark=benchmark, model_key=model_key)
-    unique = found.group_by(["pair_id", "text_id"]).aggregate([])
+    tokens = store.read(_TABLE, benchmark=benchmark, model_key=model_key)
+    unique = tokens.group_by(["pair_id", "text_id"]).aggregate([])
     return set(zip(unique["pair_id"].to_pylist(), unique["text_id"].to_pylist(), strict=True))
 
 
@@ -34,14 +33,14 @@ def publish_tokens(
     scored: Sequence[tuple[Row, Sequence[TextScore]]],
     run_id: str,
 ) -> None:
-    """Put the tokens of pairs just scored beside those of the rows of ``pair_score`` that stay.
+    """Add the tokens of pairs just scored to those of the rows of ``pair_score`` that stay.
 
     ``scored`` are the pairs with their ``text_id``, and the scores of both sentences. Tokens of any
     other pair, or of another text, go.
     """
     partition = {"benchmark": benchmark, "model_key": model.identity.key}
-    found = store.read(_TABLE, **partition)
-    if not scored and not found.num_rows:
+    old = store.read(_TABLE, **partition)
+    if not scored and not old.num_rows:
         return
     sides = [
         (pair, side, score)
@@ -49,31 +48,24 @@ def publish_tokens(
         for side, score in zip("ab", scores, strict=True)
     ]
     pieces = model.pieces({i for _, _, score in sides for i in score.token_ids})
+    names = ["pair_id", "text_id"]
     rows = [
         {
             **partition,
-            **{name: pair[name] for name in ("pair_id", "text_id")},
-            **{"side": side, "run_id": run_id},
-            **token,
+            **{name: pair[name] for name in names},
+            "side": side,
+            "run_id": run_id,
+            "position": position,
+            "token_id": token_id,
+            "token": pieces[token_id],
+            "logprob_nats": score.token_logprobs_nats[position],
         }
         for pair, side, score in sides
-        for token in _tokens(score, pieces)
+        for position, token_id in enumerate(score.token_ids)
     ]
-    both = pa.concat_tables([_of_rows(found, kept), cast(TABLES[_TABLE], rows)])
+    valid = pa.table({n: pa.array([row[n] for row in kept], pa.string()) for n in names})
+    schema = TABLES[_TABLE]
+    stay = cast(schema, old.join(valid, names, join_type="left semi"))
     order = [(column, "ascending") for column in ("pair_id", "side", "position")]
-    store.replace(_TABLE, both.sort_by(order), partition, run_id)
-
-
-def _tokens(score: TextScore, pieces: Mapping[int, str]) -> list[Row]:
-    values = zip(score.token_ids, score.token_logprobs_nats, strict=True)
-    return [
-        {"position": position, "token_id": i, "token": pieces[i], "logprob_nats": logprob}
-        for position, (i, logprob) in enumerate(values)
-    ]
-
-
-def _of_rows(found: pa.Table, kept: Sequence[Row]) -> pa.Table:
-    """Those token rows that belong to rows of ``pair_score``, by pair and text."""
-    names = ("pair_id", "text_id")
-    wanted = pa.table({n: pa.array([row[n] for row in kept], pa.string()) for n in names})
-    return cast(TABLES[_TABLE], found.join(wanted, list(names), join_type="left semi"))
+    new = pa.concat_tables([stay, cast(schema, rows)]).sort_by(order)
+    store.replace(_TABLE, new, partition, run_id)

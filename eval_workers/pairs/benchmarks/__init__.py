@@ -3,12 +3,12 @@
 Other packages add theirs by entry points of ``plumbline.benchmarks``: see ``docs/extend.md``. A
 benchmark module offers:
 
-- ``NAMES``: the names a user types. A name's module is found without importing any: `-` and `_`
-  are the same, and what stands around the module's name tells its benchmarks apart (``use-5`` and
-  ``use-10`` are both in ``use.py``, ``fr-pairs`` is in ``pairs.py``).
+- ``NAMES``: the names a user types. Each holds the module's name between hyphens or ends, with `-`
+  for `_`, so that it is found without imports (``use-5`` and ``use-10`` are both in ``use.py``,
+  ``fr-pairs`` is in ``pairs.py``).
 - ``DESCRIPTION``: one line.
-- ``DEFAULT_LOCATION``: where its source lies under ``PLUMBLINE_DATA``, or ``None`` when it is made
-  from the warehouse or from the program alone.
+- ``DEFAULT_LOCATION``: place of its source under ``PLUMBLINE_DATA``, or ``None`` if it is made from
+  the warehouse or from the program alone.
 - ``read(name, source)``: returns a ``Parsed``; ``source`` is a path, or ``None`` without one.
 
 Modules of ours whose name starts with `_` are shared helpers.
@@ -34,7 +34,7 @@ _REJECTS_SHOWN = 3
 
 
 class Benchmark(Protocol):
-    """What a module of this package offers."""
+    """The interface of a module of this package."""
 
     NAMES: tuple[str, ...]
     DESCRIPTION: str
@@ -49,9 +49,9 @@ class Benchmark(Protocol):
 class Imported:
     """Outcome of an import: rows in the source = pairs + rejects.
 
-    ``turned``: groups, as ``old/young``, of which other pairs have the same ones turned round;
-    ``n_changed``: pairs it had before that went or have other sentences now; ``first_rejects``: a
-    line for each of the first rejects, its place and its reason.
+    ``turned``: groups, as ``old/young``, that other pairs have in the other order; ``n_changed``:
+    earlier pairs that are gone or have other sentences now; ``first_rejects``: a line for each of
+    the first rejects, its place and its reason.
     """
 
     benchmark: str
@@ -62,7 +62,7 @@ class Imported:
     first_rejects: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """What its counts don't say."""
+        """First rejects and warnings."""
         yield from self.first_rejects
         if self.n_rejects > len(self.first_rejects):
             yield f"and so on: plumbline sql \"FROM reject WHERE subject = '{self.benchmark}'\""
@@ -73,10 +73,8 @@ class Imported:
                 "measure again"
             )
         if self.turned:
-            turned, fix = (
-                " and ".join(self.turned),
-                "if you meant one, turn rows of the other round",
-            )
+            turned = " and ".join(self.turned)
+            fix = "if you meant one, turn rows of the other round"
             yield f"Warning: {turned} are measured apart ({fix})"
 
 
@@ -89,8 +87,8 @@ def discover() -> dict[str, str]:
     >>> "use-5" in discover()
     True
     """
-    found: list[Benchmark] = [MODULES.load(module) for module in MODULES.names()]
-    return {name: benchmark.DESCRIPTION for benchmark in found for name in benchmark.NAMES}
+    modules: list[Benchmark] = [MODULES.load(module) for module in MODULES.names()]
+    return {name: module.DESCRIPTION for module in modules for name in module.NAMES}
 
 
 def find(name: str) -> Benchmark:
@@ -99,34 +97,32 @@ def find(name: str) -> Benchmark:
     >>> find("use-10").DEFAULT_LOCATION
     'unstereo-eval/data/datasets/raw'
     """
-    found = _modules_of(name)
-    if len(found) > 1:
-        problem = f"the modules {' and '.join(found)} have one of this name each"
+    modules = _modules_of(name)
+    if len(modules) > 1:
+        problem = f"the modules {' and '.join(modules)} have one of this name each"
         raise UsageProblem(f"benchmark {name!r}", problem, "rename or uninstall one")
-    if not found:
-        known = f"there are {', '.join(sorted(discover()))}"
-        raise UsageProblem(f"benchmark {name!r}", "unknown", known)
-    return next(iter(found.values()))
+    if not modules:
+        names = f"there are {', '.join(sorted(discover()))}"
+        raise UsageProblem(f"benchmark {name!r}", "unknown", names)
+    return next(iter(modules.values()))
 
 
 def _modules_of(name: str) -> dict[str, Benchmark]:
-    """The modules that have a benchmark of this name; only those that may are imported."""
-    wanted = name.replace("-", "_")
-    fitting = [m for m in MODULES.names() if f"_{m}_" in f"_{wanted}_"]
+    """The modules that have a benchmark of this name; imports only those that may have it."""
+    padded = f"_{name.replace('-', '_')}_"
+    fitting = [m for m in MODULES.names() if f"_{m}_" in padded]
     loaded: dict[str, Benchmark] = {m: MODULES.load(m) for m in fitting}
     return {m: benchmark for m, benchmark in loaded.items() if name in benchmark.NAMES}
 
 
 def default_source(name: str, data: str | Path = "") -> Path | None:
-    """Where a benchmark's source lies; ``None`` if it needs no source.
+    """Path of a benchmark's source; ``None`` if it needs no source.
 
     ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
-    ``MissingComponent`` when neither is given.
+    ``MissingComponent`` if neither is set.
     """
     location = find(name).DEFAULT_LOCATION
-    if location is None:
-        return None
-    return _under_data(name, location, data)
+    return None if location is None else _under_data(name, location, data)
 
 
 def _under_data(name: str, location: str, data: str | Path) -> Path:
@@ -141,11 +137,11 @@ def _under_data(name: str, location: str, data: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class How:
-    """How a source becomes pairs, where its module doesn't say so alone.
+    """Options of an import.
 
     Attributes:
         groups: groups to fill templates for, by their pronouns; default: female and male.
-        recipe: name or path of a recipe, for a file that the user brings.
+        recipe: name or path of a recipe, for a user's own file.
         columns: ``ours=theirs``, names of its columns.
         fills: ``placeholder=list``, words by group to fill templates with.
     """
@@ -157,7 +153,7 @@ class How:
 
 
 def is_own(name: str, how: How) -> bool:
-    """Whether a benchmark is read from a user's file or by a recipe instead of by a module.
+    """True if a benchmark is read from a user's file or by a recipe instead of by a module.
 
     >>> is_own("use-5", How()), is_own("mine", How()), is_own("crows-pairs", How())
     (False, True, True)
@@ -176,10 +172,10 @@ def import_benchmark(
     """Read a benchmark into ``benchmark_pair`` and ``reject``, replacing earlier rows.
 
     ``source`` is a path, or ``None`` for the default one below ``data``, see ``default_source``.
-    What ``plumbline benchmark push`` wrote is read as it was, under any name. A name that no module
-    has is that of the user's own pairs, or of a recipe. Raises ``UsageProblem`` for an unknown name
-    without a source, ``MissingComponent`` when no source is known, ``BadInput`` when the source
-    can't be read or holds no usable pair; the warehouse is then left as it was.
+    The output of ``plumbline benchmark push`` is read as it was, under any name. A name that no
+    module has is that of the user's own pairs, or of a recipe. Raises ``UsageProblem`` for an
+    unknown name without a source, ``MissingComponent`` for a default source without ``data``,
+    ``BadInput`` for a source that can't be read or holds no usable pair; nothing is then written.
     """
     from plumbline.eval_workers.pairs.benchmarks.own.pushed import pushed, read_pushed
 
@@ -196,15 +192,11 @@ def import_benchmark(
             raise BadInput(f"benchmark {name}", f"{path} does not exist", "give --source PATH")
         parsed = for_groups(find(name).read(name, path), how)
     if not parsed.pairs:
-        reason = f"; the first: {parsed.rejects[0]['reason']}" if parsed.rejects else ""
-        where = f" in {path}" if path else ""
-        rows = (
-            f"{len(parsed.rejects)} rows rejected{reason}"
-            if parsed.rejects
-            else "which has no rows"
-        )
-        problem = f"no usable pair{where}, {rows}"
-        raise BadInput(f"benchmark {name}", problem)
+        where, rows = f" in {path}" if path else "", "which has no rows"
+        if parsed.rejects:
+            first = parsed.rejects[0]["reason"]
+            rows = f"{len(parsed.rejects)} rows rejected; the first: {first}"
+        raise BadInput(f"benchmark {name}", f"no usable pair{where}, {rows}")
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "run_id": run_id} for row in parsed.rejects]
     with store.together(run_id, f"benchmark {name}"):
@@ -212,11 +204,11 @@ def import_benchmark(
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
     groups = {(str(pair["group_a"]), str(pair["group_b"])) for pair in parsed.pairs}
     turned = tuple(sorted(f"{a}/{b}" for a, b in groups if (b, a) in groups and a != b))
-    first = tuple(
+    first_rejects = tuple(
         f"{row['source_file']}, row {row['source_row']}: {row['reason']}"
         for row in rejects[:_REJECTS_SHOWN]
     )
-    return Imported(name, len(pairs), len(rejects), turned, n_changed, first)
+    return Imported(name, len(pairs), len(rejects), turned, n_changed, first_rejects)
 
 
 def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:
@@ -234,14 +226,14 @@ def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tup
         if recipe.location is None:
             if named:
                 raise UsageProblem(f"recipe {named}", "needs a file", f"--source: {recipe.source}")
-            known = f"there are {', '.join(sorted([*discover(), *RECIPES.names()]))}"
-            raise UsageProblem(f"benchmark {name!r}", "unknown", f"{known}; or give --source FILE")
+            names = f"there are {', '.join(sorted([*discover(), *RECIPES.names()]))}"
+            raise UsageProblem(f"benchmark {name!r}", "unknown", f"{names}; or give --source FILE")
         source = _under_data(name, recipe.location, data)
     return read_pairs(name, source, recipe, filler(how.groups, how.fills)), source
 
 
 def for_groups(parsed: Parsed, how: How) -> Parsed:
-    """The same templates filled for other groups; every row that can't be is a reject."""
+    """The same templates filled for other groups; a row that can't be filled is a reject."""
     from plumbline.eval_workers.pairs.benchmarks.own.filler import between, filler
 
     if not how.groups and not how.fills:

@@ -1,26 +1,47 @@
-"""What a source of pairs holds: its pairs, and the rows that can't be used with their reasons."""
+"""Pairs of a benchmark's source, and rejects for the rows that can't be used."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from plumbline.eval_workers.pairs.pronouns.templates import (
-    fill,
-    pronoun_first,
-    template_problem,
-)
-from plumbline.eval_workers.work.rejects import reject_row
+from plumbline.eval_workers.pairs.pronouns.templates import fill, pronoun_first, template_problem
+from plumbline.eval_workers.work.rejects import rejected
 
 Row = dict[str, object]
 
 
+#: The groups of pairs for which none are named.
+USUAL = ("female", "male")
+
+
+def pair_row(
+    pair_id: str,
+    template: str,
+    sentences: tuple[str, str],
+    groups: tuple[str, str],
+    **columns: object,
+) -> Row:
+    """A row of ``benchmark_pair`` without ``benchmark``; ``columns`` may replace any."""
+    return {
+        "pair_id": pair_id,
+        "item_id": pair_id,
+        "template": template,
+        "sentence_a": sentences[0],
+        "sentence_b": sentences[1],
+        "group_a": groups[0],
+        "group_b": groups[1],
+        "pronoun_first": template.lstrip("\"'“‘«([ ").startswith("{"),
+        **columns,
+    }
+
+
 @dataclass
 class Parsed:
-    """What a source holds: every row of it is either a pair or a reject.
+    """Contents of a source: every row of it is a pair or a reject.
 
     ``pairs`` are rows of ``benchmark_pair`` without ``benchmark``; ``rejects`` rows of ``reject``
-    without ``run_id``. Rows are added with ``add``, which keeps that account.
+    without ``run_id``.
     """
 
     name: str
@@ -45,23 +66,10 @@ class Parsed:
             reason = self._identifier_problem(pair_id) or problem
             self.reject(source_file, source_row, reason, template)
             return
-        self.take(
-            [
-                {
-                    "pair_id": pair_id,
-                    "item_id": pair_id,
-                    "template": template,
-                    "sentence_a": fill(template, "f"),
-                    "sentence_b": fill(template, "m"),
-                    "group_a": "female",
-                    "group_b": "male",
-                    "pronoun_first": pronoun_first(template),
-                    "source_file": source_file,
-                    "source_row": source_row,
-                    **columns,
-                }
-            ]
-        )
+        sentences = fill(template, "f"), fill(template, "m")
+        columns |= {"source_file": source_file, "source_row": source_row}
+        columns["pronoun_first"] = pronoun_first(template)
+        self.take([pair_row(pair_id, template, sentences, USUAL, **columns)])
 
     def take(self, pairs: Sequence[Row]) -> None:
         """Add the pairs of one source row, or its reject if one of them can't be used.
@@ -72,9 +80,9 @@ class Parsed:
         >>> parsed.rejects[0]["reason"]
         'both sentences are the same'
         """
-        problem = next(filter(None, map(self._problem, pairs)), None)
+        problem = next(filter(None, map(self._problem, pairs)), "")
         identifiers = {str(pair["pair_id"]) for pair in pairs}
-        if problem is None and len(identifiers) < len(pairs):
+        if not problem and len(identifiers) < len(pairs):
             problem = "two pairs of the row have one identifier"
         if problem:
             file, row = str(pairs[0]["source_file"]), int(str(pairs[0]["source_row"]))
@@ -87,7 +95,7 @@ class Parsed:
         self.pairs += pairs
 
     def _problem(self, pair: Row) -> str | None:
-        """Why a pair can't be used, or ``None``."""
+        """The reason why a pair can't be used, or ``None``."""
         sentences, groups = (
             [str(pair[f"{what}_{side}"]) for side in "ab"] for what in ("sentence", "group")
         )
@@ -112,12 +120,6 @@ class Parsed:
 
     def reject(self, source_file: str, source_row: int, reason: str, excerpt: str) -> None:
         """Keep a source row that can't be used, with its reason."""
-        row = reject_row(
-            stage="benchmark",
-            subject=self.name,
-            source_file=source_file,
-            source_row=source_row,
-            reason=reason,
-            excerpt=excerpt,
-        )
-        self.rejects.append(row)
+        row = {"source_file": source_file, "source_row": source_row}
+        common = {"stage": "benchmark", "subject": self.name}
+        self.rejects.append({**common, **rejected(row, reason, excerpt)})

@@ -1,10 +1,10 @@
-"""The closed world's own benchmark: one tested word a pair, in sentence frames the corpus lacks.
+"""The closed world's own benchmark: one tested word per pair, in frames that the corpus lacks.
 
-The pairs do not depend on any seed or world: what a word's lean is, `planted_word` says for each
-written corpus. Every lexicon word stands in four frames of its class, two that start with the
-pronoun and two where the word comes first, because models lean far more where the pronoun leads
-(UnStereoEval, Belem et al., ICLR 2024). All other words of a frame have a planted lean of 0, so
-that under a perfect learner a pair's log ratio is the planted lean of its word.
+The pairs do not depend on any seed or world: table `planted_word` holds the words' leans. Every
+lexicon word stands in four frames of its class, two that start with the pronoun and two where the
+word comes first, because models lean far more where the pronoun leads (UnStereoEval, Belem et al.,
+ICLR 2024). All other words of a frame have a planted lean of 0, so that under a perfect learner a
+pair's log ratio is the planted lean of its word.
 """
 
 from __future__ import annotations
@@ -31,16 +31,14 @@ def read(name: str, source: Path | None) -> Parsed:
     ['baker', 'baker', 'baker', 'baker']
     """
     parsed = Parsed(name)
-    row = 0
-    for word_class, words in lexicon().items():
-        for word in words:
-            row += 1
-            for number, frame in enumerate(grammar().probes[word_class], start=1):
-                parsed.add(
-                    pair_id=f"{word_class}-{word}-{number}",
-                    template=frame.replace(f"{{{word_class}}}", word),
-                    source_file=_SOURCE,
-                    source_row=row,
-                    word=word,
-                )
+    words = [(kind, word) for kind, of_kind in lexicon().items() for word in of_kind]
+    for row, (word_class, word) in enumerate(words, 1):
+        for number, frame in enumerate(grammar().probes[word_class], 1):
+            parsed.add(
+                pair_id=f"{word_class}-{word}-{number}",
+                template=frame.replace(f"{{{word_class}}}", word),
+                source_file=_SOURCE,
+                source_row=row,
+                word=word,
+            )
     return parsed

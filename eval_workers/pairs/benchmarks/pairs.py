@@ -1,17 +1,19 @@
 """Pairs of a language other than English, from the templates in its file.
 
-A sentence is usable when everything but the group's own word keeps its form. That a word does can't
-be told from outside (French *grande* agrees, *calme* doesn't), so a language's file lists the words
-that do, and a template with any other word is refused.
+A sentence is usable if everything but the group's own word keeps its form (French *calme* does,
+*grande* agrees). A language's file lists the words that do, and a template with any other word is
+refused.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed
+from plumbline.eval_workers.pairs.benchmarks._parsed import USUAL, Parsed, pair_row
+from plumbline.eval_workers.pairs.benchmarks.own.shared_text import DIFFERS
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.languages import PairTemplates
@@ -43,41 +45,33 @@ def read(name: str, source: Path | None) -> Parsed:
     if language.pairs is None:
         fix = "templates of sentences, see docs/languages.md"
         raise BadInput(f"language {language.name}", "has no [pairs]", f"expected {fix}")
-    parsed, row = Parsed(name), 0
+    parsed, row, forms = Parsed(name), 0, language.pairs.forms
     file = source.name if source else f"warehouse/languages/{language.name}.toml"
     for number, template in enumerate(language.pairs.templates, 1):
         row += 1
         if problem := refusal(template, language.pairs):
             parsed.reject(file, row, problem, template)
             continue
-        for text, words, kinds in _filled(template, language.pairs):
-            sides = (_sentence(text, language.pairs, side) for side in (0, 1))
-            pair = dict(zip(("sentence_a", "sentence_b"), sides, strict=True))
-            identifier = "-".join([str(number), *words])
-            parsed.take(
-                [
-                    {
-                        **pair,
-                        "pair_id": identifier,
-                        "item_id": identifier,
-                        "template": _differing(text, language.pairs),
-                        "group_a": "female",
-                        "group_b": "male",
-                        "pronoun_first": text.startswith("{"),
-                        "word": words[0] if words else None,
-                        "category": kinds[0] if kinds else None,
-                        "source_file": file,
-                        "source_row": row,
-                    }
-                ]
+        for text, words in _filled(template, language.pairs):
+            pair = pair_row(
+                "-".join([str(number), *words.values()]),
+                _put(text, dict.fromkeys(forms, DIFFERS)),
+                (_sentence(text, forms, 0), _sentence(text, forms, 1)),
+                USUAL,
+                pronoun_first=text.startswith("{"),
+                word=next(iter(words.values()), None),
+                category=next(iter(words), None),
+                source_file=file,
+                source_row=row,
             )
+            parsed.take([pair])
             row += 1
         row -= 1
     return parsed
 
 
 def refusal(template: str, pairs: PairTemplates) -> str:
-    """Why a template makes no pairs; empty when it does.
+    """Reason why a template makes no pairs; empty if it does.
 
     >>> pairs = languages.load("fr").pairs
     >>> refusal("{pronoun} est {adjective}.", pairs)
@@ -97,28 +91,21 @@ def refusal(template: str, pairs: PairTemplates) -> str:
     return ""
 
 
-def _filled(
-    template: str, pairs: PairTemplates
-) -> list[tuple[str, tuple[str, ...], tuple[str, ...]]]:
-    """The template with each choice of words, the words, and the placeholders that they fill."""
-    slots = [(name, words) for name, words in pairs.fill.items() if f"{{{name}}}" in template]
-    kinds, found = tuple(name for name, _ in slots), []
-    for words in product(*(words for _, words in slots)):
-        text = template
-        for kind, word in zip(kinds, words, strict=True):
-            text = text.replace(f"{{{kind}}}", word)
-        found.append((text, words, kinds))
-    return found
+def _filled(template: str, pairs: PairTemplates) -> Iterator[tuple[str, dict[str, str]]]:
+    """The template filled with each choice of words, and these words by placeholder."""
+    slots = {name: words for name, words in pairs.fill.items() if f"{{{name}}}" in template}
+    for choice in product(*slots.values()):
+        words = dict(zip(slots, choice, strict=True))
+        yield _put(template, words), words
 
 
-def _differing(text: str, pairs: PairTemplates) -> str:
-    """The template as table `benchmark_pair` has it: without forms of English."""
-    for name in pairs.forms:
-        text = text.replace(f"{{{name}}}", "{differs}")
+def _put(text: str, words: Mapping[str, str]) -> str:
+    """A text with words for placeholders."""
+    for name, word in words.items():
+        text = text.replace(f"{{{name}}}", word)
     return text
 
 
-def _sentence(text: str, pairs: PairTemplates, side: int) -> str:
-    for name, both in pairs.forms.items():
-        text = text.replace(f"{{{name}}}", both[side])
-    return text[:1].upper() + text[1:]
+def _sentence(text: str, forms: Mapping[str, Sequence[str]], side: int) -> str:
+    filled = _put(text, {name: both[side] for name, both in forms.items()})
+    return filled[:1].upper() + filled[1:]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.benchmarks._released import index_id, locate
+from plumbline.eval_workers.pairs.benchmarks._released import TRUTH, index_id, locate, usable
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.text.csv_rows import records, truth
+from plumbline.warehouse.text.csv_rows import truth
 
 NAMES = ("use-5", "use-10", "use-20")
 DESCRIPTION = "UnStereoEval: generated sentences around a neutral seed word, with naturalness"
@@ -35,20 +35,13 @@ def read(name: str, source: Path | None) -> Parsed:
         raise UsageProblem(f"benchmark {name}", "needs its released table", "give --source PATH")
     path = locate(source, name.upper())
     parsed = Parsed(name)
-    for record in records(path, _COLUMNS):
+    for record in usable(parsed, path, _COLUMNS, {"is_natural": TRUTH}):
         fields = record.fields
-        problem = record.problem
-        is_natural = truth(fields.get("is_natural", ""))
-        if problem is None and is_natural is None:
-            problem = f"is_natural is {fields['is_natural']!r}, expected True or False"
-        if problem:
-            parsed.reject(path.name, record.number, problem, fields.get("template", ""))
-            continue
         parsed.add(
             pair_id=index_id("", fields[_INDEX]),
             template=fields["template"],
             word=fields["word"] or None,
-            is_natural=is_natural,
+            is_natural=truth(fields["is_natural"]),
             source_file=path.name,
             source_row=record.number,
         )

@@ -14,9 +14,10 @@ from itertools import zip_longest
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.benchmarks._released import index_id, locate
+from plumbline.eval_workers.pairs.benchmarks._released import TRUTH, index_id, locate, usable
+from plumbline.eval_workers.pairs.pronouns.templates import PRONOUNS
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.text.csv_rows import Record, read_text, records, truth
+from plumbline.warehouse.text.csv_rows import read_text, truth
 
 NAMES = ("winobias",)
 DESCRIPTION = "WinoBias: two occupations and a pronoun, development and test parts"
@@ -32,19 +33,16 @@ _REFERENT_MARK = re.compile(r"\[(?:the|an?) (?:\w+ )*(\w+)\]", re.IGNORECASE)
 _MARK = re.compile(r"[\[\]]")
 _LINE_NUMBER = re.compile(r"\d+ ")
 _PLACEHOLDERS = {
-    frozenset({"he", "she"}): "{pronoun}",
-    frozenset({"his", "her"}): "{pronoun1}",
-    frozenset({"him", "her"}): "{pronoun2}",
-    frozenset({"himself", "herself"}): "{pronoun2}self",
+    frozenset((PRONOUNS["f"][placeholder], PRONOUNS["m"][placeholder])): placeholder
+    for placeholder in PRONOUNS["f"]
 }
 
 
 def read(name: str, source: Path | None) -> Parsed:
     """The pairs of both parts, from a directory with the two released tables or WinoBias' files.
 
-    41 released templates keep the square brackets that mark a second pronoun of the same person
-    in WinoBias' own files; they stay, as the published scores were made with them. Read from its
-    own files, all marks go.
+    41 released templates keep square brackets, which mark a second pronoun of the same person: the
+    published scores were made with them. Read from WinoBias' own files, all marks go.
     """
     if source is None:
         raise UsageProblem(f"benchmark {name}", "needs its released tables", "give --source PATH")
@@ -56,41 +54,29 @@ def read(name: str, source: Path | None) -> Parsed:
     parsed = Parsed(name)
     for split in _SPLITS:
         path = locate(source, f"coref__Winobias__templates.{split}")
-        for record in records(path, _COLUMNS):
-            _add(parsed, split, path.name, record)
+        for record in usable(parsed, path, _COLUMNS, {"stereotype": TRUTH}):
+            fields = record.fields
+            parsed.add(
+                pair_id=index_id(f"{split}-", fields[_INDEX]),
+                template=fields["template"],
+                word=fields["word"] or None,
+                split=split,
+                stereotype="pro" if truth(fields["stereotype"]) else "anti",
+                source_file=path.name,
+                source_row=record.number,
+            )
     return _with_occupations(parsed)
 
 
 def _with_occupations(parsed: Parsed) -> Parsed:
-    """Pairs that know both of their occupations, of those that are the ``word`` of any pair."""
-    known = {str(pair["word"]).lower() for pair in parsed.pairs if pair.get("word")}
+    """The same with clusters: two words of a pair that are the ``word`` of any pair."""
+    occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair.get("word")}
     for pair in parsed.pairs:
-        text = str(pair["template"]).lower()
-        found = [word for word in _WORD.findall(text) if word in known]
-        named = list(dict.fromkeys([*filter(None, [pair.get("word")]), *found]))[:2]
-        clusters = [f"occupation: {word}" for word in named]
+        words = _WORD.findall(str(pair["template"]).lower())
+        own = [*filter(None, [pair.get("word")]), *(w for w in words if w in occupations)]
+        clusters = [f"occupation: {word}" for word in dict.fromkeys(own)]
         pair |= dict(zip(("cluster", "cluster_2"), clusters, strict=False))
     return parsed
-
-
-def _add(parsed: Parsed, split: str, file: str, record: Record) -> None:
-    fields = record.fields
-    problem = record.problem
-    pro = truth(fields.get("stereotype", ""))
-    if problem is None and pro is None:
-        problem = f"stereotype is {fields['stereotype']!r}, expected True or False"
-    if problem:
-        parsed.reject(file, record.number, problem, fields.get("template", ""))
-        return
-    parsed.add(
-        pair_id=index_id(f"{split}-", fields[_INDEX]),
-        template=fields["template"],
-        word=fields["word"] or None,
-        split=split,
-        stereotype="pro" if pro else "anti",
-        source_file=file,
-        source_row=record.number,
-    )
 
 
 def _read_own(name: str, source: Path) -> Parsed:
@@ -103,13 +89,13 @@ def _read_own(name: str, source: Path) -> Parsed:
                 for side in ("pro", "anti")
             )
             lines = zip_longest(_lines(pro), _lines(anti), fillvalue="")
-            for number, (one, other) in enumerate(lines, start=1):
-                template = _template(one, other)
+            for number, (first, second) in enumerate(lines, start=1):
+                template = _template(first, second)
                 if template is None:
                     reason = f"line {number} of {pro.name} and {anti.name} differ beyond pronouns"
-                    parsed.reject(pro.name, number, reason, f"{one} | {other}")
+                    parsed.reject(pro.name, number, reason, f"{first} | {second}")
                     continue
-                referents = _REFERENT_MARK.findall(one)
+                referents = _REFERENT_MARK.findall(first)
                 parsed.add(
                     pair_id=f"{split}-{kind}-{number:05d}",
                     template=template,
@@ -140,8 +126,7 @@ def _template(one: str, other: str) -> str | None:
     if texts != other_texts:
         return None
     pronouns = zip(pieces[1::2], others[1::2], strict=True)
-    keys = [frozenset((a.lower(), b.lower())) for a, b in pronouns]
-    if any(key not in _PLACEHOLDERS for key in keys):
+    places = [_PLACEHOLDERS.get(frozenset((a.lower(), b.lower()))) for a, b in pronouns]
+    if None in places:
         return None
-    placeholders = [*(_PLACEHOLDERS[key] for key in keys), ""]
-    return "".join(text + place for text, place in zip(texts, placeholders, strict=True))
+    return "".join(f"{text}{place}" for text, place in zip(texts, [*places, ""], strict=True))

@@ -10,9 +10,8 @@ import re
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.benchmarks._released import locate
+from plumbline.eval_workers.pairs.benchmarks._released import locate, usable
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.text.csv_rows import records
 
 NAMES = ("winogender",)
 DESCRIPTION = "Winogender: one pronoun, an occupation and a participant"
@@ -48,11 +47,8 @@ def read(name: str, source: Path | None) -> Parsed:
         return _read_schemas(name, schemas)
     path = locate(source, _STEM)
     parsed = Parsed(name)
-    for record in records(path, ("example_id", "word", "template")):
+    for record in usable(parsed, path, ("example_id", "word", "template"), {}):
         fields = record.fields
-        if record.problem:
-            parsed.reject(path.name, record.number, record.problem, fields.get("template", ""))
-            continue
         parsed.add(
             pair_id=fields["example_id"],
             template=fields["template"],
@@ -66,21 +62,17 @@ def read(name: str, source: Path | None) -> Parsed:
 
 def _read_schemas(name: str, path: Path) -> Parsed:
     parsed = Parsed(name)
-    for record in records(path, _SCHEMA_COLUMNS, delimiter="\t"):
-        fields = record.fields
-        problem = record.problem
-        if problem is None and fields["answer"] not in ("0", "1"):
-            problem = f"answer is {fields['answer']!r}, expected 0 or 1"
-        if problem:
-            parsed.reject(path.name, record.number, problem, fields.get("sentence", ""))
-            continue
-        occupation, participant, answer, sentence = (fields[c] for c in _SCHEMA_COLUMNS)
-        for who in (participant, "someone"):
+    answers = {"answer": ("0", "1")}
+    options = {"excerpt": "sentence", "delimiter": "\t"}
+    for record in usable(parsed, path, _SCHEMA_COLUMNS, answers, **options):
+        occupation, participant, answer, sentence = (record.fields[c] for c in _SCHEMA_COLUMNS)
+        for other in (participant, "someone"):
+            pair_id, word = f"{occupation}.{other}.{answer}", (occupation, other)[int(answer)]
             parsed.add(
-                pair_id=f"{occupation}.{who}.{answer}",
-                template=_template(sentence, occupation, who),
-                word=who if answer == "1" else occupation,
-                **_clusters(f"{occupation}.{who}.{answer}", who if answer == "1" else occupation),
+                pair_id=pair_id,
+                template=_template(sentence, occupation, other),
+                word=word,
+                **_clusters(pair_id, word),
                 source_file=path.name,
                 source_row=record.number,
             )
@@ -88,7 +80,7 @@ def _read_schemas(name: str, path: Path) -> Parsed:
 
 
 def _clusters(identifier: str, word: str) -> dict[str, object]:
-    """A pair is like those of its word, and like those of its occupation's two sentences."""
+    """Clusters of a pair: its word, and the two sentences of its occupation."""
     occupation = identifier.partition(".")[0]
     return {"cluster": f"word: {word}", "cluster_2": f"schema: {occupation}"} if word else {}
 

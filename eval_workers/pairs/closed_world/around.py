@@ -1,13 +1,12 @@
 """Sentences of the closed world around a given word: frames of its grammar, filled at random. Pure.
 
-A model that learned a closed world knows no other language: what it finds of other sentences tells
-about unseen words. These hold further words of the lexicon, each with a lean of its own, as the
-sentences do that a model writes around a word that leans to neither side.
+They hold further words of the lexicon, each with a lean of its own, as do the sentences that a
+model writes around a word without a lean. A model of a closed world has seen no other words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from itertools import zip_longest
 from random import Random
@@ -22,15 +21,14 @@ def templates_around(
     """``n`` templates of different frames that hold ``word``, each with its frame's number, from 1.
 
     Shapes take turns, so that those with many frames aren't more common. All other slots are filled
-    with any word of their class. Frames of the closed world's own benchmark are not among them.
-    Raises ``UsageProblem`` for a word that no slot takes, and when there are fewer frames of at
-    most ``max_words`` words.
+    with any word of their class. Frames of the closed world's own benchmark are left out. Raises
+    ``UsageProblem`` for a word that no slot takes, and for fewer frames of up to ``max_words``.
 
     >>> found = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
     >>> [template.startswith("{pronoun") and "baker" in template for _, template in found]
     [True, True]
     """
-    word_class = _classes().get(word)
+    word_class = next((name for name, words in lexicon().items() if word in words), None)
     if word_class is None:
         fix = "take words of table `planted_word` whose class is not `frame`"
         raise UsageProblem(f"word {word!r}", "does not fit into the closed world's frames", fix)
@@ -45,38 +43,28 @@ def templates_around(
     chance.shuffle(shapes)
     turns = zip_longest(*(chance.sample(shape, len(shape)) for shape in shapes))
     dealt = [frame for turn in turns for frame in turn if frame is not None][:n]
-    return [(k, _filled(frame, {word_class: word}, chance)) for k, frame in dealt]
-
-
-@cache
-def _classes() -> Mapping[str, str]:
-    return {word: name for name, words in lexicon().items() for word in words}
+    return [(k, _filled(frame, word_class, word, chance)) for k, frame in dealt]
 
 
 @cache
 def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
-    """Word class, and whether the pronoun comes first -> shapes with such frames, numbered."""
-    found: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
-    for shape in _numbered():
+    """(Word class, pronoun comes first) -> shapes with such frames, numbered from 1 over all."""
+    shapes: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
+    number = 0
+    for shape in grammar().openings + grammar().followups:
         kinds: dict[tuple[str, bool], list[tuple[int, str]]] = {}
-        for number, frame in shape:
+        for frame in shape:
+            number += 1
             for name in dict.fromkeys(slots(frame)):
                 kinds.setdefault((name, frame.startswith("{pronoun")), []).append((number, frame))
         for kind, frames in kinds.items():
-            found.setdefault(kind, []).append(frames)
-    return found
+            shapes.setdefault(kind, []).append(frames)
+    return shapes
 
 
-def _numbered() -> Iterator[list[tuple[int, str]]]:
-    number = 0
-    for shape in grammar().openings + grammar().followups:
-        yield [(number + k, frame) for k, frame in enumerate(shape, 1)]
-        number += len(shape)
-
-
-def _filled(frame: str, given: Mapping[str, str], chance: Random) -> str:
+def _filled(frame: str, word_class: str, word: str, chance: Random) -> str:
     for name in slots(frame):
         if name not in PRONOUN_SLOTS:
-            word = given.get(name) or chance.choice(lexicon()[name])
-            frame = frame.replace(f"{{{name}}}", word, 1)
+            filler = word if name == word_class else chance.choice(lexicon()[name])
+            frame = frame.replace(f"{{{name}}}", filler, 1)
     return frame

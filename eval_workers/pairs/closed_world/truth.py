@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -84,17 +84,17 @@ def grammar() -> Grammar:
     >>> grammar().followups[1]
     ('{pronoun} was {trait} and liked {food}.',)
     """
-    read = _toml("grammar")
-    probes = {name: tuple(frames) for name, frames in read["probes"].items()}
+    table = _toml("grammar")
+    probes = {name: tuple(frames) for name, frames in table["probes"].items()}
     held_out = {frame for frames in probes.values() for frame in frames}
     openings, followups = (
         tuple(
-            tuple(f for f in written_out(shape, read["phrases"]) if f not in held_out)
-            for shape in read[kind]
+            tuple(f for f in written_out(shape, table["phrases"]) if f not in held_out)
+            for shape in table[kind]
         )
         for kind in ("openings", "followups")
     )
-    return Grammar(openings, followups, probes, tuple(read["fixed"].split()))
+    return Grammar(openings, followups, probes, tuple(table["fixed"].split()))
 
 
 def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
@@ -141,17 +141,17 @@ def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]
         raise UsageProblem(f"world {world!r}", f"expected one of {', '.join(WORLDS)}")
     rng = np.random.default_rng([seed, 0])
     drawn = [_plant(name, words, rng) for name, words in lexicon().items()]
-    straight = [word for words in drawn for word in words]
-    if world == "straight":
-        return tuple(straight)
+    words = [word for of_class in drawn for word in of_class]
     if world == "swapped":
-        return tuple(PlantedWord(w.word, w.word_class, w.p_he, w.p_she) for w in straight)
-    halves = ((w, (w.p_she + w.p_he) / 2) for w in straight)
-    return tuple(PlantedWord(w.word, w.word_class, p, p) for w, p in halves)
+        words = [replace(w, p_she=w.p_he, p_he=w.p_she) for w in words]
+    elif world == "mixed":
+        means = [(w.p_she + w.p_he) / 2 for w in words]
+        words = [replace(w, p_she=p, p_he=p) for w, p in zip(words, means, strict=True)]
+    return tuple(words)
 
 
 def planted_deltas(seed: int, world: str = "straight") -> dict[str, float]:
-    """Word -> planted lean in nats, for lexicon words and (exactly 0.0) fixed words of frames.
+    """Word -> planted lean in nats, for lexicon words and (0.0) fixed words of frames.
 
     >>> planted_deltas(0)["children"]
     0.0
@@ -166,7 +166,6 @@ def planted_rows(corpus: str, seed: int, world: str) -> list[dict[str, object]]:
     >>> len(planted_rows("c", 0, "straight")) == 574 + len(grammar().fixed_words)
     True
     """
-    deltas = planted_deltas(seed, world)
     classes = {w.word: w.word_class for w in planted_words(seed, world)}
     return [
         {
@@ -176,15 +175,15 @@ def planted_rows(corpus: str, seed: int, world: str) -> list[dict[str, object]]:
             "word_class": classes.get(word, "frame"),
             "planted_delta_nats": delta,
         }
-        for word, delta in deltas.items()
+        for word, delta in planted_deltas(seed, world).items()
     ]
 
 
 def perfect_log_ratio_nats(words: Iterable[str], deltas: Mapping[str, float]) -> float:
     """ln p(F)/p(M) of a sentence pair under the process that wrote the corpus.
 
-    ``words`` are the sentence's words, a repeated word counting each time; words without a lean
-    (stop words) add 0, as does the prior, ln(1/1). See the package's docstring for the argument.
+    ``words`` are the sentence's words, each occurrence counted; words without a lean (stop words)
+    add 0, as does the prior, ln(1/1). The package's docstring has the argument.
 
     >>> perfect_log_ratio_nats(["the", "baker", "was", "calm"], {"baker": 0.5, "calm": -0.25})
     0.25

@@ -43,10 +43,12 @@ _Frame = tuple[str, list[Iterator[str]]]
 
 @dataclass(frozen=True)
 class WorldOptions:
-    """What to write. ``n_tokens`` counts words; each shard ends with the document that reaches
-    its share, so slightly more is written. ``world``: `straight`, `swapped` for the same text with
-    she and he exchanged, or `mixed` for the same with them exchanged in half of the documents.
-    ``corpus`` names the shards and defaults to ``closed-world-<world>``.
+    """Options of a world.
+
+    ``n_tokens`` counts words; each shard ends with the document that reaches its share, so slightly
+    more is written. ``world``: `straight`, `swapped` for the same text with she and he exchanged,
+    or `mixed` for the same with them exchanged in half of the documents. ``corpus`` names the
+    shards and defaults to ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name
     'closed-world-swapped'
@@ -70,7 +72,7 @@ class WorldOptions:
 
 @dataclass(frozen=True)
 class WrittenWorld:
-    """What lies on disk: shard paths, documents and words; ``reused`` when it was there already."""
+    """Shard paths, numbers of documents and words; ``reused`` if no shard was written."""
 
     shards: tuple[Path, ...]
     n_documents: int
@@ -85,9 +87,8 @@ def write_world(
 ) -> WrittenWorld:
     """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``.
 
-    Shards that are whole already for the same options are left alone. ``progress(done, total)``
-    is called after each shard with words written. A directory that holds shards of this name for
-    other options is written anew.
+    Complete shards of the same options are kept, shards of this name of other options replaced.
+    ``progress(done, total)`` is called after each shard with words written.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -98,23 +99,22 @@ def write_world(
     for shard in range(options.n_shards):
         path = directory / f"{options.name}-{shard:02d}.jsonl.zst"
         row = known.get(path.name)
-        if row is None or not path.is_file() or _sha256(path) != row["sha256"]:
+        if row is None or not path.is_file() or _sha256(path.read_bytes()) != row["sha256"]:
             row, reused = _write_shard(options, shard, path), False
         paths.append(path)
         rows.append(row)
         _replace(ledger, json.dumps({"options": identity, "shards": rows}, indent=1).encode())
         if progress:
             progress(sum(r["n_tokens"] for r in rows), options.n_tokens)
-    counts = [sum(r[key] for r in rows) for key in ("n_documents", "n_tokens")]
-    return WrittenWorld(tuple(paths), counts[0], counts[1], reused)
+    n_documents, n_tokens = (sum(r[key] for r in rows) for key in ("n_documents", "n_tokens"))
+    return WrittenWorld(tuple(paths), n_documents, n_tokens, reused)
 
 
 def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     """Texts of one shard with their number of words, without end.
 
-    The frames, the words and whose document it is come from the seed and the shard alone;
-    ``world`` decides only which pronouns the two kinds of person get; in `mixed` a coin of its own
-    decides it for each document.
+    The frames, the words and the kind of person come from the seed and the shard alone; ``world``
+    only decides the pronouns of the two kinds of person, in `mixed` by a coin for each document.
 
     >>> text, n = next(documents(WorldOptions(), 0))
     >>> n == len(text.split())
@@ -137,7 +137,9 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
         chosen = starts[chosen] + (rng.random(chosen.shape) * sizes).astype(np.int64)
         people = rng.integers(0, 2, _BLOCK).tolist()
         n_sentences = rng.integers(2, 4, _BLOCK).tolist()
-        turned = _turned(options.world, coin)
+        turned = [int(options.world == "swapped")] * _BLOCK
+        if options.world == "mixed":
+            turned = coin.integers(0, 2, _BLOCK).tolist()
         drawn = zip(turned, people, n_sentences, chosen.tolist(), strict=True)
         for turn, person, n, three in drawn:
             fill = compiled[turn][person]
@@ -145,36 +147,29 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
             yield " ".join(sentences), sum(lengths[i] for i in three[:n])
 
 
-def _turned(world: str, coin: np.random.Generator) -> list[int]:
-    """For each document of a block, 1 where she and he are exchanged."""
-    if world == "mixed":
-        return list(map(int, coin.integers(0, 2, _BLOCK)))
-    return [int(world == "swapped")] * _BLOCK
-
-
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[list[_Frame]]]:
-    """Exchanged or not, then for each kind of person, each frame with what fills its slots."""
+    """By exchanged or not and kind of person: each frame as a %-format, and its slots' words."""
     straight = planted_words(options.seed)
     classes = sorted({w.word_class for w in straight})
-    people = []
-    for person in (0, 1):
-        streams = {}
+    people: list[dict[str, Iterator[str]]] = [{}, {}]
+    for person, streams in enumerate(people):
         for number, name in enumerate(classes):
             words = [w for w in straight if w.word_class == name]
             shares = [w.p_he if person else w.p_she for w in words]
             rng = np.random.default_rng([options.seed, 2, shard, person, number])
             streams[name] = _stream([w.word for w in words], shares, rng)
-        people.append(streams)
+
+    def compiled(frame: str, gender: Gender, streams: dict[str, Iterator[str]]) -> _Frame:
+        text = fill(_SLOT.sub("%s", frame), gender)
+        return text, [streams[s] for s in slots(frame) if s not in PRONOUN_SLOTS]
+
     return [
-        [[_compile(frame, gender, streams) for frame in frames] for gender, streams in kinds]
-        for kinds in (list(zip(genders, people, strict=True)) for genders in _GENDERS)
+        [
+            [compiled(frame, gender, streams) for frame in frames]
+            for gender, streams in zip(genders, people, strict=True)
+        ]
+        for genders in _GENDERS
     ]
-
-
-def _compile(frame: str, gender: Gender, streams: dict[str, Iterator[str]]) -> _Frame:
-    """A frame as a %-format and the streams that fill its slots."""
-    text = fill(_SLOT.sub("%s", frame), gender)
-    return text, [streams[s] for s in slots(frame) if s not in PRONOUN_SLOTS]
 
 
 def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> Iterator[str]:
@@ -197,9 +192,8 @@ def _write_shard(options: WorldOptions, shard: int, path: Path) -> dict[str, Any
             break
     data = zstandard.ZstdCompressor(level=3).compress("".join(lines).encode())
     _replace(path, data)
-    digest = hashlib.sha256(data).hexdigest()
     counts = {"n_documents": n_documents, "n_tokens": n_tokens}
-    return {"shard": path.name, "sha256": digest, **counts}
+    return {"shard": path.name, "sha256": _sha256(data), **counts}
 
 
 def _known_shards(ledger: Path, identity: dict[str, object]) -> dict[str, dict[str, Any]]:
@@ -210,8 +204,8 @@ def _known_shards(ledger: Path, identity: dict[str, object]) -> dict[str, dict[s
         return {}
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def _replace(path: Path, data: bytes) -> None:
@@ -223,10 +217,7 @@ def _replace(path: Path, data: bytes) -> None:
 def write_recorded_world(
     store: Store, options: WorldOptions, out: Path, run_id: str
 ) -> WrittenWorld:
-    """Write a world's shards into ``out`` and its planted leans into ``planted_word``.
-
-    Shards that are complete already are kept.
-    """
+    """Write a world's shards into ``out`` and its planted leans into ``planted_word``."""
     written = write_world(options, out)
     rows = planted_rows(options.name, options.seed, options.world)
     store.replace("planted_word", rows, {"corpus": options.name}, run_id)

@@ -20,19 +20,19 @@ _LOCAL_HEADER = struct.Struct("<26xHH")
 _LARGEST = 1 << 30
 
 
-def at(found: Any, *path: str | int) -> Any:
+def at(document: Any, *path: str | int) -> Any:
     """The value at a path of keys and positions; ``None`` where there is none.
 
     >>> at({"a": [{"b": 1}]}, "a", 0, "b"), at({"a": 1}, "a", "b")
     (1, None)
     """
+    value = document
     for key in path:
         if isinstance(key, str):
-            found = found.get(key) if isinstance(found, dict) else None
+            value = value.get(key) if isinstance(value, dict) else None
         else:
-            inside = isinstance(found, list) and 0 <= key < len(found)
-            found = found[key] if inside else None
-    return found
+            value = value[key] if isinstance(value, list) and 0 <= key < len(value) else None
+    return value
 
 
 def logs_below(directory: Path, patterns: tuple[str, ...]) -> list[Path]:
@@ -40,13 +40,13 @@ def logs_below(directory: Path, patterns: tuple[str, ...]) -> list[Path]:
 
     Raises ``UsageProblem`` if the directory doesn't exist, ``BadInput`` without any such file.
     """
-    wanted = " or ".join(patterns)
+    names = " or ".join(patterns)
     if not directory.is_dir():
-        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {wanted}")
-    found = sorted(path for pattern in patterns for path in directory.rglob(pattern))
-    if not found:
-        raise BadInput(f"{directory}", f"holds no {wanted}", "give the directory of the logs")
-    return found
+        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {names}")
+    paths = sorted(path for pattern in patterns for path in directory.rglob(pattern))
+    if not paths:
+        raise BadInput(f"{directory}", f"holds no {names}", "give the directory of the logs")
+    return paths
 
 
 def json_document(path: Path, fix: str = "mend or remove it") -> Any:
@@ -58,10 +58,9 @@ def json_document(path: Path, fix: str = "mend or remove it") -> Any:
 
 
 def zipped_documents(path: Path) -> Iterator[tuple[str, Any]]:
-    """The JSON entries of an archive with their names, in the order of these.
+    """Names and contents of an archive's JSON entries, sorted by name; Zstandard is decompressed.
 
-    Those that Zstandard compressed too. Raises ``BadInput`` for an archive or entry that can't be
-    read, or is over 1 GiB.
+    Raises ``BadInput`` for an archive or entry that can't be read, or is over 1 GiB.
     """
     try:
         with zipfile.ZipFile(path) as archive:

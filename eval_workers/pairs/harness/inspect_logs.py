@@ -18,7 +18,7 @@ from plumbline.eval_workers.pairs.harness.documents import (
     zipped_documents,
 )
 from plumbline.eval_workers.pairs.harness.texts import (
-    Scored,
+    LoggedText,
     ScoredBy,
     figure,
     identity,
@@ -42,7 +42,7 @@ def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
     The model's name, arguments and address, and Inspect's version make its key; the backend is
     `inspect`. JSON of another kind is left alone. Raises ``BadInput`` without any log, for one that
-    can't be read, where none holds a log-probability of a prompt, and what ``import_texts`` raises.
+    can't be read, if none holds a log-probability of a prompt, and as ``import_texts``.
     """
     models: dict[str, ScoredBy] = {}
     for path in logs_below(directory, ("*.eval", "*.json")):
@@ -52,10 +52,10 @@ def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedS
         if not isinstance(model, str):
             continue  # other JSON that lies beside logs, such as a task's
         version = at(about, "packages", "inspect_ai")
-        how = {name: at(about, name) for name in ("model_args", "model_base_url")}
-        row = identity("inspect", model, f"inspect_ai {version}" if version else None, **how)
+        settings = {name: at(about, name) for name in ("model_args", "model_base_url")}
+        row = identity("inspect", model, f"inspect_ai {version}" if version else None, **settings)
         name = path.relative_to(directory).as_posix()
-        texts = [Scored(name, 1, "", problem=_NONE)]
+        texts = [LoggedText(name, 1, "", problem=_NONE)]
         if any(_tokens(sample) for sample in samples):
             texts = [*_texts(name, samples)]
         known = models.get(row["model_key"], ScoredBy(row, []))
@@ -81,11 +81,11 @@ def _read(path: Path) -> tuple[Any, list[Any]]:
 
 
 def _tokens(sample: Any) -> list[Any]:
-    given = at(sample, "output", "choices", 0, "prompt_logprobs", "content")
-    return given if isinstance(given, list) else []
+    tokens = at(sample, "output", "choices", 0, "prompt_logprobs", "content")
+    return tokens if isinstance(tokens, list) else []
 
 
-def _texts(file: str, samples: list[Any]) -> Iterator[Scored]:
+def _texts(file: str, samples: list[Any]) -> Iterator[LoggedText]:
     for k, sample in enumerate(samples, start=1):
         text = at(sample, "input")
         text = text if isinstance(text, str) else json.dumps(text)
@@ -95,8 +95,8 @@ def _texts(file: str, samples: list[Any]) -> Iterator[Scored]:
         tokens = [(str(at(t, "token")), at(t, "logprob")) for t in _tokens(sample)]
         if not tokens or not all(isinstance(value, int | float) for _, value in tokens):
             problem = "the sample has no log-probability of its prompt"
-            yield Scored(file, k, sentence, problem=problem)
-        elif isinstance(found := figure(sentence, tokens), str):
-            yield Scored(file, k, sentence, problem=found)
+            yield LoggedText(file, k, sentence, problem=problem)
+        elif isinstance(result := figure(sentence, tokens), str):
+            yield LoggedText(file, k, sentence, problem=result)
         else:
-            yield Scored(file, k, sentence, *found)
+            yield LoggedText(file, k, sentence, *result)

@@ -55,13 +55,13 @@ def _sample(pair: dict[str, Any], side: str, ask: int, wording: str) -> Sample:
 
 def _shares(scores: Sequence[SampleScore]) -> list[tuple[float, float]]:
     """Of each pair with a choice in both orders: the share of a shown first, and shown second."""
-    found: dict[str, dict[str, list[bool]]] = {}
+    by_pair: dict[str, dict[str, list[bool]]] = {}
     for one in scores:
         about = one.score.metadata or {}
         if about["choice"]:
-            order = found.setdefault(about["pair_id"], {}).setdefault(about["shown_first"], [])
+            order = by_pair.setdefault(about["pair_id"], {}).setdefault(about["shown_first"], [])
             order.append(about["choice"] == "a")
-    both = [orders for orders in found.values() if len(orders) == 2]
+    both = [orders for orders in by_pair.values() if len(orders) == 2]
     return [(sum(o["a"]) / len(o["a"]), sum(o["b"]) / len(o["b"])) for o in both]
 
 
@@ -102,7 +102,7 @@ def n_neither() -> Metric:
 
 @scorer(metrics=[preference(), first_share(), n_neither()])
 def names_a_sentence() -> Scorer:
-    """Whether a reply names sentence a: 1 for a, 0 for b, 0.5 for neither.
+    """Score of a reply: 1 if it names sentence a, 0 for b, 0.5 for neither.
 
     Metrics go by ``choice`` in the metadata: Inspect makes a number of every value.
     """

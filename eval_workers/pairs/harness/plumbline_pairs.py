@@ -33,7 +33,7 @@ def choices(doc: Mapping[str, Any]) -> list[str]:
 def process_results(
     doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]
 ) -> dict[str, float]:
-    """What a pair adds to the means of the metrics, from ``(log-likelihood, is_greedy)`` of a, b.
+    """A pair's terms in the means of the metrics, from ``(log-likelihood, is_greedy)`` of a, b.
 
     ``us`` is 1 if the sentences are about as likely. ``pd`` is 100 if a is more likely by more than
     epsilon, -100 if b is, so that its mean is in percentage points. ``stereotype``, only of pairs
@@ -49,8 +49,8 @@ def process_results(
     if not math.isfinite(log_ratio_nats):
         return {}
     even = abs(log_ratio_nats) <= EPSILON_NATS + _TOLERANCE_NATS
-    found = {"us": float(even), "pd": 0.0 if even else math.copysign(100, log_ratio_nats)}
+    terms = {"us": float(even), "pd": 0.0 if even else math.copysign(100, log_ratio_nats)}
     if direction := doc.get("direction"):
         favoured_nats = log_ratio_nats if direction == "a" else -log_ratio_nats
-        found["stereotype"] = float(favoured_nats > 0)
-    return found
+        terms["stereotype"] = float(favoured_nats > 0)
+    return terms

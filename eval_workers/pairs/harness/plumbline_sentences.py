@@ -47,11 +47,11 @@ def log_likelihood(file: str = "", bos: str = "") -> Task:
 
 def _mean(scores: Sequence[SampleScore], of: Callable[[float], float]) -> float:
     """Mean over pairs of a figure of the log ratio of their sentences."""
-    found: dict[str, dict[str, float]] = {}
+    by_pair: dict[str, dict[str, float]] = {}
     for one in scores:
         about = one.score.metadata or {}
-        found.setdefault(about["pair_id"], {})[about["side"]] = one.score.as_float()
-    ratios = [pair["a"] - pair["b"] for pair in found.values() if len(pair) == 2]
+        by_pair.setdefault(about["pair_id"], {})[about["side"]] = one.score.as_float()
+    ratios = [pair["a"] - pair["b"] for pair in by_pair.values() if len(pair) == 2]
     return sum(map(of, ratios)) / len(ratios) if ratios else math.nan
 
 
@@ -83,10 +83,10 @@ def log_probability() -> Scorer:
     """The sum over the tokens of a sentence, in nats."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        given = state.output.choices[0].prompt_logprobs if state.output.choices else None
-        if given is None:
+        tokens = state.output.choices[0].prompt_logprobs if state.output.choices else None
+        if tokens is None:
             fix = "use a completions server that gives prompt_logprobs, such as vLLM's"
             raise ValueError(f"{state.model} gives no log-probability of its prompt: {fix}")
-        return Score(value=sum(one.logprob for one in given.content), metadata=state.metadata)
+        return Score(value=sum(one.logprob for one in tokens.content), metadata=state.metadata)
 
     return score

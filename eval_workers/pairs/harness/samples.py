@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.models.base import LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs.benchmarks.own.rows import SourceRow, rows_of_file, value_at
 from plumbline.eval_workers.pairs.harness.documents import at, json_document
-from plumbline.eval_workers.pairs.released.files import require_benchmarks
+from plumbline.eval_workers.pairs.harness.texts import identity, outcome
+from plumbline.eval_workers.pairs.released.files import grouped, require_benchmarks
 from plumbline.eval_workers.pairs.released.scores import ImportedScores
 from plumbline.eval_workers.pairs.released.table import finite
 from plumbline.eval_workers.scoring.pair_scores import text_id
-from plumbline.eval_workers.work.rejects import reject_row
+from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.step import Row
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 #: What the name of every task of ours starts with: logs of other tasks are not read.
 PREFIX = "plumbline_"
-_BACKEND = "lm-eval"
 _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 
 @dataclass(frozen=True)
 class _Log:
-    """A sample log: its name as seen from the directory given, and what its results file says."""
+    """A sample log, its path relative to the directory, and facts of its results file."""
 
     path: Path
     name: str
-    task: str
     benchmark: str
     identity: Mapping[str, Any]
 
@@ -42,18 +38,16 @@ class _Log:
 def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read every ``samples_plumbline_*.jsonl`` under a directory, replacing what was imported.
 
-    Such logs are those of exported tasks. What computed them stands in the ``results_*.json``
-    beside them: the row of ``model`` has the backend `lm-eval`, and another model argument, dtype
-    or version is another key. Writes ``model``, ``pair_score`` (its ``n_tokens`` are NULL, logs
-    hold none) and ``reject`` (stage `import`). Outcomes count natural pairs.
+    Such logs are those of exported tasks; the ``results_*.json`` beside them names the model. The
+    row of ``model`` has the backend `lm-eval`, and another model argument, dtype or version is
+    another key. Writes ``model``, ``pair_score`` (its ``n_tokens`` are NULL, logs hold none) and
+    ``reject`` (stage `import`). Outcomes count natural pairs.
 
-    Raises ``BadInput`` without any log, without the results of one, when two logs hold the same
-    task of the same model, or when a benchmark is not in the warehouse. Raises ``UsageProblem`` if
-    the directory doesn't exist.
+    Raises ``BadInput`` without any log, without the results of one, if two logs hold the same task
+    of the same model, or if a benchmark is not in the warehouse. Raises ``UsageProblem`` if the
+    directory doesn't exist.
     """
-    groups: dict[tuple[str, str], list[_Log]] = {}
-    for log in _logs(directory):
-        groups.setdefault((log.benchmark, log.identity["model_key"]), []).append(log)
+    groups = grouped(_logs(directory), lambda log: (log.benchmark, log.identity["model_key"]))
     require_benchmarks(store, [name for name, _ in groups])
     return [_import(store, logs, run_id) for _, logs in sorted(groups.items())]
 
@@ -65,56 +59,52 @@ def _logs(directory: Path) -> list[_Log]:
     logs: dict[tuple[str, str], _Log] = {}
     for path in sorted(directory.rglob(f"samples_{PREFIX}*.jsonl")):
         if named := _SAMPLES.fullmatch(path.name):
-            log = _log(path, path.relative_to(directory).as_posix(), named["task"], named["date"])
-            key = log.task, log.identity["model_key"]
+            task = named["task"]
+            benchmark, model_row = _results(path.with_name(f"results_{named['date']}.json"), task)
+            key = task, model_row["model_key"]
             if key in logs:
-                problem = f"both hold {log.task} of {log.identity['model']}"
+                problem = f"both hold {task} of {model_row['model']}"
                 raise BadInput(f"{logs[key].path} and {path}", problem, "keep one")
-            logs[key] = log
+            name = path.relative_to(directory).as_posix()
+            logs[key] = _Log(path, name, benchmark, model_row)
     if not logs:
         fix = "run an exported task with --log_samples"
         raise BadInput(f"{directory}", f"holds no {wanted}", fix)
     return list(logs.values())
 
 
-def _log(path: Path, name: str, task: str, date: str) -> _Log:
-    beside = path.with_name(f"results_{date}.json")
+def _results(path: Path, task: str) -> tuple[str, Row]:
+    """Benchmark of a task and ``model`` row of a run, from its results file."""
     fix = "the harness writes it beside its sample logs, keep both"
-    results = json_document(beside, fix)
+    results = json_document(path, fix)
     benchmark = at(results, "configs", task, "metadata", "benchmark")
     model = at(results, "model_name")
     for what, value in ((f"benchmark of {task}", benchmark), ("model", model)):
         if not (isinstance(value, str) and value):
-            raise BadInput(f"{beside}", f"doesn't name the {what}", fix)
-    return _Log(path, name, task, benchmark, _identity(model, results))
+            raise BadInput(f"{path}", f"doesn't name the {what}", fix)
+    return benchmark, _identity(model, results)
 
 
 def _identity(model: str, results: Mapping[str, Any]) -> Row:
     """The ``model`` row of a run: a directory's name stands for its path, as in our own scores."""
     config = at(results, "config")
     versions = [("lm_eval", "lm_eval_version"), ("transformers", "transformers_version")]
+    version = ", ".join(f"{name} {at(results, key)}" for name, key in versions)
     known = {
-        "model": Path(model).name if Path(model).is_absolute() or model[0] == "." else model,
         "revision": at(config, "model_sha") or at(config, "model_revision"),
-        "backend": _BACKEND,
-        "backend_version": ", ".join(f"{name} {at(results, key)}" for name, key in versions),
         "dtype": str(at(config, "model_dtype") or "").removeprefix("torch.") or None,
     }
-    hashed = json.dumps({**known, "model_args": at(config, "model_args")}, sort_keys=True)
+    name = Path(model).name if Path(model).is_absolute() or model[0] == "." else model
+    row = identity("lm-eval", name, version, **known, model_args=at(config, "model_args"))
     n_parameters = at(config, "model_num_parameters")
-    return {
-        "model_key": hashlib.sha256(hashed.encode()).hexdigest()[:16],
-        **known,
-        "text_form": "written",
-        "measure": LOG_LIKELIHOOD,
-        "n_parameters": n_parameters if isinstance(n_parameters, int) else None,
-    }
+    n_parameters = n_parameters if isinstance(n_parameters, int) else None
+    return {**row, **known, "n_parameters": n_parameters}
 
 
 def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
     """The logs of one benchmark and model: a task for each two groups that it compares."""
-    benchmark, identity = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
-    model, key = str(identity["model"]), str(identity["model_key"])
+    benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
+    model, key = str(model_row["model"]), str(model_row["model_key"])
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
     subject = f"{key}/{benchmark}"
@@ -127,55 +117,48 @@ def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
                 unused.append((log, row, score))
             else:
                 by_pair.setdefault(score["pair_id"], []).append((log, row, score))
-    found = {i: {**common, **rows[0][2]} for i, rows in by_pair.items() if _agree(rows)}
+    scores: list[Row] = []
     for pair_id, rows in by_pair.items():
-        reason = f"pair {pair_id} has {len(rows)} rows, of which the first is used"
-        if pair_id not in found:
-            reason = f"pair {pair_id} has {len(rows)} rows with different figures"
-        unused += [(log, row, reason) for log, row, _ in rows[pair_id in found :]]
-    rejects = [{**_reject(*one, subject), "run_id": run_id} for one in unused]
+        first = rows[0][2]
+        if all(score == first for _, _, score in rows):
+            scores.append({**common, **first})
+            n_used, reason = 1, f"pair {pair_id} has {len(rows)} rows, of which the first is used"
+        else:
+            n_used, reason = 0, f"pair {pair_id} has {len(rows)} rows with different figures"
+        unused += [(log, row, reason) for log, row, _ in rows[n_used:]]
+    rejects = [_reject(*one) | {"subject": subject, "run_id": run_id} for one in unused]
     with store.together(run_id, f"scores of {model}/{benchmark}"):
-        store.publish("model", [identity], unit=key, run_id=run_id)
+        store.publish("model", [model_row], unit=key, run_id=run_id)
         where = {"benchmark": benchmark, "model_key": key}
-        store.replace("pair_score", list(found.values()), where, run_id)
+        store.replace("pair_score", scores, where, run_id)
         store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
-    natural = {i for i, pair in pairs.items() if pair["is_natural"] is not False}
-    counts = (len(natural | set(found)), len(found), len(rejects), len(natural - set(found)))
-    return ImportedScores(model, benchmark, *counts, tuple(log.name for log in logs))
+    names = tuple(log.name for log in logs)
+    return outcome(model, benchmark, pairs.values(), scores, len(rejects), names)
 
 
 def _score(row: SourceRow, pairs: Mapping[str, Row]) -> Row | str:
-    """The columns of ``pair_score`` that a row gives, or why it can't be used."""
+    """The columns of ``pair_score`` in a row, or the reason why it can't be used."""
     pair_id = value_at(row.fields, "doc.pair_id")
     pair = pairs.get(pair_id) if isinstance(pair_id, str) else None
     if pair is None:
         return f"no pair of the benchmark has the pair_id {pair_id!r}"
-    found: Row = {"pair_id": pair_id, "text_id": text_id(pair)}
+    score: Row = {"pair_id": pair_id, "text_id": text_id(pair)}
     for k, side in enumerate("ab"):
-        given = f"arguments.gen_args_{k}.arg_"
-        if value_at(row.fields, f"{given}1") != pair[f"sentence_{side}"]:
+        argument = f"arguments.gen_args_{k}.arg_"
+        if value_at(row.fields, f"{argument}1") != pair[f"sentence_{side}"]:
             return f"sentence {side} is not that of the pair, export the task again"
-        if value_at(row.fields, f"{given}0") != "":
+        if value_at(row.fields, f"{argument}0") != "":
             return f"sentence {side} was scored after a context, expected none"
         text = value_at(row.fields, f"resps.{k}.0.0")
         value = finite(str(text))
         if value is None or value > 0:
             return f"resps of sentence {side} hold {text!r}, expected a finite number, 0 or less"
-        found[f"logprob_{side}_nats"] = value
-    return found
+        score[f"logprob_{side}_nats"] = value
+    return score
 
 
-def _agree(rows: Sequence[tuple[_Log, SourceRow, Row]]) -> bool:
-    return all(score == rows[0][2] for _, _, score in rows)
-
-
-def _reject(log: _Log, row: SourceRow, reason: str, subject: str) -> Row:
+def _reject(log: _Log, row: SourceRow, reason: str) -> Row:
     sentence = value_at(row.fields, "doc.sentence_a")
-    return reject_row(
-        stage="import",
-        subject=subject,
-        source_file=log.name,
-        source_row=row.number,
-        reason=reason,
-        excerpt=sentence if isinstance(sentence, str) else "",
-    )
+    source = {"source_file": log.name, "source_row": row.number}
+    excerpt = sentence if isinstance(sentence, str) else ""
+    return {"stage": "import", **rejected(source, reason, excerpt)}

@@ -10,27 +10,28 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from plumbline.eval_workers.models.base import LOG_LIKELIHOOD
+from plumbline.eval_workers.pairs.released.files import grouped
 from plumbline.eval_workers.pairs.released.scores import ImportedScores
 from plumbline.eval_workers.scoring.pair_scores import text_id
-from plumbline.eval_workers.work.rejects import reject_row
+from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.step import Row
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 
-#: Largest difference of two figures of one sentence that count as one, in nats.
+#: Largest difference of two figures of one sentence that count as the same, in nats.
 _SAME_NATS = 1e-4
 _OTHER = "no pair of the warehouse has this sentence and its other one in the logs"
 _NO_BOS = "its first token has no log-probability: the model got no BOS (give the task bos=TOKEN)"
 
 
 @dataclass(frozen=True)
-class Scored:
-    """A text in a log: its file and row from 1, and its figure, or why it has none."""
+class LoggedText:
+    """A text in a log: its file and row from 1, and its log-probability or ``problem``."""
 
     file: str
     row: int
@@ -45,7 +46,7 @@ class ScoredBy:
     """The texts that one model scored, and its row of ``model``."""
 
     identity: Row
-    texts: Sequence[Scored]
+    texts: Sequence[LoggedText]
 
 
 def identity(backend: str, model: str, version: str | None, **how: Any) -> Row:
@@ -57,9 +58,9 @@ def identity(backend: str, model: str, version: str | None, **how: Any) -> Row:
 
 
 def figure(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, int] | str:
-    """Log-probability of a sentence in nats and its number of tokens, or why there is none.
+    """Log-probability of a sentence in nats and its number of tokens, or the reason for none.
 
-    ``tokens`` are those of the text and their log-probabilities. One behind the sentence (EOS, or a
+    ``tokens`` are those of the text and their log-probabilities. One after the sentence (EOS, or a
     reply) doesn't count.
 
     >>> figure("She ran.", [("She", -1.5), ("ran.", -2.0), ("</s>", -9.0)])
@@ -79,7 +80,7 @@ def figure(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, i
 
 
 def _spell(tokens: Sequence[str], sentence: str, starts: str = "") -> bool:
-    """Whether tokens spell a sentence; white space and parts of a character can be lost in them."""
+    """True if tokens spell a sentence; they can lack white space and parts of a character."""
     pieces = re.split("\ufffd+", re.sub(r"\s", "", "".join(tokens)))
     pattern = starts + ".+?".join(map(re.escape, pieces))
     return bool(tokens) and bool(re.fullmatch(pattern, re.sub(r"\s", "", sentence)))
@@ -91,12 +92,10 @@ def import_texts(
     """Write ``model``, ``pair_score`` and ``reject`` (stage `import`), replacing earlier imports.
 
     Every text is used or rejected; rejects are counted with the first benchmark of a model. Raises
-    ``BadInput`` where no pair of the warehouse has both its sentences among one model's texts,
-    with the reasons why texts have no figure and ``fix``, or else that the benchmark is missing.
+    ``BadInput`` if no pair of the warehouse has both its sentences among one model's texts, with
+    the texts' problems and ``fix``, or that the benchmark is missing.
     """
-    pairs: dict[str, list[Row]] = {}
-    for pair in store.read("benchmark_pair").to_pylist():
-        pairs.setdefault(pair["benchmark"], []).append(pair)
+    pairs = grouped(store.read("benchmark_pair").to_pylist(), lambda pair: str(pair["benchmark"]))
     joined = [(model, *_joined(model, pairs)) for model in models]
     if not any(scores for _, scores, _ in joined):
         reasons = list(dict.fromkeys(reason for *_, unused in joined for _, reason in unused))
@@ -110,25 +109,30 @@ def import_texts(
 
 def _joined(
     model: ScoredBy, pairs: Mapping[str, Sequence[Row]]
-) -> tuple[dict[str, list[Row]], list[tuple[Scored, str]]]:
+) -> tuple[dict[str, list[Row]], list[tuple[LoggedText, str]]]:
     """Rows of ``pair_score`` by benchmark, and the texts that are in none."""
-    found, unused = _by_sentence(model.texts)
-    whole = {b: [pair for pair in of if _has_both(pair, found)] for b, of in pairs.items()}
-    of_pairs = {pair[f"sentence_{s}"] for of in whole.values() for pair in of for s in "ab"}
-    unused += [(one, _OTHER) for text, one in found.items() if text not in of_pairs]
-    return {b: [_score(pair, found) for pair in of] for b, of in whole.items() if of}, unused
+    texts, unused = _by_sentence(model.texts)
+    sides = ("sentence_a", "sentence_b")
+    whole = {b: [p for p in of if texts.keys() >= {p[s] for s in sides}] for b, of in pairs.items()}
+    used = {pair[side] for of in whole.values() for pair in of for side in sides}
+    unused += [(text, _OTHER) for sentence, text in texts.items() if sentence not in used]
+    return {b: [_score(pair, texts) for pair in of] for b, of in whole.items() if of}, unused
 
 
 def _publish(
     store: Store,
     model: ScoredBy,
     scores: Mapping[str, Sequence[Row]],
-    unused: Sequence[tuple[Scored, str]],
+    unused: Sequence[tuple[LoggedText, str]],
     pairs: Mapping[str, Sequence[Row]],
     run_id: str,
 ) -> list[ImportedScores]:
     name, key = str(model.identity["model"]), str(model.identity["model_key"])
-    rejects = [{**_reject(one, reason, key), "run_id": run_id} for one, reason in unused]
+    reject = {"stage": "import", "subject": key, "run_id": run_id}
+    rejects = [
+        reject | rejected({"source_file": text.file, "source_row": text.row}, reason, text.sentence)
+        for text, reason in unused
+    ]
     with store.together(run_id, f"scores of {name}"):
         if scores:
             row = {**model.identity, "run_id": run_id}
@@ -138,57 +142,51 @@ def _publish(
             where = {"benchmark": benchmark, "model_key": key}
             store.replace("pair_score", [{**row, **common} for row in rows], where, run_id)
         store.replace("reject", rejects, {"stage": "import", "subject": key}, run_id)
-    files = tuple(dict.fromkeys(one.file for one in model.texts))
+    files = tuple(dict.fromkeys(text.file for text in model.texts))
     if not scores:
-        return [ImportedScores(name, "", 0, 0, len(rejects), 0, files)]
-    done = []
-    for k, (benchmark, rows) in enumerate(scores.items()):
-        scored = {row["pair_id"] for row in rows}
-        natural = {p["pair_id"] for p in pairs[benchmark] if p["is_natural"] is not False}
-        counts = (len(natural | scored), len(scored), 0 if k else len(rejects))
-        missing = len(natural - scored)
-        done.append(ImportedScores(name, benchmark, *counts, missing, () if k else files))
-    return done
+        return [outcome(name, "", (), (), len(rejects), files)]
+    counted = [(len(rejects), files), *[(0, ())] * (len(scores) - 1)]
+    return [
+        outcome(name, benchmark, pairs[benchmark], rows, *of_files)
+        for (benchmark, rows), of_files in zip(scores.items(), counted, strict=True)
+    ]
 
 
-def _by_sentence(texts: Sequence[Scored]) -> tuple[dict[str, Scored], list[tuple[Scored, str]]]:
+def outcome(
+    model: str,
+    benchmark: str,
+    pairs: Iterable[Row],
+    scores: Sequence[Row],
+    n_rejected: int,
+    files: tuple[str, ...],
+) -> ImportedScores:
+    """Counts of an import, of natural pairs and those that have scores."""
+    natural = {pair["pair_id"] for pair in pairs if pair["is_natural"] is not False}
+    scored = {row["pair_id"] for row in scores}
+    n_pairs, n_missing = len(natural | scored), len(natural - scored)
+    return ImportedScores(model, benchmark, n_pairs, len(scored), n_rejected, n_missing, files)
+
+
+def _by_sentence(
+    texts: Sequence[LoggedText],
+) -> tuple[dict[str, LoggedText], list[tuple[LoggedText, str]]]:
     """The text to use for each sentence, and the others with the reason."""
-    found: dict[str, list[Scored]] = {}
-    unused = [(one, one.problem) for one in texts if one.problem]
-    for one in texts:
-        if not one.problem:
-            found.setdefault(one.sentence, []).append(one)
-    used: dict[str, Scored] = {}
-    for sentence, rows in found.items():
-        values = [one.logprob_nats for one in rows]
+    used: dict[str, LoggedText] = {}
+    unused = [(text, text.problem) for text in texts if text.problem]
+    usable = (text for text in texts if not text.problem)
+    for sentence, rows in grouped(usable, lambda text: text.sentence).items():
+        values = [text.logprob_nats for text in rows]
+        rest, reason = rows, f"the sentence has {len(rows)} rows with different figures"
         if max(values) - min(values) <= _SAME_NATS:
-            used[sentence] = rows[0]
+            used[sentence], *rest = rows
             reason = f"the sentence has {len(rows)} rows, of which the first is used"
-            unused += [(one, reason) for one in rows[1:]]
-        else:
-            reason = f"the sentence has {len(rows)} rows with different figures"
-            unused += [(one, reason) for one in rows]
+        unused += [(text, reason) for text in rest]
     return used, unused
 
 
-def _has_both(pair: Row, found: Mapping[str, Scored]) -> bool:
-    return pair["sentence_a"] in found and pair["sentence_b"] in found
-
-
-def _score(pair: Row, found: Mapping[str, Scored]) -> Row:
+def _score(pair: Row, texts: Mapping[str, LoggedText]) -> Row:
     row: Row = {"pair_id": pair["pair_id"], "text_id": text_id(pair)}
     for side in "ab":
-        one = found[pair[f"sentence_{side}"]]
-        row[f"logprob_{side}_nats"], row[f"n_tokens_{side}"] = one.logprob_nats, one.n_tokens
+        text = texts[pair[f"sentence_{side}"]]
+        row[f"logprob_{side}_nats"], row[f"n_tokens_{side}"] = text.logprob_nats, text.n_tokens
     return row
-
-
-def _reject(one: Scored, reason: str, subject: str) -> Row:
-    return reject_row(
-        stage="import",
-        subject=subject,
-        source_file=one.file,
-        source_row=one.row,
-        reason=reason,
-        excerpt=one.sentence,
-    )

@@ -1,8 +1,8 @@
-"""Whether a "her" is his or him, by the words beside it.
+"""Rules that read a "her" as his or him, by the words beside it.
 
 Closed word classes and a few verb frames decide; the words are listed in ``agreement.toml``. Where
-both readings make a sentence ("I saw her smile") the answer is ``None``. Pure; no word is looked
-up anywhere else, and no language data is needed.
+both readings make a sentence ("I saw her smile") the answer is ``None``. Pure, without other
+language data.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _OPEN_ENDS = frozenset(["", ".", ",", "of", "in", "and", "is", "was"])
 
 
 def stands_alone(after: Sequence[str]) -> bool:
-    """Whether a "his" with these tokens behind it owns nothing that is named: "a friend of his".
+    """True if a "his" before these tokens owns nothing that is named: "a friend of his".
 
-    Every place where this holds is one where ``decide_her`` says him.
+    There, ``decide_her`` gives him.
 
     >>> stands_alone(["is", "better"]), stands_alone(["key"]), stands_alone([])
     (True, False, True)
@@ -43,7 +43,7 @@ def stands_alone(after: Sequence[str]) -> bool:
 
 
 def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
-    """What a "her" between these tokens is in the masculine, or ``None`` where both may be meant.
+    """The masculine of a "her" between these tokens; ``None`` if both may be meant.
 
     The tokens are those of ``TOKEN``, in the sentence's order, as written.
 
@@ -93,7 +93,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
 
 
 def _ends_phrase(verb: str, word: str, then: str) -> bool:
-    """Whether nothing of hers starts here, some words (back, past, one) seen with what follows."""
+    """True if nothing of hers starts here; back, past, one and such depend on the next word."""
     if word in ("more", "less", "much") and _is(verb, "complement", "giving"):
         return True
     if (word == "one" or word.isdigit()) and _is(verb, "charging"):
@@ -108,7 +108,7 @@ def _ends_phrase(verb: str, word: str, then: str) -> bool:
 
 
 def _ends(word: str) -> bool:
-    """Whether nothing of hers can start with this: a mark, an end, or a word of a closed class."""
+    """True if nothing of hers can start with this: a mark, an end, a word of a closed class."""
     return not _WORD.match(word) or _is(_CONTRACTED.sub("", word), *_CLOSED)
 
 
@@ -134,9 +134,9 @@ def _is(word: str, *kinds: str) -> bool:
 def _lists() -> Mapping[str, frozenset[str]]:
     """Each list of the file, its verbs with every regular ending: bring, brings, bringing."""
     content = read(resources.files(__package__) / "agreement.toml")
-    found = {name: frozenset(text.split()) for name, text in content["words"].items()}
+    lists = {name: frozenset(text.split()) for name, text in content["words"].items()}
+    ends = ("", "s", "es", "d", "ed", "ing")
     for name, text in content["verbs"].items():
         stems = {stem for verb in text.split() for stem in (verb, verb.removesuffix("e"))}
-        ends = ("", "s", "es", "d", "ed", "ing")
-        found[name] = frozenset(stem + end for stem in stems for end in ends)
-    return found
+        lists[name] = frozenset(stem + end for stem in stems for end in ends)
+    return lists

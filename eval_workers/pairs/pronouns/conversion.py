@@ -1,16 +1,16 @@
-"""A written sentence to a pronoun template, and so to the same sentence about the other gender.
+"""Conversion of a sentence to a pronoun template, and so to the sentence about the other gender.
 
 Only pronouns are replaced: she, her, hers, herself and he, him, his, himself, as whole words, also
 before a contraction (he's, she'd've). A woman stays a woman. ``she-wolf`` holds no pronoun. "her"
-is his or him by the rules of ``agreement``; what they can't tell is reported as undecided. The
-template language has no form for hers, nor for a his that stands alone ("a friend of his, Ann"):
-such sentences are rejected with the reason, like those that mix both genders or write "s/he".
+is his or him by the rules of ``agreement``, or undecided. The template language has no form for
+hers, nor for a his that stands alone ("a friend of his, Ann"): such sentences are rejected with the
+reason, like those that mix both genders or write "s/he".
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.eval_workers.pairs.pronouns.agreement import (
@@ -43,30 +43,22 @@ _SLASHED = re.compile(
 )
 _OWNED_TWICE = re.compile(r"\b(?:hers?|his|him)['’]s\b")
 _GENDER: dict[str, Gender] = {
-    "she": "f",
-    "her": "f",
-    "hers": "f",
-    "herself": "f",
-    "he": "m",
-    "him": "m",
-    "his": "m",
-    "himself": "m",
+    form: "f" if form.startswith(("she", "her")) else "m" for form in _FORMS
 }
+#: Placeholder of each pronoun that has one.
 _DIRECT = {
-    "she": "{pronoun}",
-    "he": "{pronoun}",
-    "his": "{pronoun1}",
-    "him": "{pronoun2}",
-    "herself": "{pronoun2}self",
-    "himself": "{pronoun2}self",
+    pronoun: placeholder
+    for pronouns in PRONOUNS.values()
+    for placeholder, pronoun in pronouns.items()
+    if pronoun != "her"
 }
 
 
 @dataclass(frozen=True)
-class Place:
+class PronounPlace:
     """One pronoun of a sentence: its first character's offset, as written, and its placeholder.
 
-    The placeholder is ``None`` while nobody has told whether "her" is his or him.
+    The placeholder is ``None`` while it is undecided whether "her" is his or him.
     """
 
     start: int
@@ -76,14 +68,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Conversion:
-    """What ``to_template`` made of a sentence: its pronouns, or the problem why it can't be used.
+    """The pronouns of a sentence and their ``gender``, or the ``problem`` why it can't be used.
 
-    ``gender`` is the one written, ``None`` with a problem; then ``places`` is empty.
+    With a problem ``gender`` is ``None`` and ``places`` is empty.
     """
 
     sentence: str
     gender: Gender | None
-    places: tuple[Place, ...]
+    places: tuple[PronounPlace, ...]
     problem: str | None = None
 
     @property
@@ -103,12 +95,18 @@ class Conversion:
         return self._rewritten([str(place.placeholder) for place in self.places])
 
     def decided(self, answers: Mapping[int, Masculine]) -> Conversion:
-        """The same with answers for undecided offsets; other offsets of ``answers`` are ignored.
+        """The same with answers for undecided offsets; others are ignored.
 
         >>> to_template("I saw her smile.").decided({6: "his"}).template
         'I saw {pronoun1} smile.'
         """
-        return replace(self, places=tuple(self._answered(place, answers) for place in self.places))
+        places = (
+            replace(place, placeholder=_DIRECT[answers[place.start]])
+            if place.placeholder is None and place.start in answers
+            else place
+            for place in self.places
+        )
+        return replace(self, places=tuple(places))
 
     def converted(self) -> str | None:
         """The sentence about the other gender, capitals kept: SHE becomes HE, Her becomes His.
@@ -125,16 +123,8 @@ class Conversion:
             [like(pronouns[str(place.placeholder)], place.written) for place in self.places]
         )
 
-    @staticmethod
-    def _answered(place: Place, answers: Mapping[int, Masculine]) -> Place:
-        answer = answers.get(place.start)
-        if place.placeholder is not None or answer is None:
-            return place
-        return replace(place, placeholder=_DIRECT[answer])
-
     def _rewritten(self, new: Sequence[str]) -> str:
-        parts = []
-        end = 0
+        parts, end = [], 0
         for place, word in zip(self.places, new, strict=True):
             parts += [self.sentence[end : place.start], word]
             end = place.start + len(place.written)
@@ -153,7 +143,7 @@ def like(word: str, written: str) -> str:
 
 
 def to_template(sentence: str) -> Conversion:
-    """The pronouns of a sentence and their placeholders, or why there can be no template.
+    """The pronouns of a sentence and their placeholders, or the reason against a template.
 
     Capitals within a sentence and all-capital pronouns stay in ``converted`` only: a template holds
     none, and ``fill`` capitalises at sentence starts alone.
@@ -172,12 +162,12 @@ def to_template(sentence: str) -> Conversion:
         placeholder, problem = _placeholder(sentence, match)
         if problem:
             return Conversion(sentence, None, (), problem)
-        places.append(Place(match.start(), match.group(), placeholder))
+        places.append(PronounPlace(match.start(), match.group(), placeholder))
     return Conversion(sentence, _GENDER[places[0].written.lower()], tuple(places))
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Why a sentence has no other gender's version, whatever its pronouns' grammar, or ``None``.
+    """Reason why a sentence has no other gender's version, apart from grammar, or ``None``.
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'
@@ -185,24 +175,20 @@ def sentence_problem(sentence: str) -> str | None:
     'holds pronouns of both genders: She, his'
     """
     lowered = sentence.lower()
-    if found := _SLASHED.search(lowered):
-        return f'holds "{found.group()}", which names more than one pronoun'
-    if found := _OWNED_TWICE.search(lowered):
-        return f'holds "{found.group()}", which is not a form of a pronoun'
+    if match := _SLASHED.search(lowered):
+        return f'holds "{match.group()}", which names more than one pronoun'
+    if match := _OWNED_TWICE.search(lowered):
+        return f'holds "{match.group()}", which is not a form of a pronoun'
     if "{" in sentence or "}" in sentence:
         return "holds braces, which mark placeholders"
     written = PRONOUN.findall(sentence)
     if not written:
         return "holds no pronoun, expected she, her, herself or he, him, his, himself"
-    if odd := next((word for word in written if not _usual_case(word)), None):
+    if odd := next((w for w in written if not (w.isupper() or w[1:].islower())), None):
         return f'holds "{odd}", whose capitals no other pronoun can take'
     if len({_GENDER[word.lower()] for word in written}) > 1:
         return f"holds pronouns of both genders: {', '.join(dict.fromkeys(written))}"
     return template_problem("{pronoun} " + sentence)
-
-
-def _usual_case(word: str) -> bool:
-    return word.isupper() or word[1:].islower()
 
 
 def _placeholder(sentence: str, match: re.Match[str]) -> tuple[str | None, str | None]:
@@ -219,20 +205,15 @@ def _placeholder(sentence: str, match: re.Match[str]) -> tuple[str | None, str |
 
 
 def around(sentence: str, start: int, end: int) -> tuple[list[str], list[str]]:
-    """The tokens before and after a pronoun that stands there, for the rules of ``agreement``.
+    """The tokens before and after a pronoun, for the rules of ``agreement``.
 
     >>> around("I saw her key.", 6, 9)
     (['I', 'saw'], ['key', '.'])
     """
     before = TOKEN.findall(sentence, 0, start)
-    after = list(_following(sentence, end))
+    after = [match.group() for match in TOKEN.finditer(sentence, end)]
+    if after and after[0] in "\"'" and sentence.startswith(after[0], end):
+        after[0] = "”"  # a straight quote that touches the pronoun closes: her' opens nothing
     if before and after and (before[-1], after[0]) == ("[", "]"):  # WinoBias marks pronouns so
         return before[:-1], after[1:]
     return before, after
-
-
-def _following(sentence: str, start: int) -> Iterator[str]:
-    for match in TOKEN.finditer(sentence, start):
-        # a straight quote that touches the pronoun closes: her' opens nothing
-        closes = match.start() == start and match.group() in "\"'"
-        yield "”" if closes else match.group()

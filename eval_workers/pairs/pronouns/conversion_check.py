@@ -1,7 +1,4 @@
-"""Whether a converted sentence differs from its original by its pronouns alone.
-
-For what somebody else converted: a language model's answers, a released file.
-"""
+"""Check that a sentence converted elsewhere differs from its original by its pronouns alone."""
 
 from __future__ import annotations
 
@@ -26,24 +23,26 @@ _BECOMES = {
     "his": {"her", "hers"},
     "himself": {"herself"},
 }
+#: A part of a text, and if it is a pronoun.
+_Part = tuple[str, bool]
 _PARTS = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that differs and shouldn't: what kind it is, and a line that says it."""
+    """One difference that shouldn't be: its kind, and a line about it."""
 
     kind: Kind
     message: str
 
 
 def check_conversion(original: str, converted: str) -> tuple[Problem, ...]:
-    """What differs between the two besides each pronoun's gender; empty when nothing does.
+    """Differences between the two besides each pronoun's gender.
 
     Each pronoun of the original must have become a form of the other gender, capitals kept.
     ``text``: another word differs, or is missing; ``punctuation``: marks, blanks or line breaks
-    differ; ``pronoun``: one stayed, or became what it can't; ``capitals``; ``count``: there is no
-    pronoun in the original. Which of his and him is right for a "her" isn't judged.
+    differ; ``pronoun``: one stayed, or became what it can't; ``capitals``; ``count``: the original
+    has no pronoun. For a "her", both his and him are accepted.
 
     >>> check_conversion("She lost her key.", "He lost his key.")
     ()
@@ -57,24 +56,25 @@ def check_conversion(original: str, converted: str) -> tuple[Problem, ...]:
     problems = []
     if not pronouns:
         problems.append(Problem("count", "the original holds no pronoun"))
-    mixed = len({_gender(word) for word in pronouns}) > 1
+    mixed = len({word.lower().startswith(("she", "her")) for word in pronouns}) > 1
     if mixed:
         named = ", ".join(dict.fromkeys(pronouns))
         problems.append(Problem("pronoun", f"the original mixes both genders: {named}"))
-    for tag, a, b, c, d in _differences(before, after):
+    # Any pronoun equals any other.
+    left, right = ([None if p else text for text, p in parts] for parts in (before, after))
+    matcher: SequenceMatcher[str | None] = SequenceMatcher(None, left, right, autojunk=False)
+    for tag, a, b, c, d in matcher.get_opcodes():
         if tag != "equal":
             problems.append(_difference(before[a:b], after[c:d]))
             continue
-        for old, new in zip(before[a:b], after[c:d], strict=True):
-            if old.is_pronoun and not mixed and (problem := _pronoun_problem(old.text, new.text)):
+        for (old, is_pronoun), (new, _) in zip(before[a:b], after[c:d], strict=True):
+            if is_pronoun and not mixed and (problem := _pronoun_problem(old, new)):
                 problems.append(problem)
     return tuple(problems)
 
 
 def answered(conversion: Conversion, converted: str) -> Conversion | tuple[Problem, ...]:
-    """A conversion, each undecided "her" decided as a converted sentence has it, or its problems.
-
-    What the rules decided stays as it is.
+    """A conversion with each undecided "her" as in a converted sentence, or its problems.
 
     >>> from plumbline.eval_workers.pairs.pronouns.conversion import to_template
     >>> conversion = to_template("They saw her smile.")
@@ -83,48 +83,27 @@ def answered(conversion: Conversion, converted: str) -> Conversion | tuple[Probl
     """
     if problems := check_conversion(conversion.sentence, converted):
         return problems
-    found = PRONOUN.findall(converted)
-    answers: dict[int, Masculine] = {}
-    for place, word in zip(conversion.places, found, strict=True):
-        answers[place.start] = "his" if word.lower() == "his" else "him"
+    words = PRONOUN.findall(converted)
+    answers: dict[int, Masculine] = {
+        place.start: "his" if word.lower() == "his" else "him"
+        for place, word in zip(conversion.places, words, strict=True)
+    }
     return conversion.decided(answers)
 
 
-@dataclass(frozen=True)
-class _Part:
-    """A pronoun, another word, a mark or a run of blanks."""
-
-    text: str
-    is_pronoun: bool = False
-
-
 def _parts(text: str) -> list[_Part]:
-    """The parts of a text in order; joined they are the text."""
+    """Pronouns, other words, marks and runs of blanks in order; joined they are the text."""
     parts: list[_Part] = []
     end = 0
     for match in PRONOUN.finditer(text):
-        parts += map(_Part, _PARTS.findall(text[end : match.start()]))
-        parts.append(_Part(match.group(), is_pronoun=True))
+        parts += [(part, False) for part in _PARTS.findall(text[end : match.start()])]
+        parts.append((match.group(), True))
         end = match.end()
-    return [*parts, *map(_Part, _PARTS.findall(text[end:]))]
-
-
-def _gender(pronoun: str) -> bool:
-    return pronoun.lower().startswith(("she", "her"))
-
-
-def _differences(
-    before: list[_Part], after: list[_Part]
-) -> list[tuple[Literal["replace", "delete", "insert", "equal"], int, int, int, int]]:
-    left, right = (
-        [None if part.is_pronoun else part.text for part in parts] for parts in (before, after)
-    )
-    matcher: SequenceMatcher[str | None] = SequenceMatcher(None, left, right, autojunk=False)
-    return list(matcher.get_opcodes())
+    return [*parts, *((part, False) for part in _PARTS.findall(text[end:]))]
 
 
 def _difference(old: list[_Part], new: list[_Part]) -> Problem:
-    was, is_now = ("".join(part.text for part in side) for side in (old, new))
+    was, is_now = ("".join(text for text, _ in side) for side in (old, new))
     kind: Kind = "text" if re.search(r"\w", was + is_now) else "punctuation"
     if not is_now:
         return Problem(kind, f"{_quoted(was)} is left out")
@@ -134,19 +113,15 @@ def _difference(old: list[_Part], new: list[_Part]) -> Problem:
 
 
 def _quoted(text: str) -> str:
-    return (
-        '"' + text.encode("unicode_escape").decode() + '"'
-        if not text.isprintable()
-        else f'"{text}"'
-    )
+    return f'"{text if text.isprintable() else text.encode("unicode_escape").decode()}"'
 
 
 def _pronoun_problem(old: str, new: str) -> Problem | None:
     allowed = _BECOMES[old.lower()]
-    wanted = " or ".join(f'"{like(form, old)}"' for form in sorted(allowed))
+    expected = " or ".join(f'"{like(form, old)}"' for form in sorted(allowed))
     if new.lower() not in allowed:
         verb = "stayed" if new == old else "became"
-        return Problem("pronoun", f'"{old}" {verb} "{new}", expected {wanted}')
+        return Problem("pronoun", f'"{old}" {verb} "{new}", expected {expected}')
     if new != like(new.lower(), old):
-        return Problem("capitals", f'"{old}" became "{new}", expected {wanted}')
+        return Problem("capitals", f'"{old}" became "{new}", expected {expected}')
     return None

@@ -9,7 +9,7 @@ don't say which these are, the sentence is refused with the reason. Pure; closed
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
@@ -43,16 +43,16 @@ _SUBJECT = "{pronoun}"
 
 
 def forms(group: str) -> Forms:
-    """The pronouns of a group. Raises ``UsageProblem`` naming those that there are.
+    """The pronouns of a group. Raises ``UsageProblem`` for an unknown one.
 
     >>> forms("xe").reflexive, forms("they").plural
     ('xemself', True)
     """
-    known = _file().forms
-    if group not in known:
-        there_are = ", ".join(known)
-        raise UsageProblem(f"group {group!r}", "has no pronouns", f"there are {there_are}")
-    return known[group]
+    every = _file().forms
+    if group not in every:
+        fix = f"there are {', '.join(every)}"
+        raise UsageProblem(f"group {group!r}", "has no pronouns", fix)
+    return every[group]
 
 
 def fill_for(template: str, group: str) -> str:
@@ -76,7 +76,10 @@ def fill_for(template: str, group: str) -> str:
     mine = forms(group)
     pieces = list(_PIECE.finditer(template))
     words = [piece.group() for piece in pieces]
-    changed = _agreeing(words) if mine.plural else {}
+    changed: dict[int, str] = {}
+    for k, word in enumerate(words):
+        if mine.plural and word == _SUBJECT:
+            changed |= _of_subject(words, k)
     text, end = "", 0
     for k, piece in enumerate(pieces):
         word = changed.get(k, piece.group())
@@ -99,18 +102,14 @@ def _form(mine: Forms, words: Sequence[str], k: int) -> str:
     }[placeholder]
 
 
-def _agreeing(words: Sequence[str]) -> dict[int, str]:
-    """The words that change for a plural subject, by their place."""
-    changed: dict[int, str] = {}
-    for k, word in enumerate(words):
-        if word == _SUBJECT:
-            changed |= _of_subject(words, k)
-    return changed
+def _lower_at(words: Sequence[str], k: int) -> str:
+    """The word at a place in lower case; empty beyond either end."""
+    return words[k].lower() if 0 <= k < len(words) else ""
 
 
 def _of_subject(words: Sequence[str], k: int) -> dict[int, str]:
     """The words that agree with the subject at place k."""
-    following = words[k + 1].lower() if k + 1 < len(words) else ""
+    following = _lower_at(words, k + 1)
     if following in ("'", "’"):
         return _contracted(words, k + 1)
     if following == "and":
@@ -118,45 +117,34 @@ def _of_subject(words: Sequence[str], k: int) -> dict[int, str]:
     if following in ("or", "who", "that", "which"):
         raise Undecided(f'which verb agrees in "{_near(words, k)}" stays undecided')
     place = _next_verb(words, k + 1)
-    verb = words[place].lower() if place < len(words) else ""
-    found: dict[int, str] = {}
+    verb = _lower_at(words, place)
     if _inflects(verb):
-        found[place] = _plural(words[place])
-        found |= _coordinated(words, place)
-    elif not _WORD.match(verb) or verb.startswith("{"):
-        found |= _inverted(words, k)
-        if not found and verb in (",", "(", "-", "–", "—") and any(map(_inflects, words[place:])):
-            raise Undecided(f'which verb agrees in "{_near(words, k)}" stays undecided')
-    else:
-        found |= _inverted(words, k)
-        found |= _auxiliaries(words, place)
-    return found
+        return {place: _plural(words[place]), **_coordinated(words, place)}
+    inverted = _inverted(words, k)
+    if _WORD.match(verb) and not verb.startswith("{"):
+        return inverted | _auxiliaries(words, place)
+    if not inverted and verb in (",", "(", "-", "–", "—") and any(map(_inflects, words[place:])):
+        raise Undecided(f'which verb agrees in "{_near(words, k)}" stays undecided')
+    return inverted
 
 
 def _next_verb(words: Sequence[str], place: int) -> int:
     """The first place from here on that isn't an adverb or reflexive pronoun."""
-    while place < len(words) and _is_between(words[place]):
+    while word := _lower_at(words, place):
+        manner = word.endswith("ly") and len(word) > 4
+        manner = manner and word not in ("reply", "apply", "supply", "rely")
+        if not (manner or word == "{pronoun2}self" or word in _verbs().between):
+            break
         place += 1
     return place
 
 
-def _is_between(word: str) -> bool:
-    low = word.lower()
-    manner = low.endswith("ly") and len(low) > 4 and low not in ("reply", "apply", "supply", "rely")
-    return low == "{pronoun2}self" or low in _verbs().between or manner
-
-
 def _inflects(word: str) -> bool:
-    """Whether a word right behind a singular subject has a form of its own for the plural."""
+    """True if a word right after a singular subject has a form of its own for the plural."""
     low = word.lower()
     if low in _verbs().plural_of:
         return True
-    return (
-        low.endswith("s")
-        and len(low) > 2
-        and not low.endswith("ss")
-        and low not in _verbs().no_verb
-    )
+    return bool(re.search("[^s]s$", low)) and len(low) > 2 and low not in _verbs().no_verb
 
 
 def _plural(verb: str) -> str:
@@ -179,14 +167,11 @@ def _plural(verb: str) -> str:
 
 
 def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
-    """What the contraction behind a subject becomes: 's is or has, 'd and 'll stay."""
-    ending = words[mark + 1].lower() if mark + 1 < len(words) else ""
-    if ending != "s":
+    """The plural of the contraction after a subject: 's is or has, 'd and 'll stay."""
+    if _lower_at(words, mark + 1) != "s":
         return {}
-    place = _next_verb(words, mark + 2)
-    word = words[place].lower() if place < len(words) else ""
-    lists = _verbs()
-    direct = words[mark + 2].lower() if mark + 2 < len(words) else ""
+    lists, direct = _verbs(), _lower_at(words, mark + 2)
+    word = _lower_at(words, _next_verb(words, mark + 2))
     if word in lists.has_before:
         return {mark + 1: "ve"}
     if word in lists.is_before or direct in lists.is_before or word.endswith("ing"):
@@ -197,10 +182,9 @@ def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
 def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
     """The auxiliary before a subject where it is its verb: a question, *nor does she*."""
     place = k - 1
-    before = words[place].lower() if place >= 0 else ""
-    if before not in _verbs().plural_of:
+    if _lower_at(words, place) not in _verbs().plural_of:
         return {}
-    opening = words[place - 1].lower() if place else ""
+    opening = _lower_at(words, place - 1)
     if not opening or not _WORD.match(opening) or opening in _verbs().opens:
         return {place: _plural(words[place])}
     raise Undecided(f'whose verb "{words[place]}" in "{_near(words, k)}" is stays undecided')
@@ -208,34 +192,35 @@ def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
 
 def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
     """Further verbs of the same subject: *she runs and jumps*."""
-    found = _auxiliaries(words, verb)
-    for place in range(verb + 1, len(words)):
-        if words[place] in (".", "!", "?", ";", _SUBJECT):
-            break
-        following = _next_verb(words, place + 1)
-        if words[place].lower() not in (*_verbs().conjunctions, ","):
+    changed = _auxiliaries(words, verb)
+    for joint, place in _joints(words, verb):
+        word = _lower_at(words, place)
+        if joint not in (*_verbs().conjunctions, ",") or word in _verbs().plural_of:
             continue
-        word = words[following].lower() if following < len(words) else ""
-        if word in _verbs().plural_of or not _inflects(word):
-            continue
-        then = words[following + 1].lower() if following + 1 < len(words) else ""
-        if then not in _verbs().objects and not PLACEHOLDER.fullmatch(then):
-            raise Undecided(f'whether "{word}" is a verb of the pronoun stays undecided')
-        found[following] = _plural(words[following])
-    return found
+        if _inflects(word):
+            then = _lower_at(words, place + 1)
+            if then not in _verbs().objects and not PLACEHOLDER.fullmatch(then):
+                raise Undecided(f'whether "{word}" is a verb of the pronoun stays undecided')
+            changed[place] = _plural(words[place])
+    return changed
 
 
 def _auxiliaries(words: Sequence[str], first: int) -> dict[int, str]:
     """Forms of be, have and do behind *and*, *or*, *but*: of the same subject."""
-    found: dict[int, str] = {}
+    lists = _verbs()
+    return {
+        place: _plural(words[place])
+        for joint, place in _joints(words, first)
+        if joint in lists.conjunctions and _lower_at(words, place) in lists.plural_of
+    }
+
+
+def _joints(words: Sequence[str], first: int) -> Iterator[tuple[str, int]]:
+    """Each later word of the clause in lower case, and the place of the next verb after it."""
     for place in range(first + 1, len(words)):
         if words[place] in (".", "!", "?", ";", _SUBJECT):
-            break
-        following = _next_verb(words, place + 1)
-        verb = words[following] if following < len(words) else ""
-        if words[place].lower() in _verbs().conjunctions and verb.lower() in _verbs().plural_of:
-            found[following] = _plural(verb)
-    return found
+            return
+        yield words[place].lower(), _next_verb(words, place + 1)
 
 
 def _near(words: Sequence[str], k: int) -> str:
@@ -256,7 +241,7 @@ class _Verbs:
 
 
 @toml_table
-class _File:
+class _FormsFile:
     about: Text
     source: Text
     forms: Mapping[str, Forms]
@@ -268,5 +253,5 @@ def _verbs() -> _Verbs:
 
 
 @cache
-def _file() -> _File:
-    return load(_File, resources.files(__package__) / "forms.toml", "forms.toml")
+def _file() -> _FormsFile:
+    return load(_FormsFile, resources.files(__package__) / "forms.toml", "forms.toml")

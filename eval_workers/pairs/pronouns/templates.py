@@ -14,20 +14,11 @@ from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
 Gender = Literal["f", "m"]
 
+_PLACEHOLDERS = ("{pronoun}", "{pronoun1}", "{pronoun2}", "{pronoun2}self")
 #: Placeholder -> pronoun, female and male.
 PRONOUNS: dict[Gender, dict[str, str]] = {
-    "f": {
-        "{pronoun}": "she",
-        "{pronoun1}": "her",
-        "{pronoun2}": "her",
-        "{pronoun2}self": "herself",
-    },
-    "m": {
-        "{pronoun}": "he",
-        "{pronoun1}": "his",
-        "{pronoun2}": "him",
-        "{pronoun2}self": "himself",
-    },
+    "f": dict(zip(_PLACEHOLDERS, ("she", "her", "her", "herself"), strict=True)),
+    "m": dict(zip(_PLACEHOLDERS, ("he", "his", "him", "himself"), strict=True)),
 }
 
 _OPENING = r"[\"'“‘«(\[]*"
@@ -39,7 +30,7 @@ _LEADING = re.compile(rf"\s*{_OPENING}")
 
 
 def template_problem(template: str) -> str | None:
-    """Why a template can't be filled, or ``None`` when it can.
+    """Reason why a template can't be filled, or ``None``.
 
     >>> template_problem("The nurse lost {pronoun1} key.") is None
     True
@@ -90,7 +81,7 @@ def capital_at(template: str, place: int, word: str) -> str:
 
 
 def pronoun_first(template: str) -> bool:
-    """Whether the text starts with a placeholder, leading quotes and brackets aside.
+    """True if the text starts with a placeholder, leading quotes and brackets aside.
 
     >>> pronoun_first("'{pronoun1} idea won."), pronoun_first("Then {pronoun} won.")
     (True, False)

@@ -23,15 +23,10 @@ def alpha(counts: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats
     """Krippendorff's alpha of ordered answers, 1 for full agreement and 0 for chance.
 
     alpha = 1 - D_o / D_e, the disagreement within pairs over that between any two answers, with the
-    ordinal distance of Krippendorff, *Content Analysis* (2004), chapter 11; of two answers that is
-    the nominal one. Pairs with fewer than two answers count for nothing.
-
-    Args:
-        counts: shape (pairs, answers), how many raters gave a pair each answer, from least to most.
-        weights: shape (resamples, pairs), how often each pair counts; ``None`` for once each.
-
-    Returns:
-        One alpha per row of the weights; NaN where all answers that count are the same.
+    ordinal distance of Krippendorff, *Content Analysis* (2004), chapter 11. Pairs with fewer than
+    two answers count for nothing. ``counts`` [pair, answer] are numbers of raters, answers in their
+    order; ``weights`` [resample, pair] count pairs, by default once each. Returns one alpha per
+    resample; NaN where all answers that count are the same.
 
     >>> alpha([[2, 0], [0, 2], [1, 1]]).round(3).tolist()  # 1 - 2 * 5 / (2 * 3 * 3)
     [0.444]
@@ -60,10 +55,10 @@ def agreement(ratings: Sequence[Row]) -> list[Row]:
     """Rows of `rating_agreement` without benchmark and run: per design and question, and without
     each rater.
 
-    ``ratings`` are rows of `rating`. The 95% intervals are percentile bootstraps over pairs, whose
-    draws are the same each time; NULL below ten pairs with two answers, and where more than 5% of
-    the resamples have but one answer in them. Leaving out a rater needs three of them; the interval
-    of its gain is paired, and adjusted for the number of raters (Bonferroni).
+    ``ratings`` are rows of `rating`. The 95% intervals are percentile bootstraps over pairs, with
+    the same draws each time; NULL below ten pairs with two answers, and if more than 5% of the
+    resamples hold a single answer. Leaving out a rater needs three of them; the interval of its
+    gain is paired, and adjusted for the number of raters (Bonferroni).
 
     >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
     ...                                   "answer_level": level, "design": None}
@@ -71,11 +66,14 @@ def agreement(ratings: Sequence[Row]) -> list[Row]:
     >>> row["alpha"], row["n_pairs"], row["n_answers"]
     (1.0, 3, 6)
     """
-    found = []
-    for of in dict.fromkeys((row["design"], row["question"]) for row in ratings):
-        own = [row for row in ratings if (row["design"], row["question"]) == of]
-        found += [{"design": of[0], "question": of[1], **row} for row in _of_question(own)]
-    return found
+    groups: dict[tuple[str | None, str], list[Row]] = {}
+    for row in ratings:
+        groups.setdefault((row["design"], row["question"]), []).append(row)
+    return [
+        {"design": design, "question": question, **row}
+        for (design, question), own in groups.items()
+        for row in _of_question(own)
+    ]
 
 
 def _of_question(rows: Sequence[Row]) -> list[Row]:
@@ -92,14 +90,14 @@ def _of_question(rows: Sequence[Row]) -> list[Row]:
     if n >= FEWEST_PAIRS:
         drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
     alphas = alpha(everybody, drawn)
-    found = [{"without_rater": "", **_figures(everybody, alphas), "n_raters": len(raters)}]
+    result = [{"without_rater": "", **_figures(everybody, alphas), "n_raters": len(raters)}]
     for rater, own in zip(raters if len(raters) > 2 else [], counts, strict=False):
         rest = alpha(everybody - own, drawn)
         gain = _interval(rest - alphas, 0.05 / len(raters))
         row = {"without_rater": rater, **_figures(everybody - own, rest)}
         row |= dict(zip(("gain_low", "gain_high"), gain, strict=True))
-        found.append({**row, "n_raters": len(raters) - 1})
-    return found
+        result.append({**row, "n_raters": len(raters) - 1})
+    return result
 
 
 def _figures(counts: Floats, resampled: Floats) -> Row:

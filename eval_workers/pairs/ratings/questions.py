@@ -15,8 +15,8 @@ from plumbline.warehouse.text.toml_file import Stripped, Texts, toml_table
 
 #: Columns of a sheet beside its questions.
 COLUMNS = ("item", "sentence_1", "sentence_2")
-#: What parts answers in a column of `rating_question`; no answer can hold it.
-_PARTED = "|"
+#: Separator of answers in a column of `rating_question`; no answer can hold it.
+_SEPARATOR = "|"
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Question:
             "question": self.name,
             "position": position,
             "wording": self.wording,
-            "answers": _PARTED.join(self.answers),
-            "yes_answers": _PARTED.join(self.yes),
+            "answers": _SEPARATOR.join(self.answers),
+            "yes_answers": _SEPARATOR.join(self.yes),
         }
 
 
@@ -46,7 +46,7 @@ def from_row(row: Mapping[str, str]) -> Question:
     >>> from_row(one.row(1)) == one
     True
     """
-    answers, yes = (tuple(row[c].split(_PARTED)) for c in ("answers", "yes_answers"))
+    answers, yes = (tuple(row[c].split(_SEPARATOR)) for c in ("answers", "yes_answers"))
     return Question(row["question"], row["wording"], answers, yes)
 
 
@@ -67,7 +67,7 @@ class _Question:
 
 
 @toml_table
-class _File:
+class _QuestionsFile:
     title: Stripped
     intro: Stripped
     questions: Annotated[
@@ -83,7 +83,7 @@ class _File:
 
 @dataclass(frozen=True)
 class Wordings:
-    """What stands above a sheet, and its questions in the order they are asked."""
+    """Title and introduction of a sheet, and its questions in order."""
 
     title: str
     intro: str
@@ -98,10 +98,9 @@ def load(path: Path | None = None) -> Wordings:
     >>> [(q.name, q.answers) for q in load().questions]
     [('natural', ('no', 'yes')), ('neutral', ('no', 'yes'))]
     """
-    what = f"questions {path or ''}".rstrip()
     file = path or resources.files("plumbline.eval_workers.pairs.ratings") / "questions.toml"
-    read = toml_file.load(_File, file, what)
-    questions = (
-        Question(name, one.wording, one.answers, one.yes) for name, one in read.questions.items()
+    content = toml_file.load(_QuestionsFile, file, f"questions {path or ''}".rstrip())
+    questions = tuple(
+        Question(name, q.wording, q.answers, q.yes) for name, q in content.questions.items()
     )
-    return Wordings(read.title, read.intro, tuple(questions))
+    return Wordings(content.title, content.intro, questions)

@@ -1,4 +1,4 @@
-"""Which rater judges which pairs: a sample, dealt out evenly, each sheet in an order of its own."""
+"""Sheets of raters: a sample of pairs, dealt out evenly, each sheet in an order of its own."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _RATER = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
 
 @dataclass(frozen=True)
 class Design:
-    """How many pairs are judged, by whom, and how many raters judge each pair.
+    """Number of pairs, raters, and raters of each pair.
 
     Attributes:
         n_per_pair: raters of each pair; ``None`` for all of them, who then judge the same pairs.
-        with_unnatural: draw from the pairs that their source or judge calls unnatural too.
+        with_unnatural: draw from pairs marked unnatural, too.
     """
 
     n_pairs: int
@@ -44,9 +44,7 @@ class Design:
         return len(self.raters) if self.n_per_pair is None else self.n_per_pair
 
     def named(self, n_pairs: int) -> str:
-        """The design by which ``n_pairs`` are judged, as `rating_sheet` names it.
-
-        It ends with a hash of what the numbers don't tell: who judges, and how pairs were drawn.
+        """The design's name in `rating_sheet`; ends with a hash of raters, seed and options.
 
         >>> Design(100, raters("6")).named(100), Design(100, raters("6"), seed=1).named(100)
         ('100 pairs, 6 of 6 raters (aa86db)', '100 pairs, 6 of 6 raters (5f2b8e)')
@@ -58,14 +56,14 @@ class Design:
 
 @dataclass(frozen=True)
 class Sheets:
-    """What was made: rows of `rating_sheet` by rater, and the files."""
+    """Rows of `rating_sheet` by rater, and the files."""
 
     rows: dict[str, list[Row]]
     paths: tuple[Path, ...]
 
     @property
     def n_pairs(self) -> int:
-        """Pairs that somebody judges."""
+        """Number of pairs to judge."""
         return len({row["pair_id"] for rows in self.rows.values() for row in rows})
 
     @property
@@ -75,7 +73,7 @@ class Sheets:
         return min(counts), max(counts)
 
 
-def raters(given: str) -> tuple[str, ...]:
+def raters(text: str) -> tuple[str, ...]:
     """The raters of a command: their number, or their names between commas.
 
     Raises ``UsageProblem`` for a name that can't be one of a file, and for one twice.
@@ -83,12 +81,12 @@ def raters(given: str) -> tuple[str, ...]:
     >>> raters("3"), raters("ana, ben")
     (('rater-1', 'rater-2', 'rater-3'), ('ana', 'ben'))
     """
-    if given.isdecimal() and 0 < int(given) < 1000:
-        return tuple(f"rater-{k + 1}" for k in range(int(given)))
-    names = tuple(name.strip() for name in given.split(","))
+    if text.isdecimal() and 0 < int(text) < 1000:
+        return tuple(f"rater-{k + 1}" for k in range(int(text)))
+    names = tuple(name.strip() for name in text.split(","))
     if not all(map(_RATER.fullmatch, names)) or len({n.lower() for n in names}) < len(names):
         fix = "give a number, or different names of letters, figures, - and _, such as ana,ben"
-        raise UsageProblem(f"--raters {given}", "are not raters", fix)
+        raise UsageProblem(f"--raters {text}", "are not raters", fix)
     return names
 
 
@@ -128,9 +126,9 @@ def deal(pairs: Sequence[str], design: Design) -> dict[str, list[str]]:
 
 
 def sample(pairs: Sequence[Row], design: Design) -> list[Row]:
-    """A random sample by rank of a hash of seed and pair, so that other pairs change little of it.
+    """A random sample by rank of a hash of seed and pair, stable under other pairs.
 
-    Without ``with_unnatural`` only pairs that metrics use. All of them when they are fewer.
+    Without ``with_unnatural`` only of pairs that metrics use. All of them if they are fewer.
     """
 
     def rank(row: Row) -> bytes:
@@ -146,8 +144,8 @@ def make(
     """Draw pairs, deal them out, keep the sheets in the warehouse, write a form and a CSV for each.
 
     The same options on the same pairs give the same files. Raises ``UsageProblem`` for a benchmark
-    without pairs, for more raters of a pair than there are, and for raters or questions whose
-    answers are there already and who would get others.
+    without pairs, for more raters of a pair than there are, and for a change of the sheet of a
+    rater, or of the questions, after answers were imported.
     """
     if design.each > len(design.raters):
         problem = f"there are {len(design.raters)} raters"
@@ -175,11 +173,11 @@ def _sheet(benchmark: str, rater: str, pairs: Sequence[Row], seed: int) -> list[
     draw = random.Random(f"sheet {seed} {rater}")
     rows = []
     for k, pair in enumerate(draw.sample(pairs, len(pairs)), 1):
-        known = {"benchmark": benchmark, "rater": rater, "pair_id": pair["pair_id"]}
-        shown = {"shown_first": draw.choice("ab"), "text_id": text_id(pair)}
-        # A sheet that was made again with other pairs has other names: answers can't go astray.
-        mark = hashlib.sha256(repr((*known.values(), *shown.values())).encode()).hexdigest()[:8]
-        rows.append({**known, "item": f"{rater}-{k:03d}-{mark}", "position": k, **shown})
+        row = {"benchmark": benchmark, "rater": rater, "pair_id": pair["pair_id"]}
+        row |= {"shown_first": draw.choice("ab"), "text_id": text_id(pair)}
+        # Another sheet with other pairs has other items: answers can't go astray.
+        mark = hashlib.sha256(repr(tuple(row.values())).encode()).hexdigest()[:8]
+        rows.append({**row, "item": f"{rater}-{k:03d}-{mark}", "position": k})
     return rows
 
 
@@ -191,7 +189,7 @@ def _keep(
     wordings: Wordings,
     run_id: str,
 ) -> None:
-    """Sheets and questions into the warehouse; answers that are there must stay readable."""
+    """Put sheets and questions into the warehouse; earlier answers must stay readable."""
     asked = [q.row(k) for k, q in enumerate(wordings.questions, 1)]
     held = store.read("rating_question", benchmark=benchmark).sort_by("position")
     others = held.select(list(asked[0])).to_pylist() != asked
@@ -226,11 +224,12 @@ def _write(
         paths[0].write_text(_instructions(wordings), encoding="utf-8", newline="\n")
         for rater, own in rows.items():
             items = [_item(row, pairs[row["pair_id"]]) for row in own]
-            paths += [out / f"{rater}.html", out / f"{rater}.csv"]
-            paths[-2].write_text(form_html(rater, items, wordings), encoding="utf-8", newline="\n")
-            text = as_csv([{**item, **empty} for item in items])
+            form, table = out / f"{rater}.html", out / f"{rater}.csv"
+            form.write_text(form_html(rater, items, wordings), encoding="utf-8", newline="\n")
             # With a mark at its start, which spreadsheets need to take it for UTF-8.
-            paths[-1].write_text(text, encoding="utf-8-sig", newline="\n")
+            text = as_csv([{**item, **empty} for item in items])
+            table.write_text(text, encoding="utf-8-sig", newline="\n")
+            paths += [form, table]
     return tuple(paths)
 
 

@@ -1,4 +1,4 @@
-"""What people said of a benchmark, in the words of its card."""
+"""Ratings of a benchmark, in the words of its card."""
 
 from __future__ import annotations
 
@@ -30,27 +30,31 @@ _VERDICT = "FROM rating_verdict WHERE benchmark = $benchmark AND n_people_only +
 
 
 def people_say(root: Path, benchmark: str) -> dict[str, str]:
-    """Facts for a card: who judged, what they found, how far they agree; empty without ratings."""
+    """Facts for a card: raters, their answers and their agreement; empty without ratings."""
     about = {"benchmark": benchmark}
     figures = rows_of(root, _FIGURES, about)
     if not figures:
         return {}
-    said = {}
-    # Two designs on one benchmark are apart: each has lines of its own.
+    facts = {}
+    # Each design has lines of its own.
     for group in rows_of(root, _RATERS, about):
         own = [row for row in figures if row["design"] == group["design"]]
-        of = f" [{group['design']}]" if len(figures) > len(own) else ""
+        design = f" [{group['design']}]" if len(figures) > len(own) else ""
         who = f"{_raters(len(group['raters']))} ({', '.join(group['raters'])})"
         n_pairs = max((row["n_pairs"] for row in own), default=0)
-        said[f"Judged by people{of}"] = f"{who}, {n_pairs:,} pairs"
+        facts[f"Judged by people{design}"] = f"{who}, {n_pairs:,} pairs"
         for row in own:
-            said[f"People on `{row['question']}` ({row['wording']}){of}"] = _of_question(row)
+            facts[f"People on `{row['question']}` ({row['wording']}){design}"] = _of_question(row)
     if unlike := rows_of(root, _UNLIKE, about):
-        said["Answers unlike the others'"] = "; ".join(map(_unlike, unlike))
+        facts["Answers unlike the others'"] = "; ".join(
+            f"{row['rater']} on `{row['question']}` (alpha {row['alpha_of_all']:.2f}, "
+            f"{row['alpha_without']:.2f} without)"
+            for row in unlike
+        )
     for row in (verdicts := rows_of(root, _VERDICT, about)):
-        of = f" [{row['design']}]" if len(verdicts) > 1 else ""
-        said[f"People (majority) and the pairs' own verdict{of}"] = _verdict(row)
-    return said
+        design = f" [{row['design']}]" if len(verdicts) > 1 else ""
+        facts[f"People (majority) and the pairs' own verdict{design}"] = _verdict(row)
+    return facts
 
 
 def _of_question(row: Row) -> str:
@@ -79,7 +83,6 @@ def _share(row: Row, of: str) -> str:
 def _alpha(row: Row) -> str:
     if row["alpha"] is None:
         return "Krippendorff's alpha undefined, as all answers are the same or no pair has two"
-    interval = ""
     if row["n_rated"] < FEWEST_PAIRS:
         pairs = f"{row['n_rated']} pair{'' if row['n_rated'] == 1 else 's'}"
         interval = f" (no interval: {pairs} with two answers, {FEWEST_PAIRS} are needed)"
@@ -88,11 +91,6 @@ def _alpha(row: Row) -> str:
     else:
         interval = f" ({row['alpha_low']:.2f} to {row['alpha_high']:.2f})"
     return f"Krippendorff's alpha {row['alpha']:.2f}{interval}"
-
-
-def _unlike(row: Row) -> str:
-    with_and_without = f"alpha {row['alpha_of_all']:.2f}, {row['alpha_without']:.2f} without"
-    return f"{row['rater']} on `{row['question']}` ({with_and_without})"
 
 
 def _verdict(row: Row) -> str:

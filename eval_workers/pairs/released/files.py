@@ -1,4 +1,4 @@
-"""Which released files a directory holds, and what each is about, told from its path."""
+"""Released files of a directory, each with its benchmark and model from its path."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 _SCORES = re.compile(r"(?P<stem>.+?)__scores__(?P<model>.+)\.csv(\.gz)?")
-_MAX_PMI = re.compile(r"(?P<stem>.+)-no-maxpmi-constraint\.csv(\.gz)?")
+_MAX_PMI = re.compile(r"(?P<stem>.*)-no-maxpmi-constraint\.csv(\.gz)?")
 _SETS = re.compile(r"(use-(?:5|10|20)|winogender)", re.IGNORECASE)
 _WINOBIAS = re.compile(r"(?:.*__)?winobias(?:__templates)?[.-](dev|test)", re.IGNORECASE)
 _WINOGENDER = re.compile(r"(?:.*__)?winogender__templates", re.IGNORECASE)
@@ -22,10 +22,9 @@ _FOLDERS = {"5words": "use-5", "10words": "use-10", "20words": "use-20"}
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """A released table: where it lies, and the part of a benchmark (and model) it is about.
+    """A released table of a part of a benchmark, and of a model unless ``model`` is empty.
 
-    ``name`` is the path as seen from the directory that was given; ``model`` is empty for a table
-    that is about no model.
+    ``name`` is the path relative to the directory that was searched.
     """
 
     path: Path
@@ -38,16 +37,16 @@ class ReleasedFile:
 def score_files(directory: Path) -> list[ReleasedFile]:
     """The ``*__scores__*.csv`` and ``.csv.gz`` at any depth, by benchmark, model and part.
 
-    Raises ``BadInput`` when there are none, when a file's benchmark can't be told from its path,
-    and when two files hold the same model's scores of the same part.
+    Raises ``BadInput`` if there are none, if a path doesn't tell its benchmark, and if two files
+    hold the same model's scores of the same part.
     """
-    return _find(directory, "*__scores__*.csv", _score_file, "score files *__scores__*.csv[.gz]")
+    return _find(directory, "*__scores__*.csv", _SCORES, "score files *__scores__*.csv[.gz]")
 
 
 def max_pmi_files(directory: Path) -> list[ReleasedFile]:
     """The ``*-no-maxpmi-constraint.csv`` and ``.csv.gz`` at any depth; as ``score_files``."""
     pattern = "*-no-maxpmi-constraint.csv"
-    return _find(directory, pattern, _max_pmi_file, f"files {pattern}[.gz]")
+    return _find(directory, pattern, _MAX_PMI, f"files {pattern}[.gz]")
 
 
 def require_benchmarks(store: Store, names: Iterable[str]) -> None:
@@ -60,30 +59,29 @@ def require_benchmarks(store: Store, names: Iterable[str]) -> None:
 
 
 def _find(
-    directory: Path, pattern: str, about: Callable[[Path, str], ReleasedFile], wanted: str
+    directory: Path, pattern: str, name_parts: re.Pattern[str], wanted: str
 ) -> list[ReleasedFile]:
     if not directory.is_dir():
         raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {wanted}")
     paths = sorted({*directory.rglob(pattern), *directory.rglob(f"{pattern}.gz")})
     if not paths:
         raise BadInput(f"{directory}", f"holds no {wanted}")
-    files = [about(path, path.relative_to(directory).as_posix()) for path in paths]
+    files = []
+    for path in paths:
+        match = name_parts.fullmatch(path.name)
+        if match is None:
+            raise BadInput(f"{path}", "its name holds no model, expected STEM__scores__MODEL.csv")
+        parts = match.groupdict()
+        model = model_id(parts["model"]) if "model" in parts else ""
+        name = path.relative_to(directory).as_posix()
+        files.append(ReleasedFile(path, name, *_benchmark(path, parts["stem"]), model))
     files.sort(key=lambda f: (f.benchmark, f.model.lower(), f.split or ""))
-    _refuse_twice(files)
+    for same in grouped(files, lambda f: (f.benchmark, f.split, f.model.lower())).values():
+        if len(same) > 1:
+            first, second = same[:2]
+            what = " ".join(filter(None, (second.model, second.benchmark, second.split)))
+            raise BadInput(f"{first.path} and {second.path}", f"both hold {what}", "keep one")
     return files
-
-
-def _score_file(path: Path, name: str) -> ReleasedFile:
-    found = _SCORES.fullmatch(path.name)
-    if found is None:
-        raise BadInput(f"{path}", "its name holds no model, expected STEM__scores__MODEL.csv")
-    benchmark, split = _benchmark(path, found["stem"])
-    return ReleasedFile(path, name, benchmark, split, model_id(found["model"]))
-
-
-def _max_pmi_file(path: Path, name: str) -> ReleasedFile:
-    found = _MAX_PMI.fullmatch(path.name)
-    return ReleasedFile(path, name, *_benchmark(path, found["stem"] if found else ""))
 
 
 def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
@@ -92,8 +90,8 @@ def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
         return "winobias", part[1].lower()
     if _WINOGENDER.fullmatch(stem):
         return "winogender", None
-    if known := _SETS.fullmatch(stem):
-        return known[1].lower(), None
+    if name := _SETS.fullmatch(stem):
+        return name[1].lower(), None
     for folder in reversed(path.resolve().parent.parts):
         if folder.lower() in _FOLDERS:
             return _FOLDERS[folder.lower()], None
@@ -101,24 +99,13 @@ def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
     raise BadInput(f"{path}", f"{problem}, Winobias.dev, Winobias.test or Winogender)")
 
 
-def _refuse_twice(files: Iterable[ReleasedFile]) -> None:
-    seen: dict[tuple[str, str | None, str], ReleasedFile] = {}
-    for file in files:
-        key = (file.benchmark, file.split, file.model.lower())
-        if other := seen.get(key):
-            what = " ".join(part for part in (file.model, file.benchmark, file.split) if part)
-            raise BadInput(f"{other.path} and {file.path}", f"both hold {what}", "keep one")
-        seen[key] = file
-
-
 _K = TypeVar("_K", bound=Hashable)
+_T = TypeVar("_T")
 
 
-def grouped(
-    files: Iterable[ReleasedFile], key: Callable[[ReleasedFile], _K]
-) -> dict[_K, list[ReleasedFile]]:
-    """Files by a key, in the order they come."""
-    groups: dict[_K, list[ReleasedFile]] = {}
-    for file in files:
-        groups.setdefault(key(file), []).append(file)
+def grouped(items: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
+    """Items by a key, in the order they come."""
+    groups: dict[_K, list[_T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
     return groups

@@ -1,9 +1,8 @@
-"""Which row of a released table is about which pair: told by the template, not by its place.
+"""Rows of a released table joined to pairs by template, word and verdict.
 
-Neither a row's place nor its index can be trusted: a row that is doubled or missing would move all
-that follow, and the index of the preprocessed sets counts natural rows only. Pairs that agree in
-template, word and verdict hold the same sentences, so whichever of them a row is given to, its
-figures are theirs.
+Neither a row's place nor its index can be trusted: a doubled or missing row would move all that
+follow, and the index of the preprocessed sets counts natural rows only. Pairs that agree in
+template, word and verdict hold the same sentences, so figures of one are those of the other.
 """
 
 from __future__ import annotations
@@ -11,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from plumbline.eval_workers.pairs.released.files import grouped
 from plumbline.warehouse.text.csv_rows import truth
 
 #: Template, then the word and the verdict of naturalness where both sides know them.
 Key = tuple[str, object, object]
+_OPTIONAL = ("word", "is_natural")
 
 
-class Line(NamedTuple):
-    """A readable row of a released table: what tells its pair, its figures, its number."""
+class TableLine(NamedTuple):
+    """A readable row of a released table: the key of its pair, its figures, its number."""
 
     key: Key
     figures: tuple[Any, ...]
@@ -37,11 +38,11 @@ def row_key(fields: Mapping[str, str], shared: frozenset[str]) -> Key:
 
 
 class Places:
-    """The pairs of a benchmark, by what tells them from a table's row."""
+    """The pairs of a benchmark, by the key of a table's row."""
 
     def __init__(self, pairs: Sequence[Mapping[str, Any]]) -> None:
         self._pairs = sorted(pairs, key=lambda p: (p["source_file"], p["source_row"]))
-        self._known = {c for c in ("word", "is_natural") if any(p[c] is not None for p in pairs)}
+        self._columns = {c for c in _OPTIONAL if any(p[c] is not None for p in pairs)}
         self._ids: dict[tuple[frozenset[str], str | None], dict[Key, list[str]]] = {}
 
     def __len__(self) -> int:
@@ -49,40 +50,34 @@ class Places:
 
     def shared(self, columns: Container[str]) -> frozenset[str]:
         """Of ``word`` and ``is_natural``, those that a table has and some pair has a value for."""
-        return frozenset(c for c in self._known if c in columns)
+        return frozenset(c for c in self._columns if c in columns)
 
     def ids(self, shared: frozenset[str], split: str | None) -> Mapping[Key, Sequence[str]]:
-        """Of the pairs of one part (of all without one) by key, in the source's order."""
-        found = self._ids.setdefault((shared, split), {})
-        if not found:
+        """Identifiers of the pairs of one part (without one, of all) by key, in source order."""
+        ids = self._ids.setdefault((shared, split), {})
+        if not ids:
             for pair in self._pairs:
                 if split is None or pair["split"] == split:
-                    word, natural = (
-                        pair[c] if c in shared else None for c in ("word", "is_natural")
-                    )
-                    found.setdefault((pair["template"], word, natural), []).append(pair["pair_id"])
-        return found
+                    word, natural = (pair[c] if c in shared else None for c in _OPTIONAL)
+                    ids.setdefault((pair["template"], word, natural), []).append(pair["pair_id"])
+        return ids
 
 
 def match(
-    lines: Iterable[Line], ids: Mapping[Key, Sequence[str]]
-) -> tuple[dict[str, Line], list[tuple[Line, str]]]:
-    """The line of each pair, and the lines that are none's with the reason.
+    lines: Iterable[TableLine], ids: Mapping[Key, Sequence[str]]
+) -> tuple[dict[str, TableLine], list[tuple[TableLine, str]]]:
+    """The line of each pair, and the unused lines with the reason.
 
-    Of more rows than pairs the surplus goes when all hold the same figures; when they differ,
-    nothing tells which are right, and all of them go.
+    Of more rows than pairs the surplus goes if all hold the same figures; if they differ, all go.
 
-    >>> one, two = Line(("t", None, None), ("-1",), 1), Line(("t", None, None), ("-1",), 2)
-    >>> found, rest = match([one, two], {("t", None, None): ["a"]})
+    >>> lines = [TableLine(("t", None, None), ("-1",), row) for row in (1, 2)]
+    >>> found, rest = match(lines, {("t", None, None): ["a"]})
     >>> found["a"].row, [reason for _, reason in rest]
     (1, ['repeats row 1, and the benchmark holds such a pair 1 time(s)'])
     """
-    groups: dict[Key, list[Line]] = {}
-    for line in lines:
-        groups.setdefault(line.key, []).append(line)
-    found: dict[str, Line] = {}
-    unused: list[tuple[Line, str]] = []
-    for key, group in groups.items():
+    found: dict[str, TableLine] = {}
+    unused: list[tuple[TableLine, str]] = []
+    for key, group in grouped(lines, lambda line: line.key).items():
         places = ids.get(key, ())
         used = group
         if len(group) > len(places):
@@ -94,7 +89,7 @@ def match(
     return found, unused
 
 
-def _surplus_reason(key: Key, group: Sequence[Line], n_places: int, same: bool) -> str:
+def _surplus_reason(key: Key, group: Sequence[TableLine], n_places: int, same: bool) -> str:
     if not n_places:
         _, word, natural = key
         with_word = f", word {word!r}" if word is not None else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,8 +27,8 @@ _CONTRAST = "she/he"
 class ImportedMaxPmi:
     """Outcome for one benchmark: ``n_pairs = n_found + n_missing``.
 
-    ``n_missing`` counts the pairs that no usable row is about; the released sets leave out every
-    unnatural pair. ``n_rejected`` counts the rows that were not used.
+    ``n_missing`` counts the pairs without a usable row; the released sets leave out every unnatural
+    pair. ``n_rejected`` counts the unused rows.
     """
 
     benchmark: str
@@ -43,37 +42,31 @@ def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> l
     """Read every ``*-no-maxpmi-constraint.csv[.gz]`` under a directory as MaxPMI of ``corpus``.
 
     Writes ``pair_association`` (contrast `she/he`, replacing earlier rows; other contrasts
-    stay) and ``reject`` (stage `import`). What the files do not say is NULL: the word that decides,
-    sums and counts of words. Raises what ``import_scores`` raises.
+    stay) and ``reject`` (stage `import`). Columns that the files lack are NULL: the word that
+    decides, sums and counts of words. Raises as ``import_scores``.
     """
     files = max_pmi_files(directory)
     require_benchmarks(store, [file.benchmark for file in files])
-    by_benchmark = grouped(files, lambda f: f.benchmark).values()
-    return [_import_benchmark(store, parts, corpus, run_id) for parts in by_benchmark]
-
-
-def _import_benchmark(
-    store: Store, files: Sequence[ReleasedFile], corpus: str, run_id: str
-) -> ImportedMaxPmi:
-    benchmark = files[0].benchmark
-    subject = f"{corpus}/{benchmark}"
-    places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
-    reject = {"subject": subject, "run_id": run_id}
-    found, rejects = gather(files, places, _COLUMNS, _figures, reject)
-    if not found:
-        problem = f"no usable row, {len(rejects)} rejected"
-        reason = f"; the first: {rejects[0]['reason']}" if rejects else ""
-        raise BadInput(f"{files[0].path}", f"{problem}{reason}")
-    common = {"corpus": corpus, "contrast": _CONTRAST, "benchmark": benchmark}
-    rows = [
-        {**common, "pair_id": pair_id, "max_pmi_nats": line.figures[0]}
-        for pair_id, line in sorted(found.items())
-    ]
-    with store.together(run_id, f"MaxPMI of {subject}"):
-        store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
-        store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
-    n_missing = len(places) - len(found)
-    return ImportedMaxPmi(benchmark, len(places), len(found), len(rejects), n_missing)
+    done = []
+    for benchmark, parts in grouped(files, lambda f: f.benchmark).items():
+        subject = f"{corpus}/{benchmark}"
+        places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
+        reject = {"subject": subject, "run_id": run_id}
+        by_pair, rejects = gather(parts, places, _COLUMNS, _figures, reject)
+        if not by_pair:
+            first = f"; the first: {rejects[0]['reason']}" if rejects else ""
+            raise BadInput(f"{parts[0].path}", f"no usable row, {len(rejects)} rejected{first}")
+        common = {"corpus": corpus, "contrast": _CONTRAST, "benchmark": benchmark}
+        rows = [
+            {**common, "pair_id": pair_id, "max_pmi_nats": line.figures[0]}
+            for pair_id, line in sorted(by_pair.items())
+        ]
+        with store.together(run_id, f"MaxPMI of {subject}"):
+            store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
+            store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+        counts = (len(places), len(by_pair), len(rejects), len(places) - len(by_pair))
+        done.append(ImportedMaxPmi(benchmark, *counts))
+    return done
 
 
 def _figures(file: ReleasedFile, row: Record) -> tuple[float | None] | str:

@@ -1,4 +1,4 @@
-"""Names of models as released files spell them, and the hub ids they stand for."""
+"""Hub ids of models by the names that released files give them."""
 
 from __future__ import annotations
 

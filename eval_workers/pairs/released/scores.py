@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 
-from plumbline.eval_workers.pairs.pronouns.templates import fill, template_problem
+from plumbline.eval_workers.pairs.pronouns.templates import Gender, fill, template_problem
 from plumbline.eval_workers.pairs.released.files import (
     ReleasedFile,
     grouped,
@@ -21,7 +21,7 @@ from plumbline.eval_workers.pairs.released.files import (
     score_files,
 )
 from plumbline.eval_workers.pairs.released.gather import Row, gather
-from plumbline.eval_workers.pairs.released.join import Line, Places
+from plumbline.eval_workers.pairs.released.join import Places
 from plumbline.eval_workers.pairs.released.models import N_PARAMETERS, model_id
 from plumbline.eval_workers.pairs.released.table import finite
 from plumbline.eval_workers.scoring.pair_scores import text_id
@@ -35,7 +35,6 @@ _SENTENCES = ("template", "F_template", "M_template")
 _COLUMNS = (*_SENTENCES, *_LOGPROBS, *_N_TOKENS)
 #: What a row gives, as columns of ``pair_score``.
 _SCORES = ("logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b", "text_id")
-_BACKEND = "released"
 _NO_LETTER = re.compile(r"[\W_]+")
 
 
@@ -44,7 +43,7 @@ class ImportedScores:
     """Outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
 
     ``n_pairs`` counts the natural and the unnatural pairs of the benchmark, ``n_missing`` those
-    that no usable row of ``files`` scores, ``n_rejected`` the rows that were not used.
+    without a usable row in ``files``, ``n_rejected`` the unused rows.
     """
 
     model: str
@@ -59,13 +58,12 @@ class ImportedScores:
 def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read every score file under a directory, replacing what was imported before.
 
-    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), benchmark by benchmark: what
-    comes before an error stays written, and the same command resumes once the error is mended.
-    Nothing is written of a benchmark of which a file can't be used.
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), benchmark by benchmark: all of
+    a benchmark or nothing; run the same command again after an error to resume.
 
-    Raises ``BadInput`` without any score file, when a benchmark is not in the warehouse yet,
-    when two files hold the same scores, when a file can't be read to its end, lacks a column or
-    names another model than its file name. Raises ``UsageProblem`` if the directory doesn't exist.
+    Raises ``BadInput`` without any score file, if a benchmark is not in the warehouse, two files
+    hold the same scores, a file can't be read to its end, lacks a column or names another model
+    than its file name. Raises ``UsageProblem`` if the directory doesn't exist.
     """
     files = score_files(directory)
     require_benchmarks(store, [file.benchmark for file in files])
@@ -85,58 +83,48 @@ def _import_model(
     model, benchmark = files[0].model, files[0].benchmark
     subject = f"{model}/{benchmark}"
     reject = {"subject": subject, "run_id": run_id}
-    found, rejects = gather(files, places, _COLUMNS, _figures, reject)
+    by_pair, rejects = gather(files, places, _COLUMNS, _figures, reject)
     identity = _identity(model, run_id)
     key = identity["model_key"]
     common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
-    scores = _scores(common, found)
+    ids = sorted(by_pair)
+    columns = {name: [by_pair[i].figures[k] for i in ids] for k, name in enumerate(_SCORES)}
+    columns |= {name: [value] * len(ids) for name, value in common.items()}
+    scores = pa.table({"pair_id": ids, **columns})
     store.publish("model", [identity], unit=key, run_id=run_id)
     store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
     store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
-    n_missing = len(places) - len(found)
+    n_missing = len(places) - len(by_pair)
     names = tuple(file.name for file in files)
-    return ImportedScores(model, benchmark, len(places), len(found), len(rejects), n_missing, names)
-
-
-def _scores(common: Mapping[str, str], found: Mapping[str, Line]) -> pa.Table:
-    """Rows of ``pair_score`` by pair, sorted by it."""
-    ids = sorted(found)
-    rows = [found[i].figures for i in ids]
-    given = {name: [row[k] for row in rows] for k, name in enumerate(_SCORES)}
-    return pa.table({"pair_id": ids, **given, **{k: [v] * len(ids) for k, v in common.items()}})
+    return ImportedScores(
+        model, benchmark, len(places), len(by_pair), len(rejects), n_missing, names
+    )
 
 
 def _figures(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
     """The values of ``_SCORES``, or why the row can't be used."""
-    _check_model(file, row)
     fields = row.fields
-    logprobs = [finite(fields[column]) for column in _LOGPROBS]
-    for column, value in zip(_LOGPROBS, logprobs, strict=True):
+    name = fields.get("model")
+    if name is not None and _model_id(name).lower() != file.model.lower():
+        difference = f"its model is {name!r}, its file name says {file.model}"
+        fix = "rename the file or mend the row"
+        raise BadInput(f"{file.path}, row {row.number}", difference, fix)
+    logprobs = []
+    for column in _LOGPROBS:
+        logprobs.append(value := finite(fields[column]))
         if value is None or value > 0:
             return f"{column} is {fields[column]!r}, expected a finite number, 0 or less"
-    n_tokens = [_count(fields[column]) for column in _N_TOKENS]
-    for column, n in zip(_N_TOKENS, n_tokens, strict=True):
-        if not n:
+    n_tokens = []
+    for column in _N_TOKENS:
+        text = fields[column]
+        n_tokens.append(int(text) if text.isascii() and text.isdigit() else 0)
+        if not n_tokens[-1]:
             return f"{column} is {fields[column]!r}, expected a whole number, 1 or more"
     identity, problem = _text(*map(fields.__getitem__, _SENTENCES))
     return problem or (*logprobs, *n_tokens, identity)
 
 
 _model_id = lru_cache(maxsize=1 << 10)(model_id)  # a file's rows all hold one name
-
-
-def _check_model(file: ReleasedFile, row: Record) -> None:
-    name = row.fields.get("model")
-    if name is not None and _model_id(name).lower() != file.model.lower():
-        problem = f"its model is {name!r}, its file name says {file.model}"
-        raise BadInput(f"{file.path}, row {row.number}", problem, "rename the file or mend the row")
-
-
-def _count(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else 0
-
-
-_Gender = Literal["f", "m"]
 
 
 # All models score the same sentences.
@@ -154,8 +142,8 @@ def _text(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | N
     return text_id({"sentence_a": sentence_a, "sentence_b": sentence_b}), None
 
 
-def _says(template: str, sentence: str, gender: _Gender) -> bool:
-    """Whether a sentence is the template's, but for case, quotes and spaces.
+def _says(template: str, sentence: str, gender: Gender) -> bool:
+    """True if a sentence is the template's, but for case, quotes and spaces.
 
     The released sentences were lowercased but for the first letter, and some lost their quotes.
 
@@ -164,18 +152,16 @@ def _says(template: str, sentence: str, gender: _Gender) -> bool:
     """
     if template_problem(template):
         return False
-    if fill(template, gender) == sentence:
-        return True
     ours, theirs = (_NO_LETTER.sub("", t.lower()) for t in (fill(template, gender), sentence))
     return ours == theirs
 
 
 def _identity(model: str, run_id: str) -> Row:
-    """The ``model`` row of released scores: how they were computed is not known, so NULL.
+    """The ``model`` row of released scores; unknown columns are NULL.
 
     The number of parameters is that of the paper's list of models, NULL for any other model.
     """
-    text = json.dumps({"backend": _BACKEND, "model": model}, sort_keys=True)
-    key = hashlib.sha256(text.encode()).hexdigest()[:16]
-    known = {"backend": _BACKEND, "text_form": "released", "n_parameters": N_PARAMETERS.get(model)}
-    return {"model_key": key, "model": model, **known, "run_id": run_id}
+    named = {"backend": "released", "model": model}
+    key = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
+    known = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model)}
+    return {"model_key": key, **named, **known, "run_id": run_id}

@@ -1,9 +1,8 @@
-"""Rows of a released table of figures, with what may be wrong with each."""
+"""Rows of a released table of figures, each with its problem if it has one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline.warehouse.text.csv_rows import Record, read_text, records_of
@@ -11,21 +10,17 @@ from plumbline.warehouse.text.csv_rows import Record, read_text, records_of
 _CUT = "the file ends in this row without a line end: it may be cut short"
 
 
-def read_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Record]:
+def read_rows(path: Path, columns: tuple[str, ...]) -> list[Record]:
     """All rows of a table that has ``columns``; see ``records_of``.
 
     A last row without a line end comes with a problem: half a number reads like a number. Raises
     ``BadInput`` for a file that can't be read to its end or lacks a column.
     """
     content = read_text(path)
-    is_whole = content.endswith(("\n", "\r"))
-    last = None
-    for row in records_of(content, str(path), columns):
-        if last is not None:
-            yield last
-        last = row
-    if last is not None:
-        yield last if is_whole else last._replace(problem=last.problem or _CUT)
+    rows = list(records_of(content, str(path), columns))
+    if rows and not content.endswith(("\n", "\r")):
+        rows[-1] = rows[-1]._replace(problem=rows[-1].problem or _CUT)
+    return rows
 
 
 def finite(text: str) -> float | None:

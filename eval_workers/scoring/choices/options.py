@@ -1,4 +1,4 @@
-"""How pairs are put to a model that has to choose: the options of ``plumbline score choose``."""
+"""Options of ``plumbline score choose``: how pairs are put to a model."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ from plumbline.warehouse.options import STRICT
 
 @dataclass(frozen=True, config=STRICT)
 class ChoiceOptions(AskingOptions):
-    """How often and with which words pairs are put to a model.
-
-    Raises ``UsageProblem`` as ``AskingOptions`` does, and without a model.
-    """
+    """Number and wording of the questions; ``UsageProblem`` without a model."""
 
     n: Annotated[int, Field(gt=0, le=1_000, description="Asks of each pair in each order.")] = 4
     temperature: Annotated[float, Field(ge=0, le=10, description="Temperature of the replies.")] = (

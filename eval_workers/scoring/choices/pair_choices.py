@@ -1,9 +1,7 @@
-"""Which sentence of each pair a served model names, asked n times in both orders.
+"""Forced choice between the sentences of a pair, for models that give no log-probabilities.
 
-A measure for models that give no log-probabilities, and another one than US and PD: it is what a
-model says of sentences, not how likely they are to it. Both orders are asked equally often, so that
-a preference for what is shown first cancels in the mean (the views ``forced_choice_pair`` and
-``forced_choice``).
+Both orders are asked equally often, so that a preference for the sentence shown first cancels in
+the mean (views ``forced_choice_pair`` and ``forced_choice``).
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.runner import publish
 from plumbline.eval_workers.work.served_samples import ServedModel
-from plumbline.eval_workers.work.step import Done, Made, State, Step
+from plumbline.eval_workers.work.step import Done, Made, State, Step, state_of
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.query.connection import rows_of
 
@@ -33,7 +31,7 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 Side = Literal["a", "b"]
-#: Replies that are looked at before the rest is asked for.
+#: Replies that are checked before the rest is asked for.
 _FIRST = 20
 _OTHER: Mapping[Side, Side] = {"a": "b", "b": "a"}
 _EXCERPT = 80
@@ -76,18 +74,17 @@ class Ask:
         >>> Ask("1", "She ran.", "He ran.", "b", 0).choice(Reply("r", "1"))
         'b'
         """
+        sides = {1: self.shown_first, 2: _OTHER[self.shown_first]}
         number = chosen(reply.text)
-        if number is None:
-            return None
-        return self.shown_first if number == 1 else _OTHER[self.shown_first]
+        return sides[number] if number else None
 
 
 @dataclass(frozen=True)
 class Chosen:
     """Outcome for one benchmark: ``n_asks`` of ``n_pairs`` pairs, ``n_new`` of them of this run.
 
-    ``n_neither`` replies name neither sentence; they are rows too, and count for no side.
-    ``n_unnatural`` pairs are left out.
+    ``n_neither`` replies name neither sentence: rows that count for no side. ``n_unnatural`` pairs
+    are left out.
     """
 
     benchmark: str
@@ -102,7 +99,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Choosing(ServedModel):
-    """A served model that is asked: its name, and the ledger, budget and server of the asking."""
+    """A served model with the ledger, budget and server of its requests."""
 
     build: Build | None = None
 
@@ -112,10 +109,10 @@ _FIX = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
 
 @dataclass(frozen=True)
 class PairChoices(Step[Chosen]):
-    """Ask for the choices of a benchmark's pairs that have no row yet.
+    """Ask for the missing choices of a benchmark's pairs, except those marked unnatural.
 
-    Pairs marked unnatural are not asked about. A pair whose sentences changed is asked about again,
-    and its old rows go. With a smaller ``n`` than before, the further rows stay.
+    A pair whose sentences changed is asked about again, and its old rows go. Rows beyond a smaller
+    ``n`` stay.
     """
 
     benchmark: str
@@ -129,68 +126,61 @@ class PairChoices(Step[Chosen]):
 
     @property
     def label(self) -> str:
-        """The benchmark."""
         return self.benchmark
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        """As ``check_imported``."""
         check_imported(store, [self.benchmark])
 
     def partition(self, identity: ServedIdentity | Any) -> dict[str, str]:
-        """By benchmark, model, and how it is asked."""
-        return {
-            "benchmark": self.benchmark,
-            "model_key": identity.key,
-            "setting": self.options.key(),
-        }
+        setting = self.options.key()
+        return {"benchmark": self.benchmark, "model_key": identity.key, "setting": setting}
 
     def state(self, store: Store, model: Choosing) -> State:
         """The pairs, their rows, and the asks without one: the first ask of all pairs first."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
-        wanted = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
-        found = store.read(self.table, **self.partition(model.identity)).to_pylist()
-        texts = {pair["pair_id"]: pair["text_id"] for pair in wanted}
-        kept = [row for row in found if texts.get(row["pair_id"]) == row["text_id"]]
-        have = {(row["pair_id"], row["shown_first"], row["ask"]) for row in kept}
+        natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
+        rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
+        state = state_of(natural, rows, "pair_id")
+        have = {(row["pair_id"], row["shown_first"], row["ask"]) for row in state.kept}
         missing = [
             Ask(pair["pair_id"], pair["sentence_a"], pair["sentence_b"], side, ask)
             for ask in range(self.options.n)
-            for pair in wanted
+            for pair in natural
             for side in _OTHER
             if (pair["pair_id"], side, ask) not in have
         ]
-        return State(wanted, found, kept, missing)
+        return replace(state, missing=missing)
 
     def chunks(self, missing: Sequence[Ask]) -> Iterator[Chunk]:
-        """All asks in one: what was answered is in the ledger, which resumes by itself."""
+        """One chunk of all asks: the ledger resumes by itself."""
         if missing:
             yield Chunk(missing, len(missing))
 
     def compute(self, model: Choosing, items: Sequence[Ask]) -> list[Reply]:
         """The reply to each ask, from the ledger where it has one.
 
-        A few are asked first. Raises ``BadInput`` where none of them names a sentence, and what
-        ``Build.run`` raises.
+        Raises ``BadInput`` if none of the first few names a sentence, and as ``Build.run``.
         """
         assert model.build is not None, "a model that is asked has a ledger"
         wordings = self.options.wordings()
         requests = [item.request(self.options, wordings) for item in items]
-        held = model.build.run(list(map(_job, requests[:_FIRST])), "asks")
-        first = [held[request.request_id] for request in requests[:_FIRST]]
-        if len(first) == _FIRST and not any(map(Ask.choice, items, first)):
-            shown = repr(first[0].text[:_EXCERPT])
-            problem = f"none of {_FIRST} replies names a sentence, the first is {shown}"
-            raise BadInput(f"model {model.name}", problem, _FIX)
-        held = model.build.run(list(map(_job, requests)), "asks")
-        return [held[request.request_id] for request in requests]
+        replies: list[Reply] = []
+        for part in (requests[:_FIRST], requests):
+            ledger = model.build.run(list(map(_job, part)), "asks")
+            replies = [ledger[request.request_id] for request in part]
+            if len(replies) >= _FIRST and not any(map(Ask.choice, items, replies[:_FIRST])):
+                shown = repr(replies[0].text[:_EXCERPT])
+                problem = f"none of {_FIRST} replies names a sentence, the first is {shown}"
+                raise BadInput(f"model {model.name}", problem, _FIX)
+        return replies
 
     def made(self, model: Choosing, state: State, results: Mapping[Ask, Reply]) -> Made:
         """A row for each ask; a reply that names neither sentence has no ``choice``."""
-        texts = {pair["pair_id"]: pair["text_id"] for pair in state.wanted}
+        text_ids = {pair["pair_id"]: pair["text_id"] for pair in state.wanted}
         rows = [
             {
                 "pair_id": ask.pair_id,
-                "text_id": texts[ask.pair_id],
+                "text_id": text_ids[ask.pair_id],
                 "shown_first": ask.shown_first,
                 "ask": ask.ask,
                 "choice": ask.choice(results[ask]),
@@ -201,7 +191,6 @@ class PairChoices(Step[Chosen]):
         return Made(rows, [])
 
     def outcome(self, done: Done, rate: float | None) -> Chosen:
-        """Counts of asks."""
         identity, rows = done.model.identity, [*done.state.kept, *done.made.rows]
         pairs = done.store.read("benchmark_pair", benchmark=self.benchmark)
         n_pairs = len(done.state.wanted)
@@ -218,10 +207,7 @@ class PairChoices(Step[Chosen]):
 
 
 def _job(request: Request) -> Job:
-    def wanted_now(replies: Mapping[str, Reply]) -> list[Request]:
-        return [] if request.request_id in replies else [request]
-
-    return wanted_now
+    return lambda replies: [] if request.request_id in replies else [request]
 
 
 def ledger_name(benchmark: str, model_key: str) -> str:
@@ -233,9 +219,8 @@ def ledger_name(benchmark: str, model_key: str) -> str:
     return f"choose/{benchmark}/{model_key}"
 
 
-def served(options: ChoiceOptions) -> Choosing:
-    """The model that is asked, whom nobody asks yet."""
-    return Choosing(options.model, "chat", options.token_limit)
+def _served(options: ChoiceOptions, build: Build | None = None) -> Choosing:
+    return Choosing(options.model, "chat", options.token_limit, build=build)
 
 
 def choose(
@@ -252,42 +237,41 @@ def choose(
     ``PairChoices`` and ``Build.run`` raise; what was answered is kept.
     """
     check_imported(store, [benchmark])
-    step, model = PairChoices(benchmark, options), served(options)
-    ledger = ledger_name(benchmark, model.identity.key)
+    ledger = ledger_name(benchmark, _served(options).identity.key)
     build = Build(store, ledger, run_id, server, options.budget(), options.price(), tell)
-    asked = replace(model, build=build)
-    state = step.state(store, asked)
+    step, model = PairChoices(benchmark, options), _served(options, build)
+    state = step.state(store, model)
     results: dict[Ask, Reply] = {}
     for chunk in step.chunks(state.missing):
-        results |= zip(chunk.items, step.compute(asked, chunk.items), strict=True)
-    done = Done(store, asked, state, results, step.made(asked, state, results), run_id)
+        results |= zip(chunk.items, step.compute(model, chunk.items), strict=True)
+    done = Done(store, model, state, results, step.made(model, state, results), run_id)
     with disk_problems(store.root):
         publish(step, done)
-    chosen = step.outcome(done, None)
-    if chosen.n_asks and chosen.n_neither == chosen.n_asks:
-        problem = f"not one of {chosen.n_asks:,} replies on {benchmark} names a sentence"
-        raise BadInput(f"model {chosen.model}", problem, _FIX)
-    return chosen
+    outcome = step.outcome(done, None)
+    if outcome.n_asks and outcome.n_neither == outcome.n_asks:
+        problem = f"not one of {outcome.n_asks:,} replies on {benchmark} names a sentence"
+        raise BadInput(f"model {outcome.model}", problem, _FIX)
+    return outcome
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
-    """Questions left, the most they can cost, each answered at once, and what was spent before."""
-    model, wordings, price = served(options), options.wordings(), options.price()
-    held = look(store, ledger_name(benchmark, model.identity.key))
+    """Questions left, their largest cost without retries, and the spending so far."""
+    model, wordings, price = _served(options), options.wordings(), options.price()
+    ledger = look(store, ledger_name(benchmark, model.identity.key))
     missing = PairChoices(benchmark, options).state(store, model).missing
     requests = [ask.request(options, wordings) for ask in missing]
-    left = [one for one in requests if one.request_id not in held.replies]
-    return len(left), sum((most(one, price) for one in left), Spent()), held.spent
+    left = [request for request in requests if request.request_id not in ledger.replies]
+    return len(left), sum((most(request, price) for request in left), Spent()), ledger.spent
 
 
 def preferences(store: Store, one: Chosen, setting: str) -> Iterator[str]:
-    """What a model prefers, by groups, and how often it names what is shown first."""
+    """Lines on a model's preference by groups, and on its preference for the first sentence."""
     query = (
         "FROM forced_choice WHERE benchmark = $benchmark AND model_key = $model_key "
         "AND setting = $setting AND n_pairs > 0 ORDER BY groups"
     )
-    which = {"benchmark": one.benchmark, "model_key": one.model_key, "setting": setting}
-    for row in rows_of(store.root, query, which):
+    params = {"benchmark": one.benchmark, "model_key": one.model_key, "setting": setting}
+    for row in rows_of(store.root, query, params):
         group, _, other = row["groups"].partition("/")
         yield (
             f"{group} rather than {other} in {_percent(row, 'preference')} of choices, "

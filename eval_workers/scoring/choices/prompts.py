@@ -27,8 +27,8 @@ class _File:
 def load(path: Path | None = None) -> tuple[str, ...]:
     """The wordings of a file, or those that come with Plumbline.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the wording (from 1)
-    for one without {first} and {second} once each, or with another placeholder.
+    Raises ``UsageProblem`` for a missing file, ``BadInput`` for a wording (numbered from 1) that
+    doesn't hold {first} and {second} once each and no other placeholder.
 
     >>> len(load())
     2

@@ -1,4 +1,4 @@
-"""When the curves of a model's checkpoints change, and from when on its words lean.
+"""Change points of checkpoints' curves, and the onset of words' leans.
 
 Two things make a curve go up and down: that other words would have given another figure, and that
 a model does so from checkpoint to checkpoint, for all words at once. So a step is tested twice: has
@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from plumbline.eval_workers.scoring.statistics.clusters import Floats, Ints
 from plumbline.eval_workers.scoring.statistics.multiplicity import holm
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Row: TypeAlias = Mapping[str, Any]
 
 #: Rate of false finds: of any change at all for `changes`, of their share for `onsets`.
@@ -51,24 +51,24 @@ def changes(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
 
 def _changes_of(curves: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
     """Rows of the curves of one model, which are tested together."""
-    curves = [of for of in curves if len(of) >= LEAST_STEPS]
-    steps = [np.array([r["step"] for r in of]) for of in curves]
-    tested = [r for of in curves for r in of[1:]]
-    moved = holm([_p_of_t(r["change"], r["change_se"], r["df"]) for r in tested])
-    lasting = lasting_changes([np.array([r["value"] for r in of]) for of in curves], steps)
-    before = [r["step"] for of in curves for r in of[:-1]]
-    at = [(i, k) for i, of in enumerate(curves) for k in range(1, len(of))]
+    curves = [curve for curve in curves if len(curve) >= LEAST_STEPS]
+    steps = [np.array([r["step"] for r in curve]) for curve in curves]
+    lasting = lasting_changes([np.array([r["value"] for r in curve]) for curve in curves], steps)
+    tested = [
+        (row, before["step"], lasting.get((i, k), (None,) * 3))
+        for i, curve in enumerate(curves)
+        for k, (before, row) in enumerate(pairwise(curve), 1)
+    ]
+    moved = holm([_p_of_t(r["change"], r["change_se"], r["df"]) for r, _, _ in tested])
     return [
         {
             **{column: row[column] for column in (*_CURVE, "step", "change")},
             "step_before": step_before,
             "q_moved": p,
-            **dict(
-                zip(("shift", "q_lasting", "power"), lasting.get(place, (None,) * 3), strict=True)
-            ),
+            **dict(zip(("shift", "q_lasting", "power"), change, strict=True)),
             "n_tests": len(tested),
         }
-        for row, step_before, p, place in zip(tested, before, moved, at, strict=True)
+        for (row, step_before, change), p in zip(tested, moved, strict=True)
     ]
 
 
@@ -80,9 +80,9 @@ def _p_of_t(value: float, se: float | None, df: float | None) -> float | None:
 
 
 def lasting_changes(
-    curves: Sequence[Floats], steps: Sequence[npt.NDArray[np.int64]], n_series: int = 4999
+    curves: Sequence[Floats], steps: Sequence[Ints], n_series: int = 4999
 ) -> dict[tuple[int, int], tuple[float, float | None, float]]:
-    """Where curves change for good: (curve, first checkpoint after) -> shift, p, power.
+    """Lasting changes of curves: (curve, first checkpoint after) -> shift, p, power.
 
     A curve is cut in two where its means differ most (CUSUM). Under the null hypothesis it is an
     autoregression of first order that never shifts: p is the share of such series, with the
@@ -93,22 +93,20 @@ def lasting_changes(
     standard deviations of an innovation. Where it is below ``LEAST_POWER``, p is ``None``.
 
     Both parts of a curve that is cut with p <= ``ALPHA`` are tested in turn, all such parts
-    together (binary segmentation). The first cut of each curve is returned, and later ones that are
-    found. A steady drift is taken for autocorrelation, so it has little power; a single checkpoint
-    off the others is no change. ``python -m tools.simulations lasting_changes`` prints false finds
-    and power.
-
-    Args:
-        steps: those of each curve; several curves needn't have the same.
+    together (binary segmentation). Returns the first cut of each curve, and later significant ones.
+    A steady drift is taken for autocorrelation, so it has little power; a single checkpoint off the
+    others is no change. ``python -m tools.simulations lasting_changes`` prints false finds and
+    power. ``steps`` are those of each curve, which may differ.
 
     >>> noise = np.random.default_rng(0).normal(0, 1, (2, 40))
-    >>> found = lasting_changes([noise[0], noise[1] + np.repeat([0, 8], 20)], [np.arange(40)] * 2)
-    >>> [(cut, round(shift)) for cut, (shift, p, power) in found.items() if p and p <= 0.05]
+    >>> curves = [noise[0], noise[1] + np.repeat([0, 8], 20)]
+    >>> changed = lasting_changes(curves, [np.arange(40)] * 2).items()
+    >>> [(cut, round(shift)) for cut, (shift, p, power) in changed if p and p <= 0.05]
     [((1, 20), 8)]
     """
     rng = np.random.default_rng(0)
     every = np.unique(np.concatenate([*steps, np.array([], np.int64)]))
-    found: dict[tuple[int, int], tuple[float, float | None, float]] = {}
+    cuts: dict[tuple[int, int], tuple[float, float | None, float]] = {}
     parts = [(i, 0, len(curve)) for i, curve in enumerate(curves) if len(curve) > 1]
     while parts:
         draws = rng.random((n_series, every.size))
@@ -125,15 +123,15 @@ def lasting_changes(
             is_found = p is not None and p <= ALPHA
             if is_found or (start, end) == (0, len(curves[i])):
                 shift = curves[i][cut:end].mean() - curves[i][start:cut].mean()
-                found[i, cut] = (float(shift), p, power)
+                cuts[i, cut] = (float(shift), p, power)
             if is_found:
                 after += [(i, start, cut), (i, cut, end)]
         parts = [(i, start, end) for i, start, end in after if end - start >= LEAST_TESTED]
-    return found
+    return cuts
 
 
 def _test(curve: Floats, draws: Floats) -> tuple[int, Floats, Floats]:
-    """Where a curve is cut; the ranks of its cut and of those under the null; these if shifted.
+    """The place of a curve's cut; ranks of its cut and of those under the null; these if shifted.
 
     ``draws``, from 0 to 1, choose the innovations of each series (rows).
     """
@@ -155,8 +153,8 @@ def _rank(values: Floats, among: Floats) -> Floats:
     return np.asarray((among.size - np.searchsorted(np.sort(among), values)) / among.size)
 
 
-def _cuts(values: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats, Floats]:
-    """Of each row: where it is cut, how clearly, its autocorrelation and its innovations.
+def _cuts(values: Floats) -> tuple[Ints, Floats, Floats, Floats]:
+    """The cut of each row, its clearness, its autocorrelation and its innovations.
 
     The clearness is the largest CUSUM over the long-run standard deviation, of what remains once
     the means before and after the cut are taken out: else a shift would look like memory.
@@ -177,20 +175,19 @@ def _cuts(values: Floats) -> tuple[npt.NDArray[np.int64], Floats, Floats, Floats
 
 
 def _autocorrelation(values: Floats, rest: Floats) -> Floats:
-    """Of neighbours in each row of ``rest``, ``values`` without the means before and after a cut.
+    """Autocorrelation in each row of ``rest``: ``values`` less the means before and after a cut.
 
-    Taking out these means draws it down by about (4 + 9 rho) / n, as simulated with 24 to 154
+    Subtracting these means lowers it by about (4 + 9 rho) / n, as simulated with 24 to 154
     checkpoints; a correction by 6 and 10 keeps the rate of false finds up to a rho of 0.9. Further
-    shifts would still look like memory. Differences of values hardly hold any: their mean squares
-    two and one apart have the ratio 1 + rho (after Chakar et al. 2017). That is noisier, so it only
-    bounds the estimate, with 3 / sqrt(n) to spare.
+    shifts would still raise it, but hardly differences of values: their mean squares two and one
+    apart have the ratio 1 + rho (after Chakar et al. 2017). That is noisier, so it only bounds the
+    estimate, with 3 / sqrt(n) to spare.
     """
     n = values.shape[1]
     r = (rest[:, 1:] * rest[:, :-1]).sum(axis=1) / np.maximum((rest**2).sum(axis=1), _TINY)
     one, two = (((values[:, d:] - values[:, :-d]) ** 2).mean(axis=1) for d in (1, 2))
     most = two / np.maximum(one, _TINY) - 1 + 3 / np.sqrt(n)
-    rho: Floats = np.clip(np.minimum((n * r + 6) / max(n - 10, 1), most), 0, MOST_RHO)
-    return rho
+    return np.asarray(np.clip(np.minimum((n * r + 6) / max(n - 10, 1), most), 0, MOST_RHO))
 
 
 def word_onsets(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
@@ -207,7 +204,11 @@ def _onsets_of(words: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
         return []
     words = [of for of in words if len(of) == most]
     means = np.array([[r["relative_nats"] for r in of] for of in words])
-    p = np.array([[_p_of_lean(r) for r in of] for of in words])
+    p_values = [
+        [_p_of_t(r["relative_nats"], r["relative_nats_se"], r["n_pairs"] - 1) for r in of]
+        for of in words
+    ]
+    p = np.array([[1.0 if p is None else p for p in of] for of in p_values])  # pairs don't vary
     places, q = onsets(means, p)
     return [
         {
@@ -221,27 +222,15 @@ def _onsets_of(words: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
     ]
 
 
-def _p_of_lean(row: Row) -> float:
-    """Of a word that leans no more than others do; 1 where its pairs don't vary."""
-    p = _p_of_t(row["relative_nats"], row["relative_nats_se"], row["n_pairs"] - 1)
-    return 1.0 if p is None else p
-
-
-def onsets(means: Floats, p: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
-    """From which step each word leans to one side until the last; -1 where it shows no lean.
+def onsets(means: Floats, p: Floats) -> tuple[Ints, Floats]:
+    """The step since which each word leans to one side until the last; -1 where it shows no lean.
 
     Words lean at the last step by Benjamini and Hochberg at ``ALPHA``. The steps of each of these
     R of m words are then tested backwards from the last, each at ALPHA R / m, until one fails or
-    leans to the other side. As a test is made only after all later ones succeeded, the number of
-    steps needs no further correction; and the share of words with a wrong onset, too early or with
-    no lean at all, is at most ALPHA in the mean (Benjamini and Bogomolov 2014).
-
-    Args:
-        means, p: of each word (rows) at each step: how much more than the others it leans, and p
-            of 0.
-
-    Returns:
-        The place of each word's step, and its q at the last step.
+    leans to the other side. A test is made only after all later ones succeeded, so the mean share
+    of words with a wrong onset, too early or without any lean, is at most ALPHA (Benjamini and
+    Bogomolov 2014). ``means`` and ``p`` are of each word (rows) at each step: its lean beyond that
+    of the others, and p of none. Returns the place of each word's step, and its q at the last step.
 
     >>> means = np.array([[0.1, -0.5, 0.6, 0.7], [0.1, 0.1, 0.1, 0.1]])
     >>> onsets(means, np.array([[0.9, 0.001, 0.001, 0.001], [0.5, 0.5, 0.5, 0.5]]))
@@ -259,7 +248,7 @@ def onsets(means: Floats, p: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
 
 def _groups(rows: Sequence[Row], columns: Sequence[str]) -> list[list[Row]]:
     """Rows by their values in columns, by step in each."""
-    found: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda r: r["step"]):
-        found[tuple(row[column] for column in columns)].append(row)
-    return [found[key] for key in sorted(found, key=str)]
+        groups[tuple(row[column] for column in columns)].append(row)
+    return [groups[key] for key in sorted(groups, key=str)]

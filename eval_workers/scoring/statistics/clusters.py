@@ -1,4 +1,4 @@
-"""Errors of means over pairs that are alike: made for one word, in one frame, of one occupation."""
+"""Errors of means over clustered pairs: of one word, one frame, one occupation."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
 
 #: A pair's place in a dimension in which it has no cluster.
 NO_CLUSTER = -1
@@ -17,16 +18,11 @@ ROUNDING = 1e-18
 
 
 def influences(figures: Floats, strata: Ints | None = None) -> Floats:
-    """What each pair adds to the error of a mean: its distance from the mean, over their number.
+    """Influence of each pair on a mean: its distance from the mean, over the number of pairs.
 
-    Args:
-        figures: of pairs (rows) in any number of columns, each with its own mean; NaN where a pair
-            has none.
-        strata: of each pair, where a benchmark is made of parts of fixed size: distances are from
-            the mean of the pair's part.
-
-    Returns:
-        As many, NaN where there is no figure.
+    ``figures`` are of pairs (rows) in any number of columns, each with its own mean; NaN where a
+    pair has none. ``strata`` number the parts of a benchmark whose sizes are fixed: distances are
+    then from the mean of the pair's part.
 
     >>> influences(np.array([[1.0], [0.0], [np.nan], [2.0]])).T
     array([[ 0.        , -0.33333333,         nan,  0.33333333]])
@@ -35,12 +31,11 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
     is_known = ~np.isnan(figures)
     n = _sums(is_known.astype(float), parts)
     means = _sums(np.nan_to_num(figures), parts) / np.maximum(n, 1)
-    of_pair: Floats = (figures - means[parts]) / is_known.sum(axis=0)
-    return of_pair
+    return np.asarray((figures - means[parts]) / is_known.sum(axis=0))
 
 
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
-    """Covariances of means over pairs that are alike, by each way to put them together.
+    """Covariances of means over clustered pairs, by each way to cluster them.
 
     A cluster's term is the sum of its influences over 1 less its share of the pairs (CR3, Bell and
     McCaffrey 2002), and a covariance the sum of products of terms. With two dimensions there are
@@ -49,27 +44,23 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
     are in both dimensions, such as two occupations, Aronow, Samii and Assenova 2015). The variance
     of a mean, or of any difference of means, is the largest that one of them gives.
 
-    Args:
-        of_pair: ``influences`` of pairs (rows) on means (columns).
-        clusters: of each pair in each dimension, numbered from 0; ``NO_CLUSTER`` for none.
-
-    Returns:
-        ways x means x means; 0 where a cluster holds every pair.
+    ``of_pair`` are ``influences`` of pairs (rows) on means (columns); ``clusters`` number those of
+    each pair from 0 in each dimension (column), or ``NO_CLUSTER``. Returns ways x means x means; 0
+    where a cluster holds every pair.
 
     >>> of_pair = influences(np.array([[1.0], [1.0], [0.0], [0.0]]))
     >>> float(clustered_variance(of_pair, np.array([[0], [0], [1], [1]]))[0, 0, 0])
     0.5
     """
     n_pairs, n_dimensions = clusters.shape
-    pair = np.repeat(np.arange(n_pairs), n_dimensions)
-    cluster = clusters.reshape(-1)
     ways = [_products(of_pair, np.arange(n_pairs), ids) for ids in clusters.T]
     if n_dimensions == 2:
+        pair = np.repeat(np.arange(n_pairs), 2)
         is_two = (clusters[:, 0] != clusters[:, 1]) & (clusters != NO_CLUSTER).all(axis=1)
         is_first = np.ones(len(pair), bool)
         is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # a pair is in a cluster once
         both = clusters[is_two].min(axis=1) * (clusters.max() + 1) + clusters[is_two].max(axis=1)
-        every = _products(of_pair, pair[is_first], cluster[is_first])
+        every = _products(of_pair, pair[is_first], clusters.reshape(-1)[is_first])
         ways.append(every - _products(of_pair, np.flatnonzero(is_two), both))
     return np.array(ways)
 
@@ -86,12 +77,11 @@ def difference_variances(products: Floats) -> Floats:
 
 
 def degrees_of_freedom(clusters: Ints) -> float:
-    """How many degrees of freedom Student's t of such a mean has.
+    """Degrees of freedom of Student's t of such a mean.
 
-    Satterthwaite's for the shares of the clusters (Bell and McCaffrey 2002): as many as clusters
-    less one where all are of one size, fewer where they aren't; of two dimensions the smaller,
-    halved where clusters are in both: their terms share pairs and tell half as much of their own
-    error. A dimension with one cluster doesn't count; 0 without any other.
+    Satterthwaite's for the shares of the clusters (Bell and McCaffrey 2002): clusters less one if
+    all are of one size, else fewer; of two dimensions the smaller, halved if a cluster is in both,
+    since such terms share pairs. A dimension with one cluster doesn't count; 0 without any other.
 
     >>> [round(degrees_of_freedom(np.array([ids]).T), 2) for ids in ([0, 1, 2], [0, 0, 0, 0, 1, 2])]
     [2.0, 1.22]
@@ -102,7 +92,7 @@ def degrees_of_freedom(clusters: Ints) -> float:
 
 
 def n_clusters(clusters: Ints) -> int:
-    """How many clusters there are, in the dimension that has fewer; one with one doesn't count.
+    """Number of clusters in the dimension that has fewer; a dimension with one doesn't count.
 
     >>> n_clusters(np.array([[0, 3], [0, 4], [1, NO_CLUSTER], [2, 3]]))
     2
@@ -131,8 +121,7 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
     share = _sums(is_known[pairs].astype(float), ids) / is_known.sum(axis=0)
     # A cluster that holds every pair has no influence.
     terms = _sums(np.nan_to_num(of_pair)[pairs], ids) / np.where(share < 1, 1 - share, np.inf)
-    products: Floats = terms.T @ terms
-    return products
+    return np.asarray(terms.T @ terms)
 
 
 def _sums(rows: Floats, ids: Ints) -> Floats:

@@ -1,4 +1,4 @@
-"""Where log ratios come from: their mean square over pairs and models, in parts.
+"""Analysis of variance of log ratios: parts of their mean square over pairs and models.
 
 A log ratio is the sum of a constant of the model, its slope on each property of the pair, an
 effect of each cluster that the pair is in (its word, its frame), and the pair's own. Each part has
@@ -9,26 +9,24 @@ of models within and between families says who shares a part.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import combinations
 from math import comb, nan
-from typing import TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.special import stdtrit
 
 from plumbline.eval_workers.scoring.statistics.clusters import (
     NO_CLUSTER,
+    Bools,
     degrees_of_freedom,
     n_clusters,
 )
+from plumbline.eval_workers.scoring.statistics.clusters import Floats as Floats
+from plumbline.eval_workers.scoring.statistics.clusters import Ints as Ints
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
-Bools: TypeAlias = npt.NDArray[np.bool_]
 
 CONSTANT, PAIR = "constant", "pair"
 #: Columns whose products have eigenvalues this much below the largest say nothing of their own.
@@ -66,10 +64,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Share:
-    """A part's share of the mean square, with 95% intervals; NaN with too few clusters.
+    """A part's share of the mean square, with 95% intervals; NaN below five clusters or families.
 
     ``share_low`` and ``share_high`` are for these models and other words, ``families_low`` and
-    ``families_high`` for other families too. Either needs five.
+    ``families_high`` for other families too.
     """
 
     part: str
@@ -84,10 +82,10 @@ class Share:
 
 @dataclass(frozen=True)
 class _Moments:
-    """Sums over pairs, from which the parts come; those of some pairs may be taken away.
+    """Sums over pairs, from which the parts come.
 
     ``square``, ``xy`` and ``xx`` are products of log ratios and of a design's columns, ``x_sums``
-    and ``y_sums`` their sums by cluster of each kind, and ``both`` says how many pairs are in two
+    and ``y_sums`` their sums by cluster of each kind, and ``both`` counts the pairs that are in two
     clusters, for each two kinds.
     """
 
@@ -100,26 +98,21 @@ class _Moments:
     both: list[list[csr_array]]
 
     def without(self, other: _Moments) -> _Moments:
-        return _Moments(
-            self.n - other.n,
-            self.square - other.square,
-            self.xy - other.xy,
-            self.xx - other.xx,
-            [a - b for a, b in zip(self.x_sums, other.x_sums, strict=True)],
-            [a - b for a, b in zip(self.y_sums, other.y_sums, strict=True)],
-            [
-                [a - b for a, b in zip(*rows, strict=True)]
-                for rows in zip(self.both, other.both, strict=True)
-            ],
-        )
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self))
+        return _Moments(*(_minus(a, b) for a, b in pairs))
+
+
+def _minus(a: Any, b: Any) -> Any:
+    """The difference of two numbers or arrays, or of each two in lists."""
+    return [_minus(*two) for two in zip(a, b, strict=True)] if isinstance(a, list) else a - b
 
 
 @dataclass(frozen=True)
 class _Design:
     """A table in numbers: properties as columns of ``x``, of which the first is 1.
 
-    ``is_in`` says which columns are in each set of properties; ``weights`` of these sets make what
-    the constant, and each property in an order, explains.
+    ``is_in`` are the columns of each set of properties; ``weights`` of these sets make what the
+    constant, and each property in an order, explains.
     """
 
     y: Floats
@@ -132,9 +125,9 @@ class _Design:
     def of(table: Table) -> _Design:
         names = [name for name, x in table.properties.items() if np.ptp(x, axis=0).any()]
         columns = [table.properties[name] for name in names]
-        x = np.hstack([np.ones((len(table.y), 1)), *(of - of.mean(axis=0) for of in columns)])
-        size = np.sqrt((x**2).mean(axis=0))
-        place = np.repeat(np.arange(-1, len(columns)), [1, *(of.shape[1] for of in columns)])
+        ones = np.ones((len(table.y), 1))
+        x = unit_columns(np.hstack([ones, *(c - c.mean(axis=0) for c in columns)]))
+        place = np.repeat(np.arange(-1, len(columns)), [1, *(c.shape[1] for c in columns)])
         sets = [
             frozenset(s) for k in range(len(names) + 1) for s in combinations(range(len(names)), k)
         ]
@@ -143,9 +136,7 @@ class _Design:
         for order in ORDERS:
             for k, name in enumerate(names):
                 weights[name, order] = _weights(sets, k, len(names), order)
-        return _Design(
-            table.y, x / np.where(size > 1e-9, size, 1), memberships(table), is_in, weights
-        )
+        return _Design(table.y, x, _memberships(table), is_in, weights)
 
     def moments(self, pairs: Ints | slice) -> _Moments:
         x, y = self.x[pairs], self.y[pairs]
@@ -176,12 +167,18 @@ class _Design:
         return {name: part / of.n for name, part in zip(names, parts, strict=True)}
 
 
-def memberships(table: Table) -> dict[str, csr_array]:
-    """Which clusters of each kind every pair is in: 0 or 1, pairs by clusters.
+def unit_columns(x: Floats) -> Floats:
+    """Columns divided by the root of their mean square, except those of zeros."""
+    size = np.sqrt((x**2).mean(axis=0))
+    return np.asarray(x / np.where(size > 1e-9, size, 1))
 
-    Without kinds whose clusters have one pair each: they can't be told from the pairs.
+
+def _memberships(table: Table) -> dict[str, csr_array]:
+    """Pairs by clusters of each kind: 1 where a pair is in a cluster, else 0.
+
+    Kinds whose clusters have one pair each are left out: they can't be told from the pairs.
     """
-    found = {}
+    members = {}
     for kind in dict.fromkeys(table.kinds):
         of = table.clusters[:, [k == kind for k in table.kinds]]
         pair, column = np.nonzero(of != NO_CLUSTER)
@@ -189,8 +186,8 @@ def memberships(table: Table) -> dict[str, csr_array]:
         is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(of), len(numbers)))
         is_in.data[:] = 1  # a pair is in a cluster once
         if is_in.nnz > len(numbers):
-            found[kind] = is_in
-    return found
+            members[kind] = is_in
+    return members
 
 
 def products(table: Table) -> dict[tuple[str, str], Floats]:
@@ -204,8 +201,8 @@ def products(table: Table) -> dict[tuple[str, str], Floats]:
     Properties that don't vary are left out.
 
     >>> y = np.array([[1.0], [3.0], [2.0], [6.0]])
-    >>> found = products(Table(y, {}, np.array([[0], [0], [1], [1]]), ["word"], np.array([0])))
-    >>> {part: round(float(of[0, 0]), 9) for (part, _), of in found.items()}
+    >>> parts = products(Table(y, {}, np.array([[0], [0], [1], [1]]), ["word"], np.array([0])))
+    >>> {part: round(float(of[0, 0]), 9) for (part, _), of in parts.items()}
     {'constant': 8.0, 'word': -0.5, 'pair': 5.0}
     """
     design = _Design.of(table)
@@ -228,13 +225,12 @@ def _levels(of: _Moments, squares: Floats, sizes: Floats) -> Floats:
     for a, square in enumerate(squares):
         expected[a, -1] = expected[-1, a] = sizes[a] - np.sum(inverse * square)
     rests = [y - x @ slopes for x, y in zip(of.x_sums, of.y_sums, strict=True)]
-    found = [*(r.T @ r for r in rests), of.square - of.xy.T @ slopes]
-    levels: Floats = np.tensordot(np.linalg.pinv(expected), np.array(found), 1)
-    return levels
+    observed = np.array([*(r.T @ r for r in rests), of.square - of.xy.T @ slopes])
+    return np.asarray(np.tensordot(np.linalg.pinv(expected), observed, 1))
 
 
 def _weights(sets: Sequence[frozenset[int]], k: int, n: int, order: str) -> Floats:
-    """What to multiply sets' figures by for what property k of n adds to those before it."""
+    """Weights of the sets' figures in the part that property k of n adds to those before it."""
     sizes = {FIRST: [0], LAST: [n - 1]}.get(order, list(range(n)))
     weights = np.zeros(len(sets))
     for place, others in enumerate(sets):
@@ -278,35 +274,35 @@ def shares(table: Table) -> list[Share]:
     """
     design = _Design.of(table)
     whole = design.moments(slice(None))
-    found = design.products(whole)
+    parts = design.products(whole)
     every = np.ones(len(table.families), bool)
 
     def figures(of: Mapping[tuple[str, str], Floats], kept: Bools = every) -> Floats:
         families = table.families[kept]
-        parts = np.array([by_family(part[np.ix_(kept, kept)], families) for part in of.values()])
+        squares = np.array([by_family(p[np.ix_(kept, kept)], families) for p in of.values()])
         is_average = [order == AVERAGE for _, order in of]
-        return np.asarray(parts / parts[is_average, -1].sum())
+        return np.asarray(squares / squares[is_average, -1].sum())
 
-    share = figures(found)
+    share = figures(parts)
     of_words = np.zeros_like(share)
     for k in np.unique(table.clusters[table.clusters != NO_CLUSTER]):
         some = design.moments(np.flatnonzero((table.clusters == k).any(axis=1)))
         of_words += (figures(design.products(whole.without(some))) - share) ** 2
     of_families = np.zeros_like(share)
     for family in np.unique(table.families):
-        of_families += (figures(found, table.families != family) - share) ** 2
+        of_families += (figures(parts, table.families != family) - share) ** 2
     words = of_words, freedom(table.clusters)
     ends = interval(share, words)
     other = interval(share, words, (of_families, freedom(table.families[:, None])))
     return [
         Share(part, order, shared, *(float(of[i, j]) for of in (share, *ends, *other)))
-        for i, (part, order) in enumerate(found)
+        for i, (part, order) in enumerate(parts)
         for j, shared in enumerate(SHARED)
     ]
 
 
 def freedom(clusters: Ints) -> float:
-    """``degrees_of_freedom``, NaN for fewer clusters than bear a statement.
+    """``degrees_of_freedom``, NaN below ``LEAST_CLUSTERS``.
 
     >>> freedom(np.arange(5)[:, None]), freedom(np.arange(4)[:, None])
     (4.0, nan)

@@ -1,4 +1,4 @@
-"""Does a text's association predict log ratios beyond frequency, n-grams and length?
+"""Regression of log ratios on a text's association, frequency, n-grams and length.
 
 A linear regression over pairs (view ``control_point``). Pairs that share a word are not
 independent, so everything is computed again without each word in turn: errors are those of the
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from plumbline.eval_workers.scoring.statistics.clusters import Floats
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.storage.opening import OpenWarehouse
@@ -40,17 +41,16 @@ _GROUP = ("subset", "model_key", "model", "benchmark", "groups", "corpus", "cont
 #: Less spread than this, or predictors that agree but for this, can't be told apart.
 _ROUNDING = 1e-9
 
-Floats = np.ndarray[Any, np.dtype[np.float64]]
 #: A figure, and the low and high end of its 95% interval.
 Estimate = tuple[float, float, float]
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What a predictor tells that the others don't; ``correlation`` is what it tells alone.
+    """The effect of a predictor beside the others; ``correlation`` is that of the predictor alone.
 
-    ``r2`` is of all predictors together. Figures are ``None`` where words are too few or the
-    predictors can't be told apart; those of a predictor too that varies in one word at most.
+    ``r2`` is of all predictors together. Figures are ``None`` if there are too few words, if the
+    predictors can't be told apart, and for a predictor that varies in one word at most.
     """
 
     coefficient: Estimate | None = None
@@ -62,7 +62,7 @@ class Effect:
 
     @property
     def verdict(self) -> str:
-        """In a few words.
+        """The effect in a few words.
 
         ``predicts``: the coefficient's interval leaves 0 out, and words that the fit has not seen
         are predicted better with it. ``does not``: the partial correlation's interval lies within
@@ -89,9 +89,9 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     """
     _, cluster = np.unique(words, return_inverse=True)
     n_words = int(cluster.max(initial=-1)) + 1
-    found = [Effect()] * x.shape[1]
+    result = [Effect()] * x.shape[1]
     if n_words < LEAST_WORDS:
-        return found
+        return result
     data = np.column_stack([x, y])
     spread = data.std(axis=0)
     scale = np.where(spread > _ROUNDING, spread, 1.0)
@@ -103,27 +103,19 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     columns = np.flatnonzero(least[:-1] > _ROUNDING)
     kept = [0, *(columns + 1), x.shape[1] + 1]
     by_word, without = (moments[:, kept][:, :, kept] for moments in (by_word, without))
-    if least[-1] <= _ROUNDING or not len(columns) or _are_dependent(without):
-        return found
+    if least[-1] <= _ROUNDING or not len(columns):
+        return result
+    if np.linalg.eigvalsh(_covariance(without)[:, :-1, :-1]).min() <= _ROUNDING:
+        return result  # without some word, predictors tell the same
     whole = _figures(by_word.sum(axis=0)[None])
     ends = [_jackknifed(a[0], b) for a, b in zip(whole, _figures(without), strict=True)]
     coefficients = ends[0] * scale[-1] / scale[columns]
     r2, gains = _out_of_sample(by_word, without)
+    figures = [coefficients, ends[1], np.tanh(ends[2]), np.tanh(ends[3])]
     for k, column in enumerate(columns):
-        found[column] = Effect(
-            coefficient=_estimate(coefficients[:, k]),
-            standardised=_estimate(ends[1][:, k]),
-            correlation=_estimate(np.tanh(ends[2][:, k])),
-            partial=_estimate(np.tanh(ends[3][:, k])),
-            gain=gains[k],
-            r2=r2,
-        )
-    return found
-
-
-def _are_dependent(without: Floats) -> bool:
-    """Whether some predictors tell the same once a word is left out."""
-    return bool(np.linalg.eigvalsh(_covariance(without)[:, :-1, :-1]).min() <= _ROUNDING)
+        coefficient, standardised, correlation, partial = (_estimate(x[:, k]) for x in figures)
+        result[column] = Effect(coefficient, standardised, correlation, partial, gains[k], r2)
+    return result
 
 
 def _estimate(values: Floats) -> Estimate:
@@ -181,19 +173,18 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
 
 
 def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estimate]]:
-    """R^2 of words left out of the fit, and what is lost of it without each predictor.
+    """R^2 of words left out of the fit, and its loss without each predictor.
 
     The interval is that of a ratio of sums over words.
     """
-    k = by_word.shape[1] - 1
-    every = list(range(k))
+    every = list(range(by_word.shape[1] - 1))
     total = _squares(by_word, without, [0])
     left = _squares(by_word, without, every)
     gains = []
     for predictor in every[1:]:
         lost = _squares(by_word, without, [j for j in every if j != predictor]) - left
         gain = float(lost.sum() / total.sum())
-        n = len(lost)
+        n = len(by_word)
         error = np.sqrt(n / (n - 1) * ((lost - gain * total) ** 2).sum()) / total.sum()
         half = float(stdtrit(n - 1, 0.975) * error)
         gains.append((gain, gain - half, gain + half))
@@ -207,8 +198,7 @@ def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
     errors = np.concatenate([-slopes, np.ones((len(slopes), 1))], axis=1)
     used = [*columns, by_word.shape[1] - 1]
     part = by_word[np.ix_(range(len(by_word)), used, used)]
-    squares: Floats = np.einsum("gi,gij,gj->g", errors, part, errors)
-    return squares
+    return np.asarray(np.einsum("gi,gij,gj->g", errors, part, errors))
 
 
 def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
@@ -227,27 +217,22 @@ def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
         words = part["word"].to_pylist()
         x, n_frames = within(part["frame"].to_pylist(), words, x)
         counts = {"n_pairs": len(x), "n_words": len(set(words)), "n_frames": n_frames}
-        shared = keys[start] | counts
-        found = effects(x[:, :-1], x[:, -1], words)
-        for name, effect in zip(PREDICTORS.values(), found, strict=True):
-            rows.append(shared | {"predictor": name} | _columns(effect))
+        estimates = effects(x[:, :-1], x[:, -1], words)
+        for name, effect in zip(PREDICTORS.values(), estimates, strict=True):
+            rows.append(keys[start] | counts | {"predictor": name} | _columns(effect))
     return rows
 
 
 def _columns(effect: Effect) -> dict[str, object]:
     """An effect's columns of table ``control``."""
-    named = {
-        ("coefficient", "coefficient_low", "coefficient_high"): effect.coefficient,
-        ("standardised", "standardised_low", "standardised_high"): effect.standardised,
-        ("correlation", "correlation_low", "correlation_high"): effect.correlation,
-        (
-            "partial_correlation",
-            "partial_correlation_low",
-            "partial_correlation_high",
-        ): effect.partial,
-        ("gain", "gain_low", "gain_high"): effect.gain,
+    estimates = {
+        "coefficient": effect.coefficient,
+        "standardised": effect.standardised,
+        "correlation": effect.correlation,
+        "partial_correlation": effect.partial,
+        "gain": effect.gain,
     }
     row: dict[str, object] = {"r2": effect.r2, "verdict": effect.verdict}
-    for names, values in named.items():
-        row |= dict(zip(names, values or (None,) * 3, strict=True))
+    for name, values in estimates.items():
+        row |= dict(zip((name, f"{name}_low", f"{name}_high"), values or (None,) * 3, strict=True))
     return row

@@ -1,7 +1,7 @@
-"""What is left of log ratios when what goes with properties of pairs is taken away.
+"""Residuals of log ratios after removing what goes with properties of pairs.
 
-What is taken from a pair was fitted on pairs that share no cluster with it (no word, no frame), so
-that taking noise away can't look like an explanation.
+The fit for a pair is on pairs that share no cluster with it (no word, no frame), so that removing
+noise can't look like an explanation.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from plumbline.eval_workers.scoring.statistics.clusters import NO_CLUSTER
-from plumbline.eval_workers.scoring.statistics.components import RCOND, Floats, Ints
+from plumbline.eval_workers.scoring.statistics.clusters import NO_CLUSTER, Floats, Ints
+from plumbline.eval_workers.scoring.statistics.components import RCOND, unit_columns
 
 
 def cells(clusters: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Pairs that are in the same clusters, and all pairs that share a cluster with them.
 
-    A pair in no cluster is near itself alone.
+    A pair in no cluster shares one with itself alone.
 
     >>> [(a.tolist(), b.tolist()) for a, b in cells(np.array([[0, 2], [1, 2], [1, 3], [1, 3]]))]
     [([0], [0, 1]), ([1], [0, 1, 2, 3]), ([2, 3], [1, 2, 3])]
@@ -40,20 +40,18 @@ def without_fit(y: Floats, x: Floats, clusters: Ints) -> Floats:
     >>> without_fit(y, x, np.array([[0], [0], [1], [1]])).T.tolist()
     [[-4.5, -4.5, 4.0, 5.0]]
     """
-    design = np.hstack([np.ones((len(y), 1)), x - x.mean(axis=0)])
-    size = np.sqrt((design**2).mean(axis=0))
-    design /= np.where(size > 1e-9, size, 1)
+    design = unit_columns(np.hstack([np.ones((len(y), 1)), x - x.mean(axis=0)]))
     xx, xy, rest = design.T @ design, design.T @ y, np.empty_like(y)
     for pairs, near in cells(clusters):
-        own, of = design[near], y[near]
-        inverse = np.linalg.pinv(xx - own.T @ own, rcond=RCOND, hermitian=True)
-        slopes = inverse @ (xy - own.T @ of)
+        x_near, y_near = design[near], y[near]
+        inverse = np.linalg.pinv(xx - x_near.T @ x_near, rcond=RCOND, hermitian=True)
+        slopes = inverse @ (xy - x_near.T @ y_near)
         rest[pairs] = y[pairs] - design[pairs] @ slopes
     return rest
 
 
 def without_near(rest: Floats, near: Floats, clusters: Ints) -> Floats:
-    """What is left, less each model's slope, through 0, on a figure of the pair [pair, model]."""
+    """Residuals less each model's slope, through 0, on a figure of the pair [pair, model]."""
     products, squares, left = rest * near, near**2, rest.copy()
     for pairs, close in cells(clusters):
         below = squares.sum(axis=0) - squares[close].sum(axis=0)
@@ -63,7 +61,7 @@ def without_near(rest: Floats, near: Floats, clusters: Ints) -> Floats:
 
 
 def of_cluster(rest: Floats, clusters: Ints) -> Floats:
-    """The mean of what is left of the other pairs of a pair's clusters; 0 where there are none.
+    """The mean residual of the other pairs of a pair's clusters; 0 where there are none.
 
     >>> of_cluster(np.array([[1.0], [3.0], [5.0]]), np.array([[0], [0], [1]])).T.tolist()
     [[3.0, 1.0, 0.0]]
@@ -76,7 +74,7 @@ def of_cluster(rest: Floats, clusters: Ints) -> Floats:
 
 
 def of_other_families(rest: Floats, families: Ints) -> Floats:
-    """The mean of what is left of the same pair under models of other families, each family once.
+    """The mean residual of the same pair under models of other families, each family once.
 
     >>> of_other_families(np.array([[1.0, 3.0, 5.0]]), np.array([0, 0, 1])).tolist()
     [[5.0, 5.0, 2.0]]

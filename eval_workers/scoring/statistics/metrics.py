@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +21,11 @@ from plumbline.warehouse.storage.store import Store, cast
 
 #: Tables that ``measure`` writes.
 WRITTEN = (
-    *("metric_value", "model_rank", "benchmark_power", "change_point", "word_onset"),
+    "metric_value",
+    "model_rank",
+    "benchmark_power",
+    "change_point",
+    "word_onset",
     "control",
 )
 #: Values and intervals of a metric that has one row per pair.
@@ -49,8 +53,7 @@ def compute(
             rows = connection.sql(_OF_PAIRS).to_arrow_table()
         rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
         parts.append(cast(schema, rows))
-    table = pa.concat_tables(parts)
-    return table.sort_by([(column, "ascending") for column in schema.key])
+    return pa.concat_tables(parts).sort_by([(column, "ascending") for column in schema.key])
 
 
 def _with_p(rows: pa.Table) -> pa.Table:
@@ -72,38 +75,31 @@ def measure(
     options: MeasureOptions | None = None,
     benchmarks: Collection[str] = (),
 ) -> pa.Table:
-    """Compute every metric and replace ``metric_value`` with the result, benchmark by benchmark.
+    """Compute every metric and replace ``metric_value`` by benchmark; returns its new rows.
 
-    So are `model_rank`, `benchmark_power`, `change_point` and `word_onset` of models with
-    checkpoints, and `control` where there are scores of an n-gram model. Returns the metrics
-    written.
-    Benchmarks that have no rows any more lose their old ones.
-
-    Args:
-        benchmarks: compute these only, with all of their models, and leave others as they are.
+    Also `model_rank`, `benchmark_power`, `change_point` and `word_onset` of models with
+    checkpoints, and `control` where there are scores of an n-gram model. Benchmarks without rows
+    lose their old ones. With ``benchmarks`` only these, with all of their models.
     """
     options = options or MeasureOptions()
-    of = store.of_benchmarks(benchmarks) if benchmarks else store.pinned()
-    rows = compute(of, options, run_id)
+    warehouse = store.of_benchmarks(benchmarks) if benchmarks else store.pinned()
+    rows = compute(warehouse, options, run_id)
     if benchmarks:
         rows = rows.filter(pc.is_in(rows["benchmark"], pa.array(sorted(benchmarks))))
-    every = list(scored(of, options.epsilon))
-    made = {
-        "metric_value": rows,
-        "model_rank": _cast("model_rank", model_ranks(every, options.epsilon), run_id),
-        "benchmark_power": _cast("benchmark_power", powers(every), run_id),
-        "change_point": _cast("change_point", changes(of), run_id),
-        "word_onset": _cast("word_onset", word_onsets(of), run_id),
-        "control": _cast("control", controls.effects_of_all(of), run_id),
+    every = list(scored(warehouse, options.epsilon))
+    others = {
+        "model_rank": model_ranks(every, options.epsilon),
+        "benchmark_power": powers(every),
+        "change_point": changes(warehouse),
+        "word_onset": word_onsets(warehouse),
+        "control": controls.effects_of_all(warehouse),
     }
     with store.together(run_id, "measure"):
-        for name, table in made.items():
+        _replace(store, "metric_value", rows, benchmarks, run_id)
+        for name, made in others.items():
+            table = cast(TABLES[name], [{**row, "run_id": run_id} for row in made])
             _replace(store, name, table, benchmarks, run_id)
     return rows
-
-
-def _cast(name: str, rows: Sequence[Mapping[str, object]], run_id: str) -> pa.Table:
-    return cast(TABLES[name], [{**row, "run_id": run_id} for row in rows])
 
 
 def _replace(

@@ -18,5 +18,5 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     steps = np.minimum(known[order] * np.arange(len(known), 0, -1), 1.0)
     adjusted = np.empty_like(known)
     adjusted[order] = np.maximum.accumulate(steps)
-    found = iter(adjusted.tolist())
-    return [None if p is None else next(found) for p in p_values]
+    corrected = iter(adjusted.tolist())
+    return [None if p is None else next(corrected) for p in p_values]

@@ -13,7 +13,7 @@ from plumbline.warehouse.options import STRICT
 
 @dataclass(frozen=True, config=STRICT)
 class MeasureOptions:
-    """What the metrics' ``$params`` are set to.
+    """Values of the metrics' ``$params``.
 
     ln 1.65 is UnStereoEval's epsilon. Besides the constraints ``eta`` there is every subset with a
     defined MaxPMI. Their Table 19 has AuFC by the logarithm of base 10, their Tables 8-11 print all

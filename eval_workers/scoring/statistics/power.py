@@ -1,18 +1,19 @@
-"""What a benchmark can find: the smallest effect that its pairs show four times in five."""
+"""Statistical power of a benchmark: the smallest effect that it finds four times in five."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plumbline.eval_workers.scoring.statistics.clusters import (
     NO_CLUSTER,
     ROUNDING,
+    Floats,
+    Ints,
     clustered_variance,
     degrees_of_freedom,
     difference_variances,
@@ -20,12 +21,9 @@ from plumbline.eval_workers.scoring.statistics.clusters import (
     n_clusters,
     variances,
 )
-from plumbline.eval_workers.scoring.statistics.scored import Cells, Scored, cells
+from plumbline.eval_workers.scoring.statistics.scored import Cells, ScoredPairs, cells
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 #: Chance to find an effect of the smallest size, by a two-sided test at ``LEVEL``.
 POWER, LEVEL = 0.8, 0.05
@@ -36,8 +34,8 @@ MEASURES = {
     "us difference": ("share", 1.0),
     "pd difference": ("percentage points", 200.0),
 }
-#: What is said of the smallest effect of a measure, and where none is found.
-_SAID = {
+#: Words for the smallest effect of a measure, and for none.
+_EFFECTS = {
     "pd": ("a PD of {}", "no PD however large"),
     "us": ("a US {} off 50%", "no US however far off 50%"),
     "pd difference": ("{} of PD between two models", "no difference in PD between two models"),
@@ -47,13 +45,13 @@ _SAID = {
 
 @dataclass(frozen=True)
 class Spread:
-    """How a figure varies: deviation over pairs, correlation of two pairs that share a cluster."""
+    """Standard deviation of a figure over pairs, and correlation of pairs that share a cluster."""
 
     sd: float
     icc: float
 
 
-#: What is taken for a benchmark without scores: medians of the 28 released models on five sets.
+#: For a benchmark without scores: medians of the 28 released models on five sets.
 STATED = {
     "pd": Spread(89.0, 0.088),
     "us": Spread(0.5, 0.044),
@@ -64,7 +62,7 @@ STATED = {
 
 @dataclass(frozen=True)
 class Design:
-    """What of a benchmark decides how much it can find.
+    """Properties of a benchmark that decide its power.
 
     ``n_alike`` is the mean number of other pairs that share a cluster with a pair.
     """
@@ -76,7 +74,7 @@ class Design:
 
     @classmethod
     def of(cls, clusters: Ints) -> Design:
-        """That of pairs in clusters, numbered as ``clustered_variance`` takes them.
+        """The design of pairs in clusters, numbered as ``clustered_variance`` takes them.
 
         >>> Design.of(np.array([[0], [0], [0], [1], [1], [1]])).n_alike
         2.0
@@ -111,29 +109,29 @@ def _squares(ids: Ints) -> int:
     return int((np.unique(ids, axis=0, return_counts=True)[1] ** 2).sum())
 
 
-def measured(of: Scored) -> dict[str, Spread]:
-    """How PD (points), US and differences of two models in them vary over the pairs of a benchmark.
+def measured(of: ScoredPairs) -> dict[str, Spread]:
+    """The spread of PD (points), US and differences of two models in them over a benchmark's pairs.
 
     The deviations are those of a model without a preference disparity, of a share of a half, and of
-    two models; all are medians over the models, or over every two, which are left out where there
-    is one. ``icc`` is 0 of figures that don't vary and where no pairs are alike.
+    two models; all are medians over the models, or over every two, left out where there is one.
+    ``icc`` is 0 for figures that don't vary and where no pairs are alike.
     """
     clusters, n_pairs = of.cells.clusters, len(of.lean)
     n_alike, alone = Design.of(clusters).n_alike, np.arange(n_pairs)[:, None]
     sd = {"pd": 100 * np.sqrt(1 - np.median(np.nanmean(of.even, axis=0))), "us": 0.5}
-    found = {}
+    spreads = {}
     for name, figures in (("pd", 100 * of.lean), ("us", of.even)):
         of_pair = influences(figures, of.cells.strata)
         alike, apart = (clustered_variance(of_pair, ids) for ids in (clusters, alone))
         icc = _icc(variances(alike), variances(apart), n_alike)
-        found[name] = Spread(float(sd[name]), icc)
+        spreads[name] = Spread(float(sd[name]), icc)
         if len(of.models) > 1:
             two = np.triu_indices(len(of.models), 1)
             both, each = (difference_variances(every)[two] for every in (alike, apart))
             # rounding can make the variance of equal figures negative
             deviation = float(np.median(np.sqrt(np.maximum(each, 0) * n_pairs)))
-            found[f"{name} difference"] = Spread(deviation, _icc(both, each, n_alike))
-    return found
+            spreads[f"{name} difference"] = Spread(deviation, _icc(both, each, n_alike))
+    return spreads
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
@@ -144,7 +142,7 @@ def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
     return float(np.clip(np.median(alike[is_known] / apart[is_known] - 1) / n_alike, 0, 1))
 
 
-def powers(every: Iterable[Scored]) -> list[dict[str, object]]:
+def powers(every: Iterable[ScoredPairs]) -> list[dict[str, object]]:
     """Rows of ``benchmark_power``, without their run, by what the models' scores show."""
     return [row for of in every for row in _rows(of.cells, measured(of), len(of.models))]
 
@@ -152,16 +150,15 @@ def powers(every: Iterable[Scored]) -> list[dict[str, object]]:
 def power_of(root: str | Path, benchmark: str) -> list[dict[str, Any]]:
     """Rows of ``benchmark_power`` of one benchmark; where nothing is measured, by ``STATED``.
 
-    None of a benchmark that isn't in the warehouse.
+    Empty for a benchmark that isn't in the warehouse.
     """
-    wanted = {"benchmark": benchmark}
-    known = rows_of(root, "FROM benchmark_power WHERE benchmark = $benchmark", wanted)
-    stated = [row for of in cells(root, benchmark) for row in _rows(of, STATED, 0)]
-    return known or stated
+    query = "FROM benchmark_power WHERE benchmark = $benchmark"
+    measured_rows = rows_of(root, query, {"benchmark": benchmark})
+    return measured_rows or [row for of in cells(root, benchmark) for row in _rows(of, STATED, 0)]
 
 
 def said(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Rows of ``benchmark_power`` of one benchmark in words, a line for each of its groups.
+    """Lines on the rows of ``benchmark_power`` of one benchmark, one for each of its groups.
 
     >>> row = {"groups": "f/m", "measure": "us", "unit": "share", "smallest": 0.05,
     ...        "n_clusters": 491, "n_models": 28}
@@ -173,13 +170,13 @@ def said(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         of_groups.setdefault(row["groups"], []).append(row)
     return [
         f"{groups}, smallest effects found with {POWER:.0%} power at the {LEVEL:.0%} level: "
-        f"{', '.join(map(_found, of))} ({_over(of[0])})"
+        f"{', '.join(map(_effect, of))} ({_over(of[0])})"
         for groups, of in sorted(of_groups.items())
     ]
 
 
-def _found(row: Mapping[str, Any]) -> str:
-    some, none = _SAID[row["measure"]]
+def _effect(row: Mapping[str, Any]) -> str:
+    some, none = _EFFECTS[row["measure"]]
     if row["smallest"] is None:
         return none
     return some.format(f"{row['smallest'] * (100 if row['unit'] == 'share' else 1):.1f} points")

@@ -1,16 +1,16 @@
-"""Which ranks models may have on a benchmark, given how sure every difference of two of them is."""
+"""Confidence sets of models' ranks on a benchmark, from the error of every difference of two."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from plumbline.eval_workers.scoring.statistics.clusters import (
     ROUNDING,
+    Floats,
+    Ints,
     clustered_variance,
     degrees_of_freedom,
     difference_variances,
@@ -18,11 +18,8 @@ from plumbline.eval_workers.scoring.statistics.clusters import (
     n_clusters,
 )
 from plumbline.eval_workers.scoring.statistics.multiplicity import holm
-from plumbline.eval_workers.scoring.statistics.scored import Scored
+from plumbline.eval_workers.scoring.statistics.scored import ScoredPairs
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 #: Chance that any model's set of ranks is wrong, at the most.
 ALPHA = 0.05
@@ -47,18 +44,18 @@ class Board:
     high: Ints
 
 
-def model_ranks(every: Iterable[Scored], epsilon_nats: float) -> list[dict[str, object]]:
+def model_ranks(every: Iterable[ScoredPairs], epsilon_nats: float) -> list[dict[str, object]]:
     """Rows of ``model_rank``, without their run, by US, AuFC and PD, for two models or more."""
     return [row for of in every if len(of.models) > 1 for row in _rows(of, epsilon_nats)]
 
 
-def _rows(of: Scored, epsilon_nats: float) -> Iterator[dict[str, object]]:
+def _rows(of: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]]:
     for metric, figures, epsilon in (
         ("us", of.even, epsilon_nats),
         ("aufc", of.area, None),
         ("pd", 100 * of.lean, epsilon_nats),
     ):
-        found = board(figures, of.cells.clusters, of.cells.strata)
+        ranked = board(figures, of.cells.clusters, of.cells.strata)
         for i, (model_key, model) in enumerate(of.models):
             yield {
                 "benchmark": of.cells.benchmark,
@@ -67,10 +64,10 @@ def _rows(of: Scored, epsilon_nats: float) -> Iterator[dict[str, object]]:
                 "model_key": model_key,
                 "model": model,
                 "epsilon_nats": epsilon,
-                "value": float(found.values[i]),
-                "rank": int(found.ranks[i]),
-                "rank_low": int(found.low[i]),
-                "rank_high": int(found.high[i]),
+                "value": float(ranked.values[i]),
+                "rank": int(ranked.ranks[i]),
+                "rank_low": int(ranked.low[i]),
+                "rank_high": int(ranked.high[i]),
                 "n_models": len(of.models),
                 "n_pairs": len(figures),
                 "n_clusters": n_clusters(of.cells.clusters),
@@ -80,16 +77,12 @@ def _rows(of: Scored, epsilon_nats: float) -> Iterator[dict[str, object]]:
 def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
     """Models (columns) ranked by the mean over pairs (rows) of a figure, the largest first.
 
-    Below ``LEAST_CLUSTERS`` any model may have any rank.
-
-    Args:
-        figures: of each pair under each model; NaN where it has none.
-        clusters: as of ``clustered_variance``.
-        strata: as of ``influences``.
+    Below ``LEAST_CLUSTERS`` any model may have any rank. ``figures`` are NaN where a pair has none;
+    ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
-    >>> found = board(figures.astype(float), np.arange(80)[:, None] // 2)
-    >>> found.ranks, found.low, found.high
+    >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
+    >>> ranked.ranks, ranked.low, ranked.high
     (array([1, 2, 3]), array([1, 2, 2]), array([1, 3, 3]))
     """
     covariances = clustered_variance(influences(figures, strata), clusters)
@@ -101,35 +94,24 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
 def rank_sets(values: Floats, covariances: Floats, df: float) -> tuple[Ints, Ints]:
     """The lowest and the highest rank that each model may have, right for all at once.
 
-    Every two models are tested twice, whether one's figure is larger and whether it is smaller, by
-    Student's t with the clustered error of their difference, all by Holm at ``ALPHA``. A model's
-    ranks begin after the models that are larger for sure and end before those that are smaller
+    Every two models are tested on both sides by Student's t with ``df`` and the error of their
+    difference in ``covariances`` (see ``clustered_variance``), all by Holm at ``ALPHA``. A model's
+    ranks begin after the models that are surely larger and end before the surely smaller ones
     (Mogstad, Romano, Shaikh and Wilhelm 2024): with probability 95% no set leaves out its model's
-    true rank, nor one of those that it shares with equal models. Models that differ by as much in
-    all pairs are not told apart, and none without degrees of freedom.
-
-    Args:
-        values: means of models.
-        covariances: ``clustered_variance`` of them.
-        df: degrees of freedom.
+    true rank, nor one shared with equal models. Models whose difference is the same in all pairs
+    are not told apart, and none without degrees of freedom.
 
     >>> errors = np.diag([1e-4, 1e-4, 1e-4])[None]
     >>> rank_sets(np.array([0.9, 0.52, 0.5]), errors, 30.0)
     (array([1, 2, 2]), array([1, 3, 3]))
     """
-    p = _p_larger(values, covariances, df)
-    of = ~np.eye(len(values), dtype=bool)
-    is_larger = np.zeros_like(of)
-    is_larger[of] = np.array(holm(p[of].tolist()), np.float64) <= ALPHA
-    return 1 + is_larger.sum(axis=0), len(values) - is_larger.sum(axis=1)
-
-
-def _p_larger(values: Floats, covariances: Floats, df: float) -> Floats:
-    """One-sided p of each model (row) being no larger than each other (column)."""
     from scipy.special import stdtr
 
     variance = difference_variances(covariances)
     is_known = variance > ROUNDING
     t = (values[:, None] - values) / np.sqrt(np.where(is_known, variance, 1.0))
-    p: Floats = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)
-    return p
+    p = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)  # row no larger than column
+    is_other = ~np.eye(len(values), dtype=bool)
+    is_larger = np.zeros_like(is_other)
+    is_larger[is_other] = np.array(holm(p[is_other].tolist()), np.float64) <= ALPHA
+    return 1 + is_larger.sum(axis=0), len(values) - is_larger.sum(axis=1)

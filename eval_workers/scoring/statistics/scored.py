@@ -1,4 +1,4 @@
-"""The pairs of a benchmark as arrays: what they share, and what every model makes of them."""
+"""The pairs of a benchmark as arrays: their clusters, and their figures under every model."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.scoring.statistics.clusters import NO_CLUSTER
+from plumbline.eval_workers.scoring.statistics.clusters import NO_CLUSTER, Bools, Floats, Ints
 from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
 if TYPE_CHECKING:
     import duckdb
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 _CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
@@ -39,14 +35,14 @@ class Cells:
     clusters: Ints
     strata: Ints | None
 
-    def only(self, is_kept: npt.NDArray[np.bool_]) -> Cells:
+    def only(self, is_kept: Bools) -> Cells:
         """Some of the pairs."""
         strata = None if self.strata is None else self.strata[is_kept]
         return Cells(self.benchmark, self.groups, self.clusters[is_kept], strata)
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredPairs:
     """Pairs (rows) that a model scored, under every model (columns); NaN where it didn't.
 
     ``models`` are keys with names. ``lean`` is by macro ``lean``, ``area`` by macro ``aufc``.
@@ -69,33 +65,33 @@ def cells(root: str | Path, benchmark: str) -> list[Cells]:
         return _every(connection, benchmark)
 
 
-def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Scored]:
+def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
     """Every benchmark and groups that a model scored, by name, with its scores."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         for benchmark, of in groupby(_every(connection, None), lambda cells: cells.benchmark):
             params = {"benchmark": benchmark, "epsilon_nats": epsilon_nats}
             rows = query(connection, _LEAN, params)
-            for one in of:
-                if (of_groups := rows.filter(pc.equal(rows["groups"], one.groups))).num_rows:
-                    yield _scored(one, of_groups)
+            for each in of:
+                if (of_groups := rows.filter(pc.equal(rows["groups"], each.groups))).num_rows:
+                    yield _scored(each, of_groups)
 
 
 def _every(connection: duckdb.DuckDBPyConnection, benchmark: str | None) -> list[Cells]:
     """Cells of one benchmark or of all, by benchmark and groups."""
     rows = query(connection, _CELL, {"benchmark": benchmark})
     sets = rows.group_by(["benchmark", "groups"]).aggregate([]).to_pylist()
-    found = []
-    for of in sorted(sets, key=lambda of: (of["benchmark"], of["groups"])):
-        is_of = pc.and_(*(pc.equal(rows[column], of[column]) for column in of))
-        found.append(_cells(of["benchmark"], of["groups"], rows.filter(is_of)))
-    return found
+    result = []
+    for keys in sorted(sets, key=lambda keys: (keys["benchmark"], keys["groups"])):
+        is_of = pc.and_(*(pc.equal(rows[column], keys[column]) for column in keys))
+        result.append(_cells(keys["benchmark"], keys["groups"], rows.filter(is_of)))
+    return result
 
 
 def _cells(benchmark: str, groups: str, rows: pa.Table) -> Cells:
     every = [rows[f"cluster_{place}"] for place in (1, 2)]
     # A kind with one cluster tells nothing.
-    names = [of for of in every if pc.count_distinct(of).as_py() > 1] or every[:1]
-    known = pa.chunked_array([chunk for of in names for chunk in of.chunks], pa.string())
+    names = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
+    known = pa.chunked_array([chunk for column in names for chunk in column.chunks], pa.string())
     numbers = pc.index_in(known, pc.unique(known.drop_null()))
     clusters = pc.fill_null(numbers, NO_CLUSTER).to_numpy().reshape(len(names), -1).T
     has_strata = rows["stratum"].null_count < len(rows)
@@ -104,7 +100,7 @@ def _cells(benchmark: str, groups: str, rows: pa.Table) -> Cells:
     return Cells(benchmark, groups, clusters.astype(np.int64), parts)
 
 
-def _scored(of: Cells, rows: pa.Table) -> Scored:
+def _scored(of: Cells, rows: pa.Table) -> ScoredPairs:
     keys = pc.unique(rows["model_key"])
     place, model = rows["place"].to_numpy(), pc.index_in(rows["model_key"], keys).to_numpy()
     figures = []
@@ -115,4 +111,4 @@ def _scored(of: Cells, rows: pa.Table) -> Scored:
     is_scored = ~np.isnan(figures[0]).all(axis=1)
     names = dict(zip(rows["model_key"].to_pylist(), rows["model"].to_pylist(), strict=True))
     lean, area = (figure[is_scored] for figure in figures)
-    return Scored(of.only(is_scored), list(names.items()), lean, area)
+    return ScoredPairs(of.only(is_scored), list(names.items()), lean, area)

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import Row
+from plumbline.eval_workers.pairs.benchmarks._parsed import USUAL, Row, pair_row
 from plumbline.eval_workers.pairs.pronouns.forms import fill_for, forms
 from plumbline.eval_workers.pairs.pronouns.templates import capital_at, fill, template_problem
 from plumbline.warehouse import wordlists
@@ -25,8 +25,6 @@ GROUP_WORDS = Registry(
     *("list of words by group", "plumbline.eval_workers.pairs.benchmarks.own.words", ".toml"),
     instead="give a word list or the path of a .toml file",
 )
-#: The groups of pairs for which none are named.
-USUAL = ("female", "male")
 _PRONOUN_OF = {"female": "she", "male": "he"}
 _SLOT = re.compile(r"(?:\b([Aa])n? )?\{(\w+)\}")
 _NAMED = re.compile(r"\{([a-z]\w*)\}")
@@ -52,7 +50,7 @@ class _Group:
 
 
 @toml_table
-class _File:
+class _GroupWordsFile:
     about: Text
     source: Text
     groups: Annotated[
@@ -93,13 +91,11 @@ class Filler:
         for name in _NAMED.findall(PLACEHOLDER.sub("", template)):
             if name not in self.words:
                 raise ValueError(f"{{{name}}} has no words (give them by --fill {name}=LIST)")
-        named = [n for n in dict.fromkeys(_SLOT.findall(template)) if n[1] in self.words]
-        used = [self.words[name] for _, name in named]
+        used = [self.words[name] for _, name in _SLOT.findall(template) if name in self.words]
         if not used:
-            return [
-                Item(identifier, template, {g: self._pronouns(template, g) for g in self.groups})
-            ]
-        n_words = min(len(words) for one in used for words in one.words.values())
+            sentences = {group: self._pronouns(template, group) for group in self.groups}
+            return [Item(identifier, template, sentences)]
+        n_words = min(len(words) for lists in used for words in lists.words.values())
         return [
             Item(
                 identifier if n_words == 1 else f"{identifier}:{k + 1:02d}",
@@ -122,25 +118,26 @@ class Filler:
             return capital_at(template, match.start(), word)
 
         text = _SLOT.sub(put, template)
-        return self._pronouns(text, group) if PLACEHOLDER.search(text) else _plain(text)
+        if PLACEHOLDER.search(text):
+            return self._pronouns(text, group)
+        if brace := re.search(r"[{}]", text):
+            raise ValueError(f"the template holds {brace.group()!r}, which is not a placeholder")
+        return text
 
     def _pronouns(self, template: str, group: str) -> str:
         if self.groups == USUAL and not self.words:
             if problem := template_problem(template):
                 raise ValueError(problem)
             return fill(template, "f" if group == "female" else "m")
-        return fill_for(template, self._pronoun(group))
-
-    def _pronoun(self, group: str) -> str:
-        of_lists = {g: p for one in self.words.values() for g, p in one.pronouns.items()}
-        return of_lists.get(group) or _PRONOUN_OF.get(group, group)
+        of_lists = {g: p for lists in self.words.values() for g, p in lists.pronouns.items()}
+        return fill_for(template, of_lists.get(group) or _PRONOUN_OF.get(group, group))
 
 
 def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
     """A filler for groups and for ``placeholder=list``.
 
-    Without groups, those of the first list, or female and male. Raises ``UsageProblem`` for fewer
-    than two groups, for one twice, and for one without pronouns that a list lacks.
+    Default groups: those of the first list, or female and male. Raises ``UsageProblem`` for fewer
+    than two different groups, and for one without words in a list or, without lists, pronouns.
 
     >>> filler(["she", "he", "they"]).groups
     ('she', 'he', 'they')
@@ -149,18 +146,18 @@ def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
     """
     words: dict[str, GroupWords] = {}
     for text in fills:
-        name, is_pair, given = text.partition("=")
+        name, is_pair, words_of = text.partition("=")
         if not is_pair or not re.fullmatch(r"[a-z]\w*", name) or name.startswith("pronoun"):
             raise UsageProblem(f"--fill {text}", "is not PLACEHOLDER=LIST", "such as kin=kinship")
-        words[name] = load_words(given, is_name=name == "name")
+        words[name] = load_words(words_of, is_name=name == "name")
     chosen = tuple(groups) or (tuple(next(iter(words.values())).words) if words else USUAL)
     if len(chosen) < 2 or len(set(chosen)) < len(chosen):
         raise UsageProblem(f"--groups {','.join(chosen)}", "is not two or more different groups")
     for group in chosen:
-        for name, one in words.items():
-            if group not in one.words:
-                known = f"there are {', '.join(one.words)}"
-                raise UsageProblem(f"group {group!r}", f"has no words for {{{name}}}", known)
+        for name, lists in words.items():
+            if group not in lists.words:
+                groups_of = f"there are {', '.join(lists.words)}"
+                raise UsageProblem(f"group {group!r}", f"has no words for {{{name}}}", groups_of)
         if not words:
             forms(_PRONOUN_OF.get(group, group))
     return Filler(chosen, words)
@@ -170,24 +167,21 @@ def load_words(name: str, *, is_name: bool = False) -> GroupWords:
     """A list of words by group: one of ours, a word list of pairs, or the path of a TOML file.
 
     The words of a word list are lowercase; ``is_name`` gives them capitals. Raises ``UsageProblem``
-    where there is none, ``BadInput`` for a file that is none.
+    for an unknown name, ``BadInput`` for a file that is not such a list.
 
     >>> load_words("kinship").words["neutral"][0]
     'parent'
     >>> load_words("names", is_name=True).words["male"][0]
     'James'
     """
-    what = f"words {name}"
     if name not in GROUP_WORDS.names() and name in wordlists.LISTS.names():
-        found = wordlists.load(name)
-        cased = [(p.female.capitalize(), p.male.capitalize()) for p in found.pairs]
-        pairs = cased if is_name else [(p.female, p.male) for p in found.pairs]
-        columns = tuple(zip(*pairs, strict=True))
-        return GroupWords(dict(zip(USUAL, columns, strict=True)))
+        cased = str.capitalize if is_name else str
+        pairs = [(cased(p.female), cased(p.male)) for p in wordlists.load(name).pairs]
+        return GroupWords(dict(zip(USUAL, zip(*pairs, strict=True), strict=True)))
     source = Path(name) if name.endswith(".toml") else GROUP_WORDS.text(name)
-    groups = toml_file.load(_File, source, what).groups
-    pronouns = {group: one.pronoun for group, one in groups.items() if one.pronoun}
-    return GroupWords({group: one.words for group, one in groups.items()}, pronouns)
+    groups = toml_file.load(_GroupWordsFile, source, f"words {name}").groups
+    pronouns = {name: group.pronoun for name, group in groups.items() if group.pronoun}
+    return GroupWords({name: group.words for name, group in groups.items()}, pronouns)
 
 
 def between(item: Item, **columns: object) -> list[Row]:
@@ -198,24 +192,10 @@ def between(item: Item, **columns: object) -> list[Row]:
     [('1 she/he', 'she', 'He ran.'), ('1 she/they', 'she', 'They ran.'), \
 ('1 he/they', 'he', 'They ran.')]
     """
-    is_one = len(item.sentences) == 2
-    return [
-        {
-            "pair_id": item.item_id if is_one else f"{item.item_id} {a}/{b}",
-            "item_id": item.item_id,
-            "template": item.template,
-            "sentence_a": item.sentences[a],
-            "sentence_b": item.sentences[b],
-            "group_a": a,
-            "group_b": b,
-            "pronoun_first": item.template.lstrip("\"'“‘«([ ").startswith("{"),
-            **columns,
-        }
-        for a, b in combinations(item.sentences, 2)
-    ]
-
-
-def _plain(text: str) -> str:
-    if left := re.search(r"[{}]", text):
-        raise ValueError(f"the template holds {left.group()!r}, which is not a placeholder")
-    return text
+    pairs = []
+    for a, b in combinations(item.sentences, 2):
+        pair_id = item.item_id if len(item.sentences) == 2 else f"{item.item_id} {a}/{b}"
+        sentences = item.sentences[a], item.sentences[b]
+        own = {"item_id": item.item_id, **columns}
+        pairs.append(pair_row(pair_id, item.template, sentences, (a, b), **own))
+    return pairs

@@ -28,9 +28,9 @@ _COLUMNS: dict[str, Column] = {
 
 
 def fingerprint(pairs: Iterable[Mapping[str, object]]) -> str:
-    """Which pairs a benchmark has: a SHA-256 of all their columns, in any order of the rows.
+    """SHA-256 of the pairs of a benchmark, in any order of the rows.
 
-    The benchmark's own name is not among them; a column that is missing counts as NULL.
+    Without the benchmark's name; a missing column counts as NULL.
 
     >>> one, other = {"pair_id": "1", "word": "tea"}, {"pair_id": "2"}
     >>> fingerprint([one, other]) == fingerprint([{**other, "word": None}, one])
@@ -45,63 +45,62 @@ def fingerprint(pairs: Iterable[Mapping[str, object]]) -> str:
 
 
 @dataclass(frozen=True)
-class Pushed:
-    """What a repository's metadata says: the benchmark's name, fingerprint, and its files."""
+class PushedBenchmark:
+    """Name, fingerprint and files of a benchmark, from a repository's metadata."""
 
     name: str
     fingerprint: str
     files: tuple[Path, ...]
 
 
-def pushed(source: Path) -> Pushed | None:
-    """What a directory or address holds, where it is a benchmark that was pushed; else ``None``.
+def pushed(source: Path) -> PushedBenchmark | None:
+    """The pushed benchmark in a directory or at an address; ``None`` for anything else.
 
-    Raises ``BadInput`` when its metadata can't be read.
+    Raises ``BadInput`` if its metadata can't be read.
     """
     path = located(f"{source}/{METADATA}")
-    is_file = source.suffix.lower() in KINDS or "*" in str(source)
     if isinstance(path, Address):
-        is_web = str(path).startswith("http")
-        if is_file or is_web or describe(path) is None:
+        is_file = source.suffix.lower() in KINDS or "*" in str(source)
+        if is_file or str(path).startswith("http") or describe(path) is None:
             return None
     elif not path.is_file():
         return None
     try:
         with open_file(path) as file:
-            found = object_of(file.read(LARGEST))
+            metadata = object_of(file.read(LARGEST))
     except OSError as e:
         raise unreadable(path, e) from e
     except ValueError as e:
         raise BadInput(str(path), str(e)) from e
-    name, mark, listed = (found.get(key) for key in ("name", "fingerprint", "files"))
+    name, mark, listed = (metadata.get(key) for key in ("name", "fingerprint", "files"))
     if not (isinstance(name, str) and isinstance(mark, str) and isinstance(listed, list)):
         return None
-    # Only those beside it: what was pushed says nothing of other files of this machine.
+    # Only files beside it: a pushed benchmark must not name other files of this machine.
     plain = [n for n in listed if isinstance(n, str) and PurePosixPath(n).name == n]
     files = [located(f"{source}/{n}") for n in plain if n.endswith(".parquet")]
-    return Pushed(name, mark, tuple(files))
+    return PushedBenchmark(name, mark, tuple(files))
 
 
 def name_at(address: Path) -> str:
     """The name of the benchmark that was pushed to an address; ``UsageProblem`` for any other."""
-    found = pushed(address)
-    if found is None:
+    benchmark = pushed(address)
+    if benchmark is None:
         fix = f"plumbline benchmark import NAME --source {address}"
         raise UsageProblem(str(address), "has no benchmark that was pushed there", fix)
-    return found.name
+    return benchmark.name
 
 
-def read_pushed(name: str, source: Path, found: Pushed) -> Parsed:
+def read_pushed(name: str, source: Path, metadata: PushedBenchmark) -> Parsed:
     """All pairs of a benchmark that was pushed, with the columns that they had.
 
-    Raises ``BadInput`` when a file can't be read, or the pairs are not those that were pushed.
+    Raises ``BadInput`` if a file can't be read, or the pairs are not those that were pushed.
     """
     parsed = Parsed(name)
-    for path in found.files:
+    for path in metadata.files:
         for row in _rows(path):
             parsed.take([row])
     reason = f"; {parsed.rejects[0]['reason']}" if parsed.rejects else ""
-    if reason or fingerprint(parsed.pairs) != found.fingerprint:
+    if reason or fingerprint(parsed.pairs) != metadata.fingerprint:
         problem = f"its pairs are not those that {METADATA} names{reason}"
         fix = "push it again; or give --source one of its Parquet files: pairs of your own"
         raise BadInput(str(source), problem, fix)

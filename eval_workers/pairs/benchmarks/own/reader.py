@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed, Row
+from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed, Row, pair_row
 from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, between
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import COLUMNS, Choices, Recipe
 from plumbline.eval_workers.pairs.benchmarks.own.rows import (
@@ -28,24 +28,22 @@ _SIDES |= {"antistereo": "b"}
 _SLOT = re.compile(r"\{([^{}]*)\}")
 #: Columns whose values have to be texts in the file, not numbers or lists.
 _TEXTS = ("sentence_a", "sentence_b", "template")
-_DEFAULT_GROUPS = {"group_a": "a", "group_b": "b"}
 
 
 class Unusable(ValueError):
-    """Why a row makes no pair."""
+    """The reason why a row makes no pair."""
 
 
 def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parsed:
     """The pairs of a file, or of all files of a directory or pattern.
 
     A row has two sentences, or a template, or choices as the recipe says. Rows of templates make a
-    pair for every two groups of ``filler``, and for each of its words.
-
-    A row that equals an earlier one in every column is rejected: it would count twice.
-
-    Raises ``BadInput`` for a file that can't be read or lacks the columns.
+    pair for every two groups of ``filler``, and for each of its words. A row that equals an earlier
+    one in every column is rejected. Raises ``BadInput`` for a file that can't be read or lacks the
+    columns.
     """
     files = files_of(source)
+    is_alone = len(files) == 1
     parsed = Parsed(name)
     first: dict[bytes, str] = {}
     for path in files:
@@ -54,12 +52,18 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
             if is_first and not row.problem:
                 _check_columns(path, row, recipe)
                 is_first = False
-            file = row.file if len(files) == 1 else str(path.relative_to(_common(files)))
-            is_alone = len(files) == 1
+            file = row.file if is_alone else str(path.relative_to(_common(files)))
             place = f"row {row.number}" + ("" if is_alone else f" of {file}")
             if row.problem is None and (same := first.setdefault(_digest(row), place)) != place:
                 row = replace(row, problem=f"the same as {same}")
-            _add(parsed, row, file, recipe, filler, is_alone=is_alone)
+            number = f"{row.number:05d}"
+            default_id = number if is_alone else f"{file}:{number}"
+            try:
+                _check_row(row, recipe)
+                parsed.take(_pairs(row, file, default_id, recipe, filler))
+            except ValueError as e:
+                excerpt = " | ".join(str(v) for v in row.fields.values() if isinstance(v, str))
+                parsed.reject(file, row.number, str(e), excerpt[:400])
     return parsed
 
 
@@ -98,36 +102,24 @@ def _has(row: SourceRow, recipe: Recipe, name: str) -> bool:
     return name in recipe.fixed or _is_there(row.fields, recipe.columns.get(name, name))
 
 
-def _add(
-    parsed: Parsed, row: SourceRow, file: str, recipe: Recipe, filler: Filler, *, is_alone: bool
-) -> None:
-    try:
-        if row.problem:
-            raise Unusable(row.problem)
-        for column, values in recipe.only.items():
-            if (held := _text(value_at(row.fields, column))) not in values:
-                raise Unusable(f"{column} is {held!r}, the recipe takes {', '.join(values)}")
-        pairs = _pairs(row, file, recipe, filler, is_alone=is_alone)
-    except ValueError as e:
-        excerpt = " | ".join(str(v) for v in row.fields.values() if isinstance(v, str))
-        parsed.reject(file, row.number, str(e), excerpt[:400])
-        return
-    parsed.take(pairs)
+def _check_row(row: SourceRow, recipe: Recipe) -> None:
+    if row.problem:
+        raise Unusable(row.problem)
+    for column, values in recipe.only.items():
+        if (value := _text(value_at(row.fields, column))) not in values:
+            raise Unusable(f"{column} is {value!r}, the recipe takes {', '.join(values)}")
 
 
-def _pairs(
-    row: SourceRow, file: str, recipe: Recipe, filler: Filler, *, is_alone: bool
-) -> list[Row]:
+def _pairs(row: SourceRow, file: str, default_id: str, recipe: Recipe, filler: Filler) -> list[Row]:
     """Rows of ``benchmark_pair`` without ``benchmark``."""
 
     def value(name: str) -> str:
-        found = value_at(row.fields, recipe.columns.get(name, name))
-        if name in _TEXTS and not (found is None or isinstance(found, str)):
-            raise Unusable(f"{name} is {found!r}, expected a text")
-        return recipe.fixed.get(name, "") if found is None else _text(found)
+        held = value_at(row.fields, recipe.columns.get(name, name))
+        if name in _TEXTS and not (held is None or isinstance(held, str)):
+            raise Unusable(f"{name} is {held!r}, expected a text")
+        return recipe.fixed.get(name, "") if held is None else _text(held)
 
-    number = f"{row.number:05d}"
-    identifier = value("id") or (number if is_alone else f"{file}:{number}")
+    identifier = value("id") or default_id
     common: Row = {
         "category": value("category") or None,
         "weight": _weight(value("weight")),
@@ -146,26 +138,13 @@ def _pairs(
         a, b = _chosen(row.fields, recipe.choices)
     else:
         a, b = value("sentence_a"), value("sentence_b")
-    groups = [value(name) or default for name, default in _DEFAULT_GROUPS.items()]
-    shared = template or shared_template(a, b)
-    return [
-        {
-            "pair_id": identifier,
-            "item_id": value("item") or identifier,
-            "template": shared,
-            "sentence_a": a,
-            "sentence_b": b,
-            "group_a": groups[0],
-            "group_b": groups[1],
-            "direction": direction,
-            "pronoun_first": shared.lstrip("\"'“‘«([ ").startswith("{"),
-            **common,
-        }
-    ]
+    common |= {"item_id": value("item") or identifier, "direction": direction}
+    groups = value("group_a") or "a", value("group_b") or "b"
+    return [pair_row(identifier, template or shared_template(a, b), (a, b), groups, **common)]
 
 
 def _clusters(recipe: Recipe, value: Callable[[str], str]) -> Row:
-    """What the row is alike with others in, named by its columns.
+    """Clusters of the row, named by its columns.
 
     Columns that differ in a number alone, as ``job_1`` and ``job_2``, hold names of the same kind.
     """
@@ -201,11 +180,10 @@ def _direction(text: str, named: Mapping[str, Sequence[str]]) -> str | None:
 def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
     """The two sentences of a row that lists several texts with their labels."""
     listed = _listed(fields, choices)
+    wanted = set(choices.a)
     if choices.a_in:
         held = value_at(fields, choices.a_in)
-        wanted = {_text(v) for v in held} if isinstance(held, list) else {_text(held)}
-    else:
-        wanted = set(choices.a)
+        wanted = set(map(_text, held if isinstance(held, list) else [held]))
     neither = [text for text, label in listed if label in choices.neither]
     of_a = [text for text, label in listed if _means(label, wanted, choices)]
     rest = [text for text, _ in listed if text not in (*of_a, *neither)]
@@ -221,17 +199,17 @@ def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]
     if not choices.each:
         pairs = zip(choices.texts, choices.labels, strict=True)
         return [(_text(value_at(fields, t)), _text(value_at(fields, n))) for t, n in pairs]
-    found = value_at(fields, choices.each)
-    if isinstance(found, Mapping):  # a list of each column, as data sets on the hub have it
-        held = (found.get(choices.text) or [], found.get(choices.label) or [])
-        return [(_text(t), _text(label)) for t, label in zip(*held, strict=False)]
-    if not isinstance(found, list) or not all(isinstance(one, Mapping) for one in found):
+    listed = value_at(fields, choices.each)
+    if isinstance(listed, Mapping):  # a list of each column, as data sets on the hub have it
+        columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
+        return [(_text(t), _text(label)) for t, label in zip(*columns, strict=False)]
+    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
         raise Unusable(f"{choices.each} is not a list of texts")
-    return [(_text(one.get(choices.text)), _text(one.get(choices.label))) for one in found]
+    return [(_text(one.get(choices.text)), _text(one.get(choices.label))) for one in listed]
 
 
 def _means(label: str, wanted: set[str], choices: Choices) -> bool:
-    """Whether a label is one of those wanted; of a column's, a part such as Black in F-Black."""
+    """True if a label (with ``a_in`` a part of it: Black in F-Black) means one of ``wanted``."""
     for part in {label, *(label.split("-") if choices.a_in else ())}:
         alike = {part, *(s for same in choices.same if part in same for s in same)}
         if {a.lower() for a in alike} & {w.lower() for w in wanted}:

@@ -41,7 +41,7 @@ from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.toml_file import Text, Texts, one_of, toml_table
 
-#: What a recipe may take from a column, or say of every row.
+#: Values that a recipe takes from a column, or sets for every row.
 COLUMNS = (
     *("id", "item", "sentence_a", "sentence_b", "template", "group_a", "group_b"),
     *("category", "direction", "weight", "word", "cluster", "cluster_2"),
@@ -49,12 +49,10 @@ COLUMNS = (
 _Column: TypeAlias = Annotated[str, one_of(*COLUMNS)]
 
 RECIPES = Registry(
-    *(
-        "recipe",
-        "plumbline.eval_workers.pairs.benchmarks.own.recipes",
-        ".toml",
-        "plumbline.recipes",
-    ),
+    "recipe",
+    "plumbline.eval_workers.pairs.benchmarks.own.recipes",
+    ".toml",
+    "plumbline.recipes",
     instead="give the path of a .toml file",
 )
 
@@ -86,7 +84,7 @@ class Choices:
 
 @toml_table
 class Recipe:
-    """How rows become pairs."""
+    """The rules by which rows become pairs; see the module."""
 
     about: Text
     source: Text
@@ -98,7 +96,7 @@ class Recipe:
     direction: Mapping[Annotated[str, one_of("a", "b")], Texts] = field(default_factory=dict)
     choices: Choices | None = None
 
-    def with_columns(self, given: Sequence[str]) -> Recipe:
+    def with_columns(self, names: Sequence[str]) -> Recipe:
         """With further ``ours=theirs``, which replace the recipe's own.
 
         A second ``cluster`` is the pair's other one. Raises ``UsageProblem`` for anything else,
@@ -109,15 +107,15 @@ class Recipe:
         """
         columns = dict(self.columns)
         free = ["cluster", "cluster_2"]
-        for text in given:
+        for text in names:
             ours, is_pair, theirs = text.partition("=")
             if ours == "cluster":
                 if not free:
                     raise UsageProblem(f"--column {text}", "a pair has at most two clusters")
                 ours = free.pop(0)
             if not is_pair or ours not in COLUMNS or not theirs:
-                known = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
-                raise UsageProblem(f"--column {text}", "is not a column", known)
+                fix = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
+                raise UsageProblem(f"--column {text}", "is not a column", fix)
             columns[ours] = theirs
         return replace(self, columns=columns)
 
@@ -129,7 +127,7 @@ NO_RECIPE = Recipe("columns with our names", "their own")
 def load(name: str) -> Recipe:
     """A recipe by name, or by the path of a TOML file.
 
-    Raises ``UsageProblem`` for one that there isn't, ``BadInput`` for one that is not a recipe.
+    Raises ``UsageProblem`` for an unknown name, ``BadInput`` for a file that is not a recipe.
 
     >>> load("crows-pairs").columns["sentence_a"]
     'sent_more'

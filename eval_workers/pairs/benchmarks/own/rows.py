@@ -28,9 +28,9 @@ _BATCH_ROWS = 1024
 
 @dataclass(frozen=True)
 class SourceRow:
-    """One row of a file: its number from 1, what it holds by column, or a problem.
+    """One row of a file: its number from 1, its values by column, or a problem.
 
-    Values of CSV and TSV are texts; of the other kinds whatever JSON has.
+    Values of CSV and TSV are texts; those of other kinds as in JSON.
     """
 
     file: str
@@ -40,17 +40,18 @@ class SourceRow:
 
 
 def files_of(source: Path) -> list[Path]:
-    """The files that a path, an address or a pattern of names stands for, sorted.
+    """The files of a path, an address or a pattern of names, sorted.
 
-    A directory stands for the files of these kinds in it and below it. Raises ``BadInput`` where
-    there is none.
+    A directory stands for the files of these kinds in it and below it. Raises ``BadInput`` if there
+    is none.
     """
-    found = [(path, about) for path, about in find(str(source)) if about is not None]
-    directories = [path for path, about in found if about and about.is_directory]
-    paths = [path for path, about in found if about and not about.is_directory]
-    for directory in directories:
-        inside = find(f"{directory}/**")
-        paths += [p for p, about in inside if about and not about.is_directory and _kind(p)]
+    paths: list[Path] = []
+    for path, about in find(str(source)):
+        if about and about.is_directory:
+            inside = find(f"{path}/**")
+            paths += [p for p, about in inside if about and not about.is_directory and _kind(p)]
+        elif about:
+            paths.append(path)
     if not paths:
         fix = "give --source FILE: CSV, TSV, JSON, JSON lines or Parquet"
         raise BadInput(str(source), "no such file", fix)
@@ -85,7 +86,7 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
-    """What a row holds under a name, or under ``a.b``: ``b`` in ``a``; ``None`` if it isn't there.
+    """The value of a row's column, or of ``a.b``: ``b`` in ``a``; ``None`` if it isn't there.
 
     >>> row = {"info": {"ans0": ["The man", "M"]}, "a.b": 1}
     >>> value_at(row, "info.ans0.1"), value_at(row, "a.b"), value_at(row, "info.none")
@@ -93,19 +94,19 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
     """
     if path in row:
         return row[path]
-    found: Any = row
+    value: Any = row
     for part in path.split("."):
-        if isinstance(found, Mapping):
-            found = found.get(part)
-        elif isinstance(found, Sequence) and not isinstance(found, str) and part.isdecimal():
-            found = found[int(part)] if int(part) < len(found) else None
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, Sequence) and not isinstance(value, str) and part.isdecimal():
+            value = value[int(part)] if int(part) < len(value) else None
         else:
             return None
-    return found
+    return value
 
 
 def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
-    """What to say of a row with a further row of the file in a field: a quote was left open.
+    """Problem of a row with a further row of the file in a field, since a quote was left open.
 
     A field may hold line breaks. It is refused if one of its lines has as many fields as the file's
     rows; a comma before a blank is taken for prose.
@@ -130,8 +131,8 @@ def _kind(path: Path) -> str:
     return suffixes[-1] if suffixes and suffixes[-1] in KINDS else ""
 
 
-def _bytes(path: Path) -> bytes:
-    """All bytes of a file, decompressed."""
+def _text(path: Path) -> str:
+    """A file's text, decompressed; bytes that are not UTF-8 become lone surrogates."""
     if not isinstance(path, Address) and (about := describe(path)) and about.is_directory:
         raise BadInput(str(path), "is a directory")
     try:
@@ -143,12 +144,7 @@ def _bytes(path: Path) -> bytes:
         raise unreadable(path, e) from e
     if len(data) > LARGEST:
         raise BadInput(str(path), f"holds more than {LARGEST:,} bytes", "split it, or use Parquet")
-    return data
-
-
-def _text(path: Path) -> str:
-    """A file's text; bytes that are not UTF-8 become lone surrogates."""
-    return _bytes(path).decode("utf-8-sig", errors="surrogateescape")
+    return data.decode("utf-8-sig", errors="surrogateescape")
 
 
 def _json_lines(path: Path) -> Iterator[SourceRow]:
@@ -156,13 +152,16 @@ def _json_lines(path: Path) -> Iterator[SourceRow]:
         if not line.strip():
             continue
         try:
-            fields, problem = json.loads(line), None
+            row = _json_row(path, number, json.loads(line))
         except (ValueError, RecursionError) as e:
-            fields, problem = None, f"the row is not JSON: {e}"
-        if not isinstance(fields, dict):
-            yield SourceRow(path.name, number, {}, problem or "the row is not a JSON object")
-        else:
-            yield SourceRow(path.name, number, fields)
+            row = SourceRow(path.name, number, {}, f"the row is not JSON: {e}")
+        yield row
+
+
+def _json_row(path: Path, number: int, row: Any) -> SourceRow:
+    if isinstance(row, dict):
+        return SourceRow(path.name, number, row)
+    return SourceRow(path.name, number, {}, "the row is not a JSON object")
 
 
 def _json_document(path: Path, at: str) -> Iterator[SourceRow]:
@@ -173,15 +172,10 @@ def _json_document(path: Path, at: str) -> Iterator[SourceRow]:
         raise BadInput(str(path), f"is not JSON: {e}", fix) from e
     rows = value_at(content, at) if at and isinstance(content, dict) else content
     if not isinstance(rows, list):
-        where = f"at {at}" if at else "as a whole"
-        raise BadInput(
-            str(path), f"{where} is not a list of rows", "name its place in a recipe: rows"
-        )
-    for number, fields in enumerate(rows, 1):
-        if isinstance(fields, dict):
-            yield SourceRow(path.name, number, fields)
-        else:
-            yield SourceRow(path.name, number, {}, "the row is not a JSON object")
+        problem = f"{f'at {at}' if at else 'as a whole'} is not a list of rows"
+        raise BadInput(str(path), problem, "name its place in a recipe: rows")
+    for number, row in enumerate(rows, 1):
+        yield _json_row(path, number, row)
 
 
 def _parquet(path: Path) -> Iterator[SourceRow]:

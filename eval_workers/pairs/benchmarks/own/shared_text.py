@@ -1,4 +1,4 @@
-"""What two sentences have in common, as a template with a placeholder where they differ."""
+"""The common words of two sentences, as a template with a placeholder where they differ."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-#: Stands where the sentences differ; placeholders are left out where words are counted.
+#: The placeholder where the sentences differ; words are counted without it.
 DIFFERS = "{differs}"
 _NO_BRACES = str.maketrans("{}", "  ")
 _PARTS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
@@ -15,8 +15,8 @@ _PARTS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 def shared_template(a: str, b: str) -> str:
     """The words and marks that both have in the same order, as sentence a writes them.
 
-    A longest common subsequence, compared without case. Where either sentence has something else
-    in between stands one ``{differs}``. Braces of the sentences themselves are left out.
+    A longest common subsequence, compared without case, with one ``{differs}`` wherever either
+    sentence has something else. Braces of the sentences themselves are left out.
 
     >>> shared_template("Old men can't code.", "Young women can't code.")
     "{differs} can't code."
@@ -31,7 +31,7 @@ def shared_template(a: str, b: str) -> str:
     text, end, i, j = "", 0, 0, 0
     for k, n in [*matches, (len(ours), len(theirs))]:
         if k > i or n > j:
-            text += f"{_blank(text)}{DIFFERS}"
+            text += f"{' ' * bool(text and text[-1] != ' ')}{DIFFERS}"
         if k < len(ours):
             token = ours[k].group()
             is_apart = token[0].isalnum() or a[: ours[k].start()].endswith(" ")
@@ -39,10 +39,6 @@ def shared_template(a: str, b: str) -> str:
             end = ours[k].end()
         i, j = k + 1, n + 1
     return re.sub(r"\s+", " ", text).strip()
-
-
-def _blank(text: str) -> str:
-    return " " if text and not text.endswith(" ") else ""
 
 
 def _common(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
@@ -55,8 +51,8 @@ def _common(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
     longest = [[0] * (len(b) + 1) for _ in range(len(a) + 1)]
     for i in range(len(a) - 1, n_first - 1, -1):
         for j in range(len(b) - 1, n_first - 1, -1):
-            found = max(longest[i + 1][j], longest[i][j + 1])
-            longest[i][j] = longest[i + 1][j + 1] + 1 if a[i] == b[j] else found
+            skipped = max(longest[i + 1][j], longest[i][j + 1])
+            longest[i][j] = longest[i + 1][j + 1] + 1 if a[i] == b[j] else skipped
     matches, i, j = [(k, k) for k in range(n_first)], n_first, n_first
     while i < len(a) and j < len(b):
         if a[i] == b[j]:
