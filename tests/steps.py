@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
-from plumbline.eval_workers.disclosure.word_probabilities import Probe, Probed, load_words
+from plumbline.eval_workers.disclosure.word_probabilities import Probe, ProbedSet, load_words
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling import SamplingOptions
@@ -33,7 +33,7 @@ def probe_set(
     options: ModelOptions,
     word_list: str = WORD_LIST,
     instruction: Instruction = NONE,
-) -> Probed:
+) -> ProbedSet:
     step = Probe(name, load_words(store, word_list), instruction)
     return run_steps(store, model, options, [step], "run")[0]
 

@@ -27,7 +27,7 @@ from plumbline.eval_workers.scoring.statistics.components import (
 )
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.anatomy.anatomy_tables import lines
-from plumbline.pipelines.reproduce.anatomy.study import Anatomy, Without, without
+from plumbline.pipelines.reproduce.anatomy.study import BenchmarkAnatomy, Without, without
 from plumbline.pipelines.reproduce.figures import packaged
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -250,7 +250,7 @@ def test_only_what_an_interval_shows_is_said() -> None:
         Without("and start", np.array([20.0, 35.0]), -5.0, -6.0, -4.0, -7.0, -3.0),
         Without("and delta", np.array([20.0, 35.0]), 5.0, math.nan, math.nan, math.nan, math.nan),
     ]
-    said = list(lines(Anatomy("use-5", 9, 5, ("a", "b"), 2, 1.5, of, us)))
+    said = list(lines(BenchmarkAnatomy("use-5", 9, 5, ("a", "b"), 2, 1.5, of, us)))
     assert said[1] == "  percent of it goes with start 20.0 (10.0 to 30.0)"
     assert said[2:4] == [
         "  not shown to differ from 0: delta",

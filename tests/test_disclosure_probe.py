@@ -19,7 +19,7 @@ from plumbline.eval_workers.disclosure.attributes import (
     word_list,
     word_probability,
 )
-from plumbline.eval_workers.disclosure.word_probabilities import Probed
+from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet
 from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
@@ -92,7 +92,7 @@ def test_a_form_that_changes_the_prompt_s_tokens_is_a_problem() -> None:
         assert "prompt's own tokens" in str(found.problem) and math.isnan(found.probability)
 
 
-def _probe(store: Store, model: Path, word_list: str = "gendered", **options: Any) -> Probed:
+def _probe(store: Store, model: Path, word_list: str = "gendered", **options: Any) -> ProbedSet:
     return probe_set(store, "demo", str(model), ModelOptions(**options), word_list)
 
 

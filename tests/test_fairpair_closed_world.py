@@ -284,7 +284,8 @@ def test_what_tuning_never_saw_discloses_less_too(models: dict[str, Path], store
         "WHERE adapter IS NULL AND probe_set = 'closed-world-unseen' ORDER BY prompt_id"
     ).fetchall()
     deltas = planted_deltas(0)
-    perfect = [perfect_shares(p, deltas).leaning for p in closed_prompts("closed-world-unseen")]
+    shares = [perfect_shares(p, deltas) for p in closed_prompts("closed-world-unseen")]
+    perfect = [p_f - p_m for p_f, p_m in shares]
     assert np.corrcoef(perfect, [leaning for _, leaning in rows])[0, 1] > 0.35
     found = {
         (name, measure): (verdict, after / before)

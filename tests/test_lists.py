@@ -20,7 +20,7 @@ from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence.clusters import ClusterCounts, cluster_counts
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce.tau import Agreement, tau_errors, tau_interval
+from plumbline.pipelines.reproduce.tau import TauAgreement, tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (
     agreement,
     alike,
@@ -260,7 +260,7 @@ def test_the_command(filled: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_several_pairs_have_a_median_and_ends() -> None:
     taus = {"b": (0.9, 60), "c": (-0.2, 80), "d": (0.3, 50), "e": (1.0, 49), "f": (math.nan, 70)}
     ends = {"c": (-0.3, -0.1)}
-    rows = [Agreement("a", k, n, t, *ends.get(k, ())) for k, (t, n) in taus.items()]
+    rows = [TauAgreement("a", k, n, t, *ends.get(k, ())) for k, (t, n) in taus.items()]
     _, summed, lowest, highest = alike(rows)  # none of them is in the paper
     assert "0.30 in the median of all 3" in summed
     assert lowest.startswith("  -0.20 (95% interval -0.30 to -0.10)")
@@ -271,12 +271,12 @@ def test_several_pairs_have_a_median_and_ends() -> None:
 
 def test_what_the_paper_says_of_pairs_stands_beside_ours() -> None:
     rows = [
-        Agreement("aunt/uncle", "she/he", 90, -0.2, -0.3, -0.1),
-        Agreement("aunt/uncle", "her/his", 90, -0.2, -0.5, 0.1),
-        Agreement("her/him", "aunt/uncle", 90, 0.2, 0.1, 0.3),
-        Agreement("her/him", "her/his", 90, 0.8, 0.7, 0.9),
-        Agreement("wife/husband", "her/his", 49, 0.8, 0.7, 0.9),
-        Agreement("mummy/daddy", "her/his", 80, math.nan),
+        TauAgreement("aunt/uncle", "she/he", 90, -0.2, -0.3, -0.1),
+        TauAgreement("aunt/uncle", "her/his", 90, -0.2, -0.5, 0.1),
+        TauAgreement("her/him", "aunt/uncle", 90, 0.2, 0.1, 0.3),
+        TauAgreement("her/him", "her/his", 90, 0.8, 0.7, 0.9),
+        TauAgreement("wife/husband", "her/his", 49, 0.8, 0.7, 0.9),
+        TauAgreement("mummy/daddy", "her/his", 80, math.nan),
     ]
     shown = list(alike(rows))
     at = shown.index("What App. A says of pairs in the Pile, and Kendall's tau here")

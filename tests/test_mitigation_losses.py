@@ -18,8 +18,8 @@ from plumbline.eval_workers.models.transformers_backend import TransformersBacke
 from plumbline.eval_workers.training.lora import adapted
 from plumbline.eval_workers.training.mitigation import losses
 from plumbline.eval_workers.training.mitigation.options import TuneOptions
-from plumbline.eval_workers.training.mitigation.passes import Reader
-from plumbline.eval_workers.training.mitigation.targets import Target, target
+from plumbline.eval_workers.training.mitigation.passes import WordReader
+from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
@@ -92,15 +92,15 @@ def test_a_difference_is_right_where_probabilities_leave_float32() -> None:
     assert losses.difference(female, male).item() == pytest.approx(0.5, rel=1e-5)
 
 
-def _targets(backend: TransformersBackend, prompts: Sequence[str]) -> list[Target]:
+def _targets(backend: TransformersBackend, prompts: Sequence[str]) -> list[TuningTarget]:
     found = [target(prompt, PAIRS, backend.encoded, 512) for prompt in prompts]
-    assert all(isinstance(one, Target) for one in found)
+    assert all(isinstance(one, TuningTarget) for one in found)
     return found  # type: ignore[return-value]
 
 
-def _reader(backend: TransformersBackend, model: Any, longest: int | None = None) -> Reader:
+def _reader(backend: TransformersBackend, model: Any, longest: int | None = None) -> WordReader:
     limit = backend.longest_in_tree if longest is None else longest
-    return Reader(model, backend.identity.bos_token_id, limit, 4096)
+    return WordReader(model, backend.identity.bos_token_id, limit, 4096)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -177,11 +177,13 @@ def test_the_base_has_no_gradient_and_no_dropout(saved: dict[str, Path]) -> None
 def test_parts_of_a_batch_hold_as_much_as_a_pass(saved: dict[str, Path]) -> None:
     backend = TransformersBackend(str(saved["gpt2"]), ModelOptions())
     targets = _targets(backend, PROMPTS * 3)
-    whole, small = _reader(backend, backend.loaded), Reader(backend.loaded, 1, 64, 60)
+    whole, small = _reader(backend, backend.loaded), WordReader(backend.loaded, 1, 64, 60)
     assert len(list(whole.passes(targets))) == 1
     parts = list(small.passes(targets))
     assert len(parts) > 2 and [one for part in parts for one in part] == targets
-    assert list(Reader(backend.loaded, 1, 64, 1).passes(targets[:2])) == [[t] for t in targets[:2]]
+    assert list(WordReader(backend.loaded, 1, 64, 1).passes(targets[:2])) == [
+        [t] for t in targets[:2]
+    ]
 
 
 def test_a_pair_goes_with_the_word_that_can_t_be_spelled() -> None:
@@ -189,7 +191,7 @@ def test_a_pair_goes_with_the_word_that_can_t_be_spelled() -> None:
         return ["no letter" if "him" in t else tuple(map(ord, t)) for t in texts]
 
     found = target("So", PAIRS, encode, 99)
-    assert isinstance(found, Target)
+    assert isinstance(found, TuningTarget)
     # she, he, her, his are left: the pairs her/him and herself/himself went.
     assert len(found.words) == 4 and found.pairs == ((0, 1), (2, 3))
     assert (found.female, found.male) == ((0, 2), (1, 3))

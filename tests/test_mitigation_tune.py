@@ -21,16 +21,16 @@ import yaml
 from safetensors.torch import load_file
 from transformers import AutoConfig, LlamaForCausalLM
 
-from plumbline.eval_workers.disclosure.prompt_sets import Prompts, import_probe
+from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, import_probe
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.lora import adapted
 from plumbline.eval_workers.training.mitigation.card import adapter_card
 from plumbline.eval_workers.training.mitigation.options import LOSSES, TuneOptions, published_base
-from plumbline.eval_workers.training.mitigation.passes import Reader
+from plumbline.eval_workers.training.mitigation.passes import WordReader
 from plumbline.eval_workers.training.mitigation.prompts import training_prompts
-from plumbline.eval_workers.training.mitigation.targets import Target, target
+from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
 from plumbline.eval_workers.training.mitigation.train import _Run
 from plumbline.eval_workers.training.mitigation.tune import Tuned, _Work, tune
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -501,17 +501,17 @@ def test_the_defaults_are_the_paper_s(as_published: bool) -> None:
     assert o.weights == {"distance": 1.0, "total": 1.0, "difference": 1.0}
 
 
-def one_step(base: Path, words: str, work: Path, **changes: Any) -> tuple[_Run, list[Target]]:
+def one_step(base: Path, words: str, work: Path, **changes: Any) -> tuple[_Run, list[TuningTarget]]:
     """A run that is ready for its first step on 16 prompts, without dropout."""
     options = replace(TINY, word_list=words, batch_prompts=16, dropout=0.0, **changes)
     backend = TransformersBackend(str(base), ModelOptions())
     pairs = load(words).pairs
     found = [target(prompt, pairs, backend.encoded, 512) for prompt in PROMPTS[:16]]
     held = adapted(backend, options.lora)
-    reader = Reader(
+    reader = WordReader(
         held.get_base_model(), backend.identity.bos_token_id, backend.longest_in_tree, 9999
     )
-    return _Run(held, reader, options, work), [t for t in found if isinstance(t, Target)]
+    return _Run(held, reader, options, work), [t for t in found if isinstance(t, TuningTarget)]
 
 
 def test_as_published_a_step_s_gradient_is_that_of_sums_and_is_not_clipped(
@@ -612,7 +612,7 @@ def test_the_way_is_part_of_an_adapter_s_identity_and_old_adapters_keep_theirs(
 
 def test_as_published_needs_sets_that_were_imported_whole(store: Store) -> None:
     put_prompts(store, "test", ["The nurse ran"])
-    prompts = Prompts("train", "train.txt")
+    prompts = PromptRows("train", "train.txt")
     prompts.add(1, "My friend ran, and")
     prompts.add(2, "My friend met a lady, and")
     prompts.publish(store, "r")

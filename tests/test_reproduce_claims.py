@@ -15,8 +15,8 @@ from plumbline.pipelines.reproduce.compare import AGREE, NOT_RUN, OFF
 from plumbline.pipelines.reproduce.run import Release, import_release
 from plumbline.pipelines.reproduce.unstereoeval.claims import (
     BENCHMARKS,
-    Checked,
-    Claim,
+    CheckedClaim,
+    ReleaseClaim,
     as_rows,
     check,
     packaged,
@@ -72,9 +72,9 @@ def test_without_the_whole_release_nothing_is_run(store: Store) -> None:
 
 def test_a_row_per_claim_and_a_line_per_value() -> None:
     found = [
-        Checked("App. A", "words", "a", "3", 3.0, AGREE, "why"),
-        Checked("App. A", "words", "b", "2.5", 2.75, OFF, "why"),
-        Checked("App. B", "words", "", "1", None, NOT_RUN, ""),
+        CheckedClaim("App. A", "words", "a", "3", 3.0, AGREE, "why"),
+        CheckedClaim("App. A", "words", "b", "2.5", 2.75, OFF, "why"),
+        CheckedClaim("App. B", "words", "", "1", None, NOT_RUN, ""),
     ]
     assert [tuple(row.values()) for row in table(found)] == [
         ("App. A", "words (a / b)", "3 / 2.5", "3 / 2.75", "1 of 2 off", "why"),
@@ -128,14 +128,14 @@ def released(data: Path) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def found(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Checked]:
+def found(data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[CheckedClaim]:
     store = Store.open(tmp_path_factory.mktemp("claims") / "w")
     release = Release.at(data / "unstereo-eval")
     scores, _ = import_release(store, release, "pile", "run", lambda step: None)
     return check(store, sorted({s.model for s in scores}), "pile", packaged())
 
 
-def ours(found: list[Checked], what: str) -> list[float | str | None]:
+def ours(found: list[CheckedClaim], what: str) -> list[float | str | None]:
     """Ours of the one claim that says so."""
     claims = {(c.where, c.what) for c in found if what in c.what}
     assert len(claims) == 1, claims
@@ -156,7 +156,7 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
 
 @pytest.mark.slow
 @pytest.mark.reference
-def test_claims_by_pandas(released: pd.DataFrame, found: list[Checked], data: Path) -> None:
+def test_claims_by_pandas(released: pd.DataFrame, found: list[CheckedClaim], data: Path) -> None:
     all_pairs, at = shares(released), {}
     for eta in (0.8, 0.65, 0.5):
         at[eta] = shares(released[released.max_pmi.abs() <= eta])
@@ -244,7 +244,7 @@ def test_claims_by_pandas(released: pd.DataFrame, found: list[Checked], data: Pa
 
 @pytest.mark.slow
 @pytest.mark.reference
-def test_claims_about_words_by_pandas(found: list[Checked], data: Path) -> None:
+def test_claims_about_words_by_pandas(found: list[CheckedClaim], data: Path) -> None:
     words = pd.read_csv(data / "unstereo-eval/data/pmi_file_w_counts.csv.gz", index_col=0)
     delta = words.pmi_diff
     assert ours(found, "median delta") == pytest.approx([np.median(delta)])
@@ -257,7 +257,7 @@ def test_claims_about_words_by_pandas(found: list[Checked], data: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.reference
-def test_what_comes_out_is_on_the_page(found: list[Checked]) -> None:
+def test_what_comes_out_is_on_the_page(found: list[CheckedClaim]) -> None:
     """docs/reproduce.md lists every claim that is off with both figures, and says how many are."""
     page = (REPOSITORY / "docs" / "reproduce.md").read_text(encoding="utf-8").replace("−", "-")
     assert f"\n{summary(found)}\n" in page
@@ -270,5 +270,5 @@ def test_what_comes_out_is_on_the_page(found: list[Checked]) -> None:
 
 def test_a_claim_must_have_as_many_values_as_its_query_rows() -> None:
     for claim in packaged():
-        assert isinstance(claim, Claim) and claim.printed and all(claim.printed)
+        assert isinstance(claim, ReleaseClaim) and claim.printed and all(claim.printed)
         assert claim.query or claim.note, f"{claim.what}: without a query the reason is needed"

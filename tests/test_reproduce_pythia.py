@@ -20,7 +20,7 @@ from plumbline.pipelines.reproduce.pythia import (
     ONE_CHECKPOINT,
     SHARE,
     TASK,
-    Checkpoint,
+    EvaluatedCheckpoint,
     Noise,
     doses,
     jumps,
@@ -185,7 +185,9 @@ def test_a_mean_of_checkpoints_varies_as_its_autocorrelation_says(rho: float) ->
     row = Noise("1.3b", 1, SHARE, n, 0, 1, 0.6, 1.0, 0.0, rho)
     assert series(n, 4_000).mean(axis=1).std() == pytest.approx(row.mean_sd, rel=0.06)
     values = 0.6 + 0.01 * series(3_000, 1)[0]
-    long = [Checkpoint("pythia", "1b", 3_000 + i, v, 0.02, 3, 1) for i, v in enumerate(values)]
+    long = [
+        EvaluatedCheckpoint("pythia", "1b", 3_000 + i, v, 0.02, 3, 1) for i, v in enumerate(values)
+    ]
     share = noise(long)[0]
     assert share.autocorrelation == pytest.approx(rho, abs=0.05)
     assert share.sd == pytest.approx(0.01, rel=0.1)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.pairs.benchmarks import discover
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.reproduce.word_lists import Agreement, Compared, write_compared
+from plumbline.pipelines.reproduce.word_lists import ComparedList, TauAgreement, write_compared
 from plumbline.pipelines.stages import CONSOLE, Stages
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
@@ -181,8 +181,8 @@ def test_the_page_holds_hostile_text_as_text_and_opens_no_connection(
 def test_csv_files_hold_no_formulas(tmp_path: Path) -> None:
     bad = '=HYPERLINK("https://evil.test")'
     rows = ({"contrast": bad, "n_words": 3, "median_se_nats": -0.5},)
-    agreement = Agreement("@x", "-1+cmd|' /C'!A0", 2, -0.25, -0.5, 0.125)
-    compared = Compared("../../c", "l", rows, (agreement,), "no intervals", None)
+    agreement = TauAgreement("@x", "-1+cmd|' /C'!A0", 2, -0.25, -0.5, 0.125)
+    compared = ComparedList("../../c", "l", rows, (agreement,), "no intervals", None)
     written = write_compared(compared, tmp_path / "out")
     assert {path.parent for path in written} == {tmp_path / "out"}
     tables = [list(csv.reader(p.open(newline=""))) for p in written if p.suffix == ".csv"]

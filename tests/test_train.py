@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.training import options as training_options
 from plumbline.eval_workers.training import trainer
+from plumbline.eval_workers.training.batches import rows_of_step
 from plumbline.eval_workers.training.learner import new, new_model
 from plumbline.eval_workers.training.models import MARKER, record_model, train_model
 from plumbline.eval_workers.training.options import Progress, TrainOptions, Window, preset
@@ -141,7 +142,7 @@ def test_models_kept_during_a_training_stopped_or_not(shards: list[Path], tmp_pa
         tokens = [t for text in texts for t in (0, *tokenizer.encode(text).ids)]
         n_rows = len(tokens) // TINY.context
         rows = np.array(tokens[: n_rows * TINY.context]).reshape(n_rows, TINY.context)
-        orders = [trainer.row_order(k, n_rows, TINY) for k in range(kept.n_steps)]
+        orders = [rows_of_step(k, n_rows, TINY.batch_rows, TINY.seed) for k in range(kept.n_steps)]
         found_rows = [ids for _, ids in indexed(directory / "text.bin")]
         assert np.array_equal(found_rows, rows[np.concatenate(orders)])
     assert not train_model(shards, "plain", "c", TINY, tmp_path, n_checkpoints=2).reused
@@ -327,11 +328,11 @@ def test_text_is_taken_from_every_shard_up_to_the_budget(tmp_path: Path) -> None
 
 
 def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
-    steps = [trainer.row_order(s, 40, TINY) for s in range(10)]
+    steps = [rows_of_step(s, 40, TINY.batch_rows, TINY.seed) for s in range(10)]
     first, second = np.concatenate(steps[:5]), np.concatenate(steps[5:])
     assert sorted(first) == sorted(second) == list(range(40))
     assert first.tolist() != second.tolist()
-    across = [trainer.row_order(s, 12, TINY) for s in range(3)]
+    across = [rows_of_step(s, 12, TINY.batch_rows, TINY.seed) for s in range(3)]
     assert sorted(np.concatenate(across)) == sorted([*range(12), *range(12)])
 
 

@@ -1,4 +1,4 @@
-"""Disclosure: which gender a model gives a person of unspecified gender.
+"""Disclosure: the gender that a model assigns to a person of unspecified gender.
 
 Prompts (``prompt_sets``, ``neutral``, ``written``) go to table ``probe_prompt``, probabilities of
 gendered words after them (``attributes``, ``word_probabilities``) to ``pronoun_probability``; GAS,

@@ -1,14 +1,14 @@
-"""How likely a gendered word comes next: its forms, their tokens, their probability. Pure.
+"""Probability of a gendered word after a prompt: its forms and their tokens. Pure.
 
-A word w is looked for in its forms v: a space and the word as the list has it, and the same with a
-capital. (Behind a prompt that ends with white space the forms would join with its last token: such
-prompts have no probability.) With t_1 ... t_k the tokens that v adds to those of the prompt x,
+A word w has the forms v: a space and the word as listed, and the same with a capital. (After a
+prompt that ends with white space the forms would merge with its last token: such prompts have no
+probability.) With t_1 ... t_k the tokens that v adds to those of the prompt x,
 
     P(w | x) = sum over v of  prod over j of  p(t_j | BOS, x, t_1 ... t_{j-1}),
 
-so that a word of several tokens has the probability of all of them, not of its first piece. Forms
-with the same tokens count once. P is that of the text going on with these tokens, whatever comes
-after: where `hers` is `her` and `s`, P(hers) is a part of P(her).
+so a word of several tokens has the probability of all of them, not of its first piece. Forms with
+the same tokens count once. Whatever follows these tokens is not restricted: where `hers` is `her`
+and `s`, P(hers) is a part of P(her).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.base import TextScore, Tokens
 
 #: The word list of probabilities, GAS, GLD, ADD and tuning unless another is named: the paper's, of
-#: section 3. `pronouns` has the same words in the pairs of the authors' code: other ADD and L_d. By
-#: `gendered`, with nouns such as *mother*, a text discloses the gender of whoever it names.
+#: section 3. `pronouns` pairs the same words as the authors' code, which changes ADD and L_d. By
+#: `gendered`, with nouns such as *mother*, a text discloses the gender of anybody it names.
 WORD_LIST = "disclosure"
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
@@ -36,7 +36,7 @@ _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 class WordProbability:
     """P(word | prompt) by ``n_variants`` forms, or the ``problem`` with the word as listed.
 
-    With a problem the probability is NaN and not to be used.
+    With a problem the probability is NaN.
     """
 
     probability: float
@@ -60,7 +60,7 @@ def word_list(name: str) -> WordList:
 
 
 def variants(word: str) -> tuple[str, ...]:
-    """The forms of a word that may follow a prompt, the one as listed first.
+    """Forms of a word that may follow a prompt, the one as listed first.
 
     >>> variants("she")
     (' she', ' She')
@@ -69,7 +69,7 @@ def variants(word: str) -> tuple[str, ...]:
 
 
 def prompt_problem(prompt: str) -> str | None:
-    """Why no word can follow a prompt, whatever the model; ``None`` where it can.
+    """Reason why no word can follow a prompt, with any model; ``None`` if it can.
 
     >>> prompt_problem("It was "), prompt_problem("It was")
     ('ends with white space, which its next word brings along', None)
@@ -79,7 +79,7 @@ def prompt_problem(prompt: str) -> str | None:
 
 
 def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
-    """What ``word_probability`` needs: the prompt alone, and with each form of each word behind it.
+    """Texts that ``word_probability`` needs: the prompt alone, and followed by each word form.
 
     >>> texts_to_score("It was", ["he"])
     ['It was', 'It was he', 'It was He']
@@ -88,39 +88,36 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 
 
 def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) -> WordProbability:
-    """P(word | prompt) from the scores, by text, of ``texts_to_score``; the prompt's is without
-    problem.
+    """P(word | prompt) from the scores of ``texts_to_score`` by text.
 
-    A capital form that can't be scored (its letter is not in the vocabulary) adds nothing. Sums of
-    log-probabilities are in float64.
+    The prompt's score has no problem. A capital form that can't be scored (its letter is not in the
+    vocabulary) adds nothing. Sums of log-probabilities are in float64.
 
     >>> from plumbline.eval_workers.models.base import TextScore
     >>> half, quarter = math.log(0.5), math.log(0.25)
     >>> scores = {"It was": TextScore(-3.0, (1, 2), (-1.0, -2.0)),
     ...     "It was hers": TextScore(0.0, (1, 2, 3, 4), (-1.0, -2.0, half, quarter)),
     ...     "It was Hers": TextScore(math.nan, problem="no letter")}
-    >>> found = word_probability("It was", "hers", scores)
-    >>> round(found.probability, 12), found.n_variants
+    >>> hers = word_probability("It was", "hers", scores)
+    >>> round(hers.probability, 12), hers.n_variants
     (0.125, 1)
     """
     encoded: dict[str, Tokens | str] = {
-        text: score.problem or tuple(score.token_ids)  # scores kept in a file hold lists
+        text: scores[text].problem or tuple(scores[text].token_ids)  # lists, if read from a file
         for text in texts_to_score(prompt, [word])
-        for score in [scores[text]]
     }
-    found = added_tokens(prompt, word, encoded)
-    if isinstance(found, str):
-        return WordProbability(math.nan, 0, found)
+    added = added_tokens(prompt, word, encoded)
+    if isinstance(added, str):
+        return WordProbability(math.nan, 0, added)
     n_begin = len(encoded[prompt])
-    logprobs = [scores[text].token_logprobs_nats[n_begin:] for text in found.values()]
-    probabilities = [math.exp(math.fsum(values)) for values in logprobs]
-    return WordProbability(math.fsum(probabilities), len(found))
+    logprobs = [scores[text].token_logprobs_nats[n_begin:] for text in added.values()]
+    return WordProbability(math.fsum(math.exp(math.fsum(v)) for v in logprobs), len(added))
 
 
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """The tokens that the forms of a word add to the prompt's, each with its text; or the problem.
+    """Tokens that each form of a word adds to the prompt's -> its text; or the problem.
 
     ``encoded`` holds the tokens of ``texts_to_score``, or why a text has none; the prompt has some.
 
@@ -130,37 +127,35 @@ def added_tokens(
     >>> added_tokens("It was", "hers", {**encoded, "It was hers": (1, 5)})
     "together with the prompt it changes the prompt's own tokens"
     """
-    begins = encoded[prompt]
-    found: dict[Tokens, str] = {}
+    begins, n_begin = encoded[prompt], len(encoded[prompt])
+    added: dict[Tokens, str] = {}
     for is_capital, variant in enumerate(variants(word)):
         tokens = encoded[prompt + variant]
-        if not isinstance(tokens, str) and _goes_on(begins, tokens):
-            found[tokens[len(begins) :]] = prompt + variant
+        if not isinstance(tokens, str) and len(tokens) > n_begin and tokens[:n_begin] == begins:
+            added[tokens[n_begin:]] = prompt + variant
         elif not is_capital:
             return tokens if isinstance(tokens, str) else _OTHER_TOKENS
-    return found
+    return added
 
 
-def _goes_on(begins: Tokens | str, tokens: Tokens) -> bool:
-    return len(tokens) > len(begins) and tokens[: len(begins)] == begins
-
-
-def usable_pairs(pairs: Sequence[WordPair], found: Mapping[str, WordProbability]) -> list[WordPair]:
-    """The pairs of which both words have a probability: one side alone would tip the balance.
+def usable_pairs(
+    pairs: Sequence[WordPair], by_word: Mapping[str, WordProbability]
+) -> list[WordPair]:
+    """Pairs of which both words have a probability: one side alone would bias the measures.
 
     >>> good, bad = WordProbability(0.1, 2), WordProbability(math.nan, 0, "no letter")
     >>> pairs = [WordPair("she", "he"), WordPair("lass", "lad")]
-    >>> found = {"she": good, "he": good, "lass": good, "lad": bad}
-    >>> [pair.contrast for pair in usable_pairs(pairs, found)]
+    >>> by_word = {"she": good, "he": good, "lass": good, "lad": bad}
+    >>> [pair.contrast for pair in usable_pairs(pairs, by_word)]
     ['she/he']
     """
-    return [p for p in pairs if not (found[p.female].problem or found[p.male].problem)]
+    return [p for p in pairs if not (by_word[p.female].problem or by_word[p.male].problem)]
 
 
 def words_of(pairs: Sequence[WordPair], what: str) -> dict[str, str]:
     """Each word of the pairs with its gender, `f` or `m`, in order of first mention.
 
-    Raises ``BadInput`` naming ``what`` (the list) without any pair, and for a word of both genders.
+    Raises ``BadInput``, naming ``what``, without any pair, and for a word of both genders.
 
     >>> words_of([WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")], "list")
     {'she': 'f', 'he': 'm', 'her': 'f', 'his': 'm', 'him': 'm'}

@@ -1,8 +1,8 @@
-"""Neutral prompts of the closed world, and what a perfect learner of it says after them. Pure.
+"""Neutral prompts of the closed world, and probabilities of its perfect learner. Pure.
 
 A prompt is the beginning of a frame of the grammar, cut before its first pronoun, with words in its
-slots. Every other word of a class, as the lexicon lists it, is for training; all other sets have
-the words in between, so that no content word of theirs is in a prompt that was tuned on.
+slots. Every second word of a class in the lexicon is for training; all other sets have the words in
+between, so that no prompt that is tuned on shares a content word with them.
 
 ======================== ========================================================= =========
 set                      beginnings                                                next
@@ -14,16 +14,16 @@ set                      beginnings                                             
 ``closed-world-his``     of frames that begin otherwise                            her, his
 ======================== ========================================================= =========
 
-For the last two there are lists of words, ``her-him.toml`` and ``her-his.toml``: an adapter that
-was tuned against `she-he` has seen neither their words nor such a slot.
+The last two have word lists of their own, ``her-him.toml`` and ``her-his.toml``: an adapter that
+was tuned with `she-he` has seen neither their words nor such a slot.
 
-In each of the frames a pronoun comes next, whatever the person, and the frame tells nothing of the
-person. With d(w) the planted leans of the prompt's words, a perfect learner has
+A pronoun follows each of the frames, which don't depend on the person. With d(w) the planted leans
+of the prompt's words, a perfect learner has
 
     p_f / p_m = exp(sum of d(w)),    p_f + p_m = 1,
 
-and hence a GLD of |tanh(sum / 2)|. Prompts of topic `follow-up` never begin a document: behind them
-this is what it says if it takes the first sentence for a later one.
+and hence a GLD of |tanh(sum / 2)|. Prompts of topic `follow-up` never begin a document: there, the
+learner has to take the first sentence for a later one.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SETS = {
     "closed-world-him": ("her", "him"),
     "closed-world-his": ("her", "his"),
 }
-#: What the prompts come from.
+#: Source of the prompts.
 SOURCE = "grammar.toml"
 
 _PRONOUNS = {"{pronoun}": ("she", "he"), "{pronoun1}": ("her", "his"), "{pronoun2}": ("her", "him")}
@@ -70,35 +70,8 @@ class ClosedPrompt:
     words: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Shares:
-    """Probabilities of the female and the male word after a prompt."""
-
-    p_f: float
-    p_m: float
-
-    @property
-    def leaning(self) -> float:
-        """(p_f - p_m) / (p_f + p_m), from -1 to 1, above 0 for female.
-
-        >>> Shares(0.75, 0.25).leaning
-        0.5
-        """
-        return (self.p_f - self.p_m) / (self.p_f + self.p_m)
-
-    @property
-    def add_nats(self) -> float:
-        """ADD of the one pair, from 0 to ln(2) / 2.
-
-        >>> round(Shares(0.75, 0.25).add_nats, 6)  # (0.75 ln 1.5 + 0.25 ln 0.5) / 2
-        0.065406
-        """
-        mean = (self.p_f + self.p_m) / 2
-        return sum(p * math.log(p / mean) for p in (self.p_f, self.p_m) if p) / 2
-
-
 def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
-    """The prompts of a set of ``SETS``, each once; the same ones whatever the seed of the text.
+    """Distinct prompts of a set of ``SETS``; they don't depend on the seed of the text.
 
     Raises ``UsageProblem`` for an unknown set.
 
@@ -112,26 +85,23 @@ def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
         raise UsageProblem(f"prompts {name!r}", f"there are none, only {', '.join(SETS)}")
     half = 0 if name == TRAIN else 1
     words = {k: listed[half::2] for k, listed in lexicon().items()}
-    return tuple(
-        prompt
-        for topic, beginnings in _beginnings(name)
-        for prompt in _filled(topic, beginnings, words)
-    )
+    shapes = _beginnings(name)
+    return tuple(p for topic, beginnings in shapes for p in _filled(topic, beginnings, words))
 
 
-def perfect_shares(prompt: ClosedPrompt, deltas: Mapping[str, float]) -> Shares:
-    """What a perfect learner says after a prompt; ``deltas`` are the planted leans of its text.
+def perfect_shares(prompt: ClosedPrompt, deltas: Mapping[str, float]) -> tuple[float, float]:
+    """p_f and p_m of a perfect learner after a prompt, from the planted leans ``deltas``.
 
-    >>> shares = perfect_shares(ClosedPrompt("The baker left before", "", ("baker",)), {"baker": 1})
-    >>> round(shares.p_f, 6), round(shares.leaning, 6)  # 1 / (1 + 1/e), tanh(1/2)
-    (0.731059, 0.462117)
+    >>> prompt = ClosedPrompt("The baker left before", "", ("baker",))
+    >>> [round(p, 6) for p in perfect_shares(prompt, {"baker": 1})]  # 1 / (1 + 1/e), 1 / (1 + e)
+    [0.731059, 0.268941]
     """
     ratio = perfect_log_ratio_nats(prompt.words, deltas)
-    return Shares(1 / (1 + math.exp(-ratio)), 1 / (1 + math.exp(ratio)))
+    return 1 / (1 + math.exp(-ratio)), 1 / (1 + math.exp(ratio))
 
 
 def pair_list(name: str) -> str:
-    """What ``load_words`` takes for the words that come next in a set's frames.
+    """Name for ``load_words`` of the words that come next in a set's frames.
 
     >>> Path(pair_list("closed-world-unseen")).name, Path(pair_list("closed-world-him")).name
     ('she-he', 'her-him.toml')
@@ -146,34 +116,34 @@ def _beginnings(name: str) -> Iterator[tuple[str, list[str]]]:
     tuned = name in (TRAIN, "closed-world-unseen")
     for topic, shapes in (("opening", rules.openings), ("follow-up", rules.followups)):
         for shape in shapes:
-            found = _cut(shape, SETS[name])
+            beginnings = _cut(shape, SETS[name])
             is_tuned = len(shape) > 1 and SETS[name] == SETS[TRAIN]
-            if found and is_tuned == tuned:
-                yield topic, found
+            if beginnings and is_tuned == tuned:
+                yield topic, beginnings
 
 
 def _cut(shape: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """The different beginnings of frames that continue with a word of the pair and hold a slot."""
-    found = []
+    """Distinct beginnings of frames that hold a slot and continue with a word of the pair."""
+    beginnings = []
     for frame in shape:
         parts = frame.split()
         places = [i for i, part in enumerate(parts) if PRONOUN_SLOTS & set(slots(part))]
         beginning = " ".join(parts[: places[0]])
         if slots(beginning) and _PRONOUNS[parts[places[0]].rstrip(".,")] == pair:
-            found.append(beginning)
-    return list(dict.fromkeys(found))
+            beginnings.append(beginning)
+    return list(dict.fromkeys(beginnings))
 
 
 def _filled(
     topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
 ) -> Iterator[ClosedPrompt]:
-    """Beginnings and words take turns, each in an order of its own; both halves begin alike."""
+    """Prompts of beginnings and words in turn, each in a random order that both halves share."""
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))
     turns = {name: cycle(chance.sample(listed, len(listed))) for name, listed in words.items()}
     for beginning in islice(cycle(ordered), _N):
-        given = tuple(next(turns[name]) for name in slots(beginning))
-        text = beginning
-        for name, word in zip(slots(beginning), given, strict=True):
-            text = text.replace(f"{{{name}}}", word, 1)
-        yield ClosedPrompt(text, topic, given)
+        text, chosen = beginning, []
+        for name in slots(beginning):
+            chosen.append(next(turns[name]))
+            text = text.replace(f"{{{name}}}", chosen[-1], 1)
+        yield ClosedPrompt(text, topic, tuple(chosen))

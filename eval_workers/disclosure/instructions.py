@@ -1,9 +1,9 @@
-"""Lists of instructions: those that come with Plumbline, or of a TOML, JSON-lines or text file."""
+"""Lists of instructions: the packaged one, or a TOML, JSON-lines or text file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import resources
 from pathlib import Path
 
@@ -20,9 +20,9 @@ _SHIPPED = "instructions.toml"
 
 
 def load_instructions(path: Path | None = None) -> tuple[str, ...]:
-    """The instructions of a file in their order, or without one those that come with Plumbline.
+    """Instructions of a file in order; without a path the packaged ones.
 
-    White space around each is cut; empty lines of JSON-lines and text files are passed over.
+    White space around each is stripped; empty lines of JSON-lines and text files are skipped.
     Raises ``UsageProblem`` for a file that is missing or of another kind, ``BadInput`` with the row
     for a row that isn't an instruction, is empty or repeated, and for a file without any.
 
@@ -37,26 +37,22 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
         raise UsageProblem(what, f"is not of a known kind ({expected})")
     text = read_text(file, what)
     if kind == ".toml":
-        return _checked(what, _of_toml(what, text))
+        listed = parsed(text, what).get("instructions")
+        if not isinstance(listed, list):
+            problem = "has no list `instructions`"
+            raise BadInput(what, problem, f"expected {_KINDS['.toml']}")
+        return _checked(what, enumerate(listed, 1))
     lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
-    return _checked(what, _of_json(what, lines) if kind == ".jsonl" else iter(lines))
+    return _checked(what, _of_json(what, lines) if kind == ".jsonl" else lines)
 
 
 def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
-    """No instruction, and each of some in each form.
+    """No instruction, then each text in each form.
 
     >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
     ['prefix', 'chat']
     """
     return [NONE, *(Instruction(text, form) for form in dict.fromkeys(forms) for text in texts)]
-
-
-def _of_toml(what: str, text: str) -> Iterator[tuple[int, object]]:
-    found = parsed(text, what).get("instructions")
-    if not isinstance(found, list):
-        problem = "has no list `instructions`"
-        raise BadInput(what, problem, f"expected {_KINDS['.toml']}")
-    return iter(enumerate(found, 1))
 
 
 def _of_json(what: str, lines: list[tuple[int, str]]) -> Iterator[tuple[int, object]]:
@@ -68,15 +64,15 @@ def _of_json(what: str, lines: list[tuple[int, str]]) -> Iterator[tuple[int, obj
         yield i, row.get("instruction") if isinstance(row, dict) else row
 
 
-def _checked(what: str, rows: Iterator[tuple[int, object]]) -> tuple[str, ...]:
-    found: dict[str, int] = {}
+def _checked(what: str, rows: Iterable[tuple[int, object]]) -> tuple[str, ...]:
+    row_of: dict[str, int] = {}
     for i, value in rows:
         if not isinstance(value, str) or not value.strip():
             raise BadInput(f"{what}, row {i}", "holds no instruction", "expected a text")
         text = value.strip()
-        if text in found:
-            raise BadInput(f"{what}, row {i}", f"repeats row {found[text]}", "leave it out")
-        found[text] = i
-    if not found:
+        if text in row_of:
+            raise BadInput(f"{what}, row {i}", f"repeats row {row_of[text]}", "leave it out")
+        row_of[text] = i
+    if not row_of:
         raise BadInput(what, "holds no instruction", "give one at least")
-    return tuple(found)
+    return tuple(row_of)

@@ -1,7 +1,7 @@
-"""GAS, GLD and ADD of a set under a model that is loaded once: word probabilities, continuations.
+"""Measure GAS, GLD and ADD of a set with a model loaded once: probabilities and continuations.
 
-Both halves resume where they were stopped. Continuations are greedy: the same prompt always has
-the same one. An empty continuation is not a neutral one: such prompts are counted apart.
+Both halves resume after an interruption. Continuations are greedy, so a prompt has always the same
+one. Empty continuations don't count as neutral: such prompts are counted apart.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
-from plumbline.eval_workers.disclosure.word_probabilities import Probe, Probed, load_words
+from plumbline.eval_workers.disclosure.word_probabilities import Probe, ProbedSet, load_words
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.sampling import Continuer, SamplingOptions
 from plumbline.eval_workers.work.continuations import Continuations, Sampled
@@ -30,7 +30,7 @@ class Disclosed:
     """Both halves of a set under one instruction; ``n_empty`` continuations are empty or blank."""
 
     instruction: Instruction
-    probed: Probed
+    probed: ProbedSet
     sampled: Sampled
     n_empty: int
 
@@ -49,9 +49,8 @@ def measure_sets(
 ) -> list[Disclosed]:
     """Measure sets of ``probe_prompt`` under each instruction, each once, in the order given.
 
-    Writes what ``Probe`` and ``Continuations`` write, and raises what they raise. Each instruction
-    is tried on the model before anything is computed. A set that can't be measured ends it; those
-    before it stay.
+    Writes and raises as ``Probe`` and ``Continuations`` do. Each instruction is tried on the model
+    before anything is computed. A set that can't be measured raises; those before it stay.
     """
     words, variants = load_words(store, word_list), list(dict.fromkeys(instructions))
     for name in names:
@@ -75,7 +74,7 @@ def measure_opened(
     max_new_tokens: int,
     run_id: str,
 ) -> Disclosed:
-    """``measure_sets`` of one set and instruction, with a model that is open already."""
+    """Measure one set under one instruction with an open model."""
     probe, continuations = steps_of(name, words, instruction, max_new_tokens)
     (probed,) = run_opened(store, backend, [probe], run_id)
     (sampled,) = run_opened(store, backend, [continuations], run_id)
@@ -85,18 +84,18 @@ def measure_opened(
 def steps_of(
     name: str, words: WordList, instruction: Instruction, max_new_tokens: int
 ) -> tuple[Probe, Continuations]:
-    """Both halves of a set under an instruction, as steps."""
-    how = SamplingOptions(
+    """Steps for both halves of a set under an instruction."""
+    options = SamplingOptions(
         greedy=True,
         max_new_tokens=max_new_tokens,
         instruction=instruction.text,
         form=instruction.form,
     )
-    return Probe(name, words, instruction), Continuations(name, how, 1)
+    return Probe(name, words, instruction), Continuations(name, options, 1)
 
 
 def n_empty(store: Store, sampled: Sampled) -> int:
-    """How many continuations of a set's prompts are empty or white space alone."""
+    """Number of continuations of a set's prompts that are empty or white space."""
     where = {name: getattr(sampled, name) for name in ("probe_set", "model_key", "sampling_key")}
     rows = store.read("continuation", pc.field("side") == "original", **where)
     # The white space of the view `gendered_continuation`.

@@ -1,4 +1,4 @@
-"""What makes a prompt gendered, and neutral prompts out of plain sentences. Pure."""
+"""Gendered words of prompts, and neutral prompts derived from sentences. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from plumbline.warehouse.text.toml_file import read
 from plumbline.warehouse.wordlists import load
 
-#: What a derived prompt starts with, and what goes between a sentence and its continuation.
+#: Beginning and end of a derived prompt.
 FRIEND, BRIDGE = "My friend", ", and"
 
 _WORD = re.compile(r"[^\W_]+")
@@ -21,16 +21,16 @@ _SEVERAL = re.compile(r"[.!?]['\"”’)]*\s+\S")
 
 @dataclass(frozen=True)
 class Derived:
-    """A neutral prompt made of a sentence, or the ``reason`` why none is."""
+    """A neutral prompt derived from a sentence, or the ``reason`` why there is none."""
 
     prompt: str | None
     reason: str = ""
 
 
 def gendered_words(text: str) -> tuple[str, ...]:
-    """The words of a text that tell a person's gender, lower case, each once, in their order.
+    """Words of a text that express a person's gender, lower case, distinct, in order.
 
-    They are those of the word list ``gendered`` and of ``neutral.toml``. Words end at apostrophes
+    The words are those of the list ``gendered`` and of ``neutral.toml``. They end at apostrophes
     and hyphens: `she's` holds `she`. Some have another sense too (`a king prawn`).
 
     >>> gendered_words("She's in the women's team; the shepherd isn't.")
@@ -43,20 +43,18 @@ def gendered_words(text: str) -> tuple[str, ...]:
 
 
 def gendered_problem(text: str) -> str | None:
-    """Why a text is not a neutral prompt, as one line for a reject; ``None`` if it is one.
+    """Reason for a reject if a text holds gendered words, else ``None``.
 
     >>> gendered_problem("My friend waits for a lady, and")
     "holds the gendered word 'lady'"
     """
-    found = gendered_words(text)
-    if not found:
-        return None
-    listed = ", ".join(map(repr, found))
-    return f"holds the gendered word{'s' if len(found) > 1 else ''} {listed}"
+    words = gendered_words(text)
+    plural = "s" if len(words) > 1 else ""
+    return f"holds the gendered word{plural} {', '.join(map(repr, words))}" if words else None
 
 
 def bridged(sentence: str) -> str:
-    """A sentence as an open-ended prompt: without its full stop, with `, and` behind it.
+    """A sentence as an open-ended prompt: without its full stop, followed by `, and`.
 
     >>> bridged("My friend has a cat. ")
     'My friend has a cat, and'
@@ -65,11 +63,11 @@ def bridged(sentence: str) -> str:
 
 
 def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
-    """The prompt about "my friend" that a sentence about some person gives.
+    """Derive a prompt about "my friend" from a sentence about some person.
 
-    A sentence that starts with `someone`, `a person` or another of ``neutral.toml``'s subjects, in
-    the singular, is kept with `My friend` in the subject's place, less its full stop, with `, and`
-    behind it. Case stays as written. One with gendered words gives none, unless ``allow_gendered``.
+    The sentence has to start with `someone`, `a person` or another of ``neutral.toml``'s subjects,
+    in the singular. `My friend` replaces the subject and `, and` the full stop; case stays. One
+    with gendered words gives no prompt, unless ``allow_gendered``.
 
     >>> derive("A person is slicing an onion.")
     Derived(prompt='My friend is slicing an onion, and', reason='')
@@ -81,12 +79,11 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     text = " ".join(sentence.split())
     if not text:
         return Derived(None, "the sentence is empty")
-    rest = _after_subject(text)
+    rest = _starts_with(text, _settings()["subjects"])
     if rest is None:
-        several = _starts_with(text, _settings()["plural"]) is not None
-        other = "does not start with someone or a person"
-        reason = "speaks of several people" if several else other
-        return Derived(None, reason)
+        if _starts_with(text, _settings()["plural"]) is not None:
+            return Derived(None, "speaks of several people")
+        return Derived(None, "does not start with someone or a person")
     if _starts_with(rest, _settings()["not_after"]) is not None:
         return Derived(None, "does not speak of a person alone")
     if text.endswith("?"):
@@ -99,17 +96,12 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     return Derived(None, problem) if problem else Derived(bridged(f"{FRIEND}{rest}"))
 
 
-def _after_subject(text: str) -> str | None:
-    return _starts_with(text, _settings()["subjects"])
-
-
 def _starts_with(text: str, beginnings: list[str]) -> str | None:
-    """What follows the beginning that a text has, as whole words; ``None`` without one."""
+    """Rest of a text after one of some beginnings, as whole words; ``None`` without one."""
     for beginning in beginnings:
-        if text[: len(beginning)].lower() == beginning:
-            rest = text[len(beginning) :]
-            if not rest[:1].isalnum():
-                return rest
+        start, rest = text[: len(beginning)], text[len(beginning) :]
+        if start.lower() == beginning and not rest[:1].isalnum():
+            return rest
     return None
 
 

@@ -1,4 +1,4 @@
-"""How disclosure is probed: the options of its command, and of the pipeline."""
+"""Options of probing, for its command and the pipeline."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from plumbline.warehouse.options import STRICT
 
 @dataclass(frozen=True, config=STRICT)
 class ProbeOptions:
-    """Which words' probabilities are measured, and how prompts are continued: greedily, once.
+    """Words whose probabilities are measured, and length of the one greedy continuation.
 
-    ``smoothing`` changes only what is printed: probabilities are kept as they are.
+    ``smoothing`` changes only printed figures: stored probabilities stay as they are.
     """
 
     word_list: Annotated[

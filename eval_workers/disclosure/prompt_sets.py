@@ -1,6 +1,6 @@
 """Probe sets into ``probe_prompt``: the released ones, the four topics, and derived ones.
 
-What the authors' repository holds, in its directory ``data`` (all without a header):
+Files in the directory ``data`` of the authors' repository (all without a header):
 
 ====================  =================================  ====================================
 set                   file                               holds
@@ -13,11 +13,11 @@ set                   file                               holds
 ``*-validation``      ``*_neutral_validation.csv``       380 and 301 ends
 ====================  =================================  ====================================
 
-The tests of both sources are what Table 1 is about, the two lists what Table 2 is about. One prompt
-of ``snli`` (`a female dressed in black coat`) and one of ``llm-2`` (`women's rights`) hold gendered
-words: without ``allow_gendered`` they are in ``reject``. ``topics`` ships with Plumbline; other
-packages add sets of its form by entry points of ``plumbline.disclosure_prompts`` (see
-``docs/extend.md``); the sets of ``closed_world`` come from its grammar.
+Table 1 is of both test sets, Table 2 of the two lists. One prompt of ``snli`` (`a female dressed in
+black coat`) and one of ``llm-2`` (`women's rights`) hold gendered words: without ``allow_gendered``
+they are in ``reject``. ``topics`` comes with Plumbline; other packages add sets of its form by
+entry points of ``plumbline.disclosure_prompts`` (see ``docs/extend.md``); the sets of
+``closed_world`` come from its grammar.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from plumbline.eval_workers.disclosure.neutral import (
     derive,
     gendered_problem,
 )
-from plumbline.eval_workers.disclosure.sentences import Sentence, read_sentences
+from plumbline.eval_workers.disclosure.sentences import SourceSentence, read_sentences
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
@@ -60,7 +60,7 @@ RELEASED = {
     "stsb-validation": "stsb_neutral_validation.csv",
     "snli-validation": "snli_neutral_validation.csv",
 }
-#: The sets that are imported by their name.
+#: Sets that are imported by name.
 PROBE_SETS = Registry(
     *("prompts", "plumbline.eval_workers.disclosure.probe_sets", ".toml"),
     "plumbline.disclosure_prompts",
@@ -79,10 +79,10 @@ class ImportedProbe:
 
 
 @dataclass
-class Prompts:
-    """Prompts of a set as they are read: every row is a prompt or a reject.
+class PromptRows:
+    """Prompts of a set while it is read: every row is a prompt or a reject.
 
-    >>> prompts = Prompts("demo", "demo.txt")
+    >>> prompts = PromptRows("demo", "demo.txt")
     >>> prompts.add(1, "My friend ran, and")
     >>> prompts.add(2, "My friend ran, and")
     >>> prompts.rejects[0]["reason"]
@@ -97,7 +97,7 @@ class Prompts:
     _seen: dict[str, int] = field(default_factory=dict)
 
     def add(self, number: int, prompt: str, prompt_id: str | None = None, **columns: str) -> None:
-        """Add a row's prompt, or its reject when it is gendered or there already."""
+        """Add a row's prompt, or a reject if it is gendered or a duplicate."""
         problem = None if self.allow_gendered else gendered_problem(prompt)
         if prompt in self._seen:
             problem = f"the same prompt as row {self._seen[prompt]}"
@@ -118,19 +118,20 @@ class Prompts:
         )
 
     def reject(self, number: int, reason: str, excerpt: str) -> None:
-        """Keep a source row that gives no prompt, with its reason."""
-        row = reject_row(
-            stage="prompts",
-            subject=self.probe_set,
-            source_file=self.source_file,
-            source_row=number,
-            reason=reason,
-            excerpt=excerpt,
+        """Add a reject for a source row that gives no prompt."""
+        self.rejects.append(
+            reject_row(
+                stage="prompts",
+                subject=self.probe_set,
+                source_file=self.source_file,
+                source_row=number,
+                reason=reason,
+                excerpt=excerpt,
+            )
         )
-        self.rejects.append(row)
 
     def publish(self, store: Store, run_id: str) -> ImportedProbe:
-        """Put the set in the place of what the warehouse has under its name.
+        """Replace the set of this name in the warehouse.
 
         Raises ``BadInput`` without any prompt; the warehouse is then left as it was.
         """
@@ -160,9 +161,8 @@ def import_probe(
 
     ``source`` is the directory of the released files or a file of their form; ``None`` takes
     that below ``data``, by default ``PLUMBLINE_DATA``. Prompts with gendered words are rejected
-    unless ``allow_gendered``. Raises
-    ``UsageProblem`` for an unknown set, ``MissingComponent`` when no source is known, ``BadInput``
-    for a source that can't be read or holds no usable prompt.
+    unless ``allow_gendered``. Raises ``UsageProblem`` for an unknown set, ``MissingComponent``
+    without a source, ``BadInput`` for a source that can't be read or holds no usable prompt.
 
     >>> import tempfile
     >>> import_probe(Store.open(tempfile.mkdtemp() + "/w"), "topics", None, "r")
@@ -171,11 +171,13 @@ def import_probe(
     if PROBE_SETS.find(name) or name not in PROBE_SETS.made:
         return _topics(name, allow_gendered).publish(store, run_id)
     if name in closed_world.SETS:
-        return _closed_world(name).publish(store, run_id)
+        prompts = PromptRows(name, closed_world.SOURCE)
+        for number, closed in enumerate(closed_world.closed_prompts(name), 1):
+            prompts.add(number, closed.prompt, topic=closed.topic)
+        return prompts.publish(store, run_id)
     path = released_file(name, source, data)
-    prompts = Prompts(name, path.name, allow_gendered)
-    read_as = _beginning if name.startswith("llm-") else _end
-    _read(prompts, read_sentences(path), read_as)
+    prompts = PromptRows(name, path.name, allow_gendered)
+    _read(prompts, read_sentences(path), _beginning if name.startswith("llm-") else _end)
     return prompts.publish(store, run_id)
 
 
@@ -188,7 +190,7 @@ def derive_probe(
     column: str | None = None,
     allow_gendered: bool = False,
 ) -> ImportedProbe:
-    """Make a set of the sentences of a file that speak of some person; see ``derive``.
+    """Make a set from the sentences of a file that are about some person; see ``derive``.
 
     All other sentences are rows of ``reject`` with their reason. ``column``: see
     ``read_sentences``, whose errors it raises; ``BadInput`` also when no sentence gives a prompt,
@@ -199,14 +201,13 @@ def derive_probe(
         raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
     if not source.is_file():
         raise BadInput(f"{source}", "no such file")
-    prompts = Prompts(name, source.name, allow_gendered)
-
+    prompts = PromptRows(name, source.name, allow_gendered)
     _read(prompts, read_sentences(source, column), partial(derive, allow_gendered=allow_gendered))
     return prompts.publish(store, run_id)
 
 
 def _read(
-    prompts: Prompts, sentences: Iterator[Sentence], read_as: Callable[[str], Derived]
+    prompts: PromptRows, sentences: Iterator[SourceSentence], read_as: Callable[[str], Derived]
 ) -> None:
     for sentence in sentences:
         derived = Derived(None, sentence.problem or "the row is empty")
@@ -219,7 +220,7 @@ def _read(
 
 
 def _end(text: str) -> Derived:
-    """As published, which is letter for letter, also where a comma ends the text."""
+    """The published prompt, letter for letter, also where a comma ends the text."""
     return Derived(f"{FRIEND} {text}{BRIDGE}")
 
 
@@ -230,7 +231,7 @@ def _beginning(text: str) -> Derived:
 
 
 def released_file(name: str, source: Path | None, data: str | Path = "") -> Path:
-    """The file of a set of ``RELEASED``; raises as ``import_probe``."""
+    """File of a set of ``RELEASED``; raises as ``import_probe``."""
     if source is None:
         root = data or os.environ.get("PLUMBLINE_DATA")
         if not root:
@@ -244,10 +245,10 @@ def released_file(name: str, source: Path | None, data: str | Path = "") -> Path
 
 
 def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "") -> list[str]:
-    """Of some sets those that the warehouse lacks and that can be imported.
+    """Sets among ``names`` that the warehouse lacks and that can be imported.
 
-    Raises ``UsageProblem`` for a set that is neither there nor known, and what reading the released
-    files would: ``MissingComponent`` without their place, ``BadInput`` for a file that is missing.
+    Raises ``UsageProblem`` for a set that is neither, ``MissingComponent`` without the directory of
+    the released files, ``BadInput`` if one is missing.
 
     >>> missing_sets(None, ["topics"])
     ['topics']
@@ -257,21 +258,14 @@ def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "
         if name in RELEASED:
             released_file(name, None, data)
         elif name not in PROBE_SETS.names():
-            known = f"{', '.join(PROBE_SETS.names())} are known"
-            fix = f"make them with plumbline disclosure prompts; {known}"
+            names_known = f"{', '.join(PROBE_SETS.names())} are known"
+            fix = f"make them with plumbline disclosure prompts; {names_known}"
             raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
     return missing
 
 
-def _closed_world(name: str) -> Prompts:
-    prompts = Prompts(name, closed_world.SOURCE)
-    for number, one in enumerate(closed_world.closed_prompts(name), 1):
-        prompts.add(number, one.prompt, topic=one.topic)
-    return prompts
-
-
 class _Topic(BaseModel):
-    """A template, and lists of any names of the words that it is filled with."""
+    """A template, and lists, of any names, of words for it."""
 
     model_config = ConfigDict(strict=True, extra="allow")
     template: Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$", title="a text with one {}")]
@@ -285,16 +279,17 @@ class _Topics(BaseModel):
     __pydantic_extra__: dict[str, _Topic]
 
 
-def _topics(name: str, allow_gendered: bool) -> Prompts:
-    """Prompts of topics; the identifier is topic and word, the place its number over all topics."""
+def _topics(name: str, allow_gendered: bool) -> PromptRows:
+    """Prompts of topics, numbered over all topics; the identifier is topic and word."""
     file = f"{name}.toml"
-    prompts = Prompts(name, file, allow_gendered)
-    for topic, one in (load(_Topics, PROBE_SETS.text(name), file).model_extra or {}).items():
-        for word in chain.from_iterable((one.model_extra or {}).values()):
-            number = len(prompts.rows) + len(prompts.rejects) + 1
-            columns = {"topic": topic}
-            if topic == "occupation":
-                columns["occupation"] = word
-            prompt = one.template.replace("{}", word)
-            prompts.add(number, prompt, f"{topic}-{word}", **columns)
+    prompts = PromptRows(name, file, allow_gendered)
+    topics = load(_Topics, PROBE_SETS.text(name), file).model_extra or {}
+    filled = (
+        (topic, word, lists.template.replace("{}", word))
+        for topic, lists in topics.items()
+        for word in chain.from_iterable((lists.model_extra or {}).values())
+    )
+    for number, (topic, word, prompt) in enumerate(filled, 1):
+        columns = {"occupation": word} if topic == "occupation" else {}
+        prompts.add(number, prompt, f"{topic}-{word}", topic=topic, **columns)
     return prompts

@@ -1,4 +1,4 @@
-"""Sentences out of files: plain text, CSV, TSV or JSON lines, each also gzipped."""
+"""Sentences of files: plain text, CSV, TSV or JSON lines, each also gzipped."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _KINDS = (".txt", *_DELIMITERS, ".jsonl")
 
 
 @dataclass(frozen=True)
-class Sentence:
-    """A row's text, by its number from 1, or with the problem that the row has."""
+class SourceSentence:
+    """Text of a row, its number from 1, and its problem if it has one."""
 
     number: int
     text: str
     problem: str | None = None
 
 
-def read_sentences(path: Path, column: str | None = None) -> Iterator[Sentence]:
-    """The sentences of a file, by the kind that its name tells.
+def read_sentences(path: Path, column: str | None = None) -> Iterator[SourceSentence]:
+    """Read the sentences of a file, by the suffix of its name.
 
-    ``.txt``: a line each. ``.csv`` and ``.tsv``: the ``column`` of a table with a header, or
+    ``.txt``: one per line. ``.csv`` and ``.tsv``: the ``column`` of a table with a header, or
     without one the only field of each row. ``.jsonl``: the string under the key ``column`` of each
-    line. Empty lines are skipped. Raises ``UsageProblem`` for another kind, for a
-    ``column`` that is given to plain text or wanting for JSON lines; ``BadInput`` for a file that
-    can't be read, or a table without the column.
+    line. Empty lines are skipped. Raises ``UsageProblem`` for another suffix, a ``column`` for
+    plain text or none for JSON lines; ``BadInput`` for a file that can't be read, or a table
+    without the column.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "s.jsonl"
@@ -46,60 +46,51 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[Sentence]:
         raise UsageProblem(f"column {column!r}", "plain text has no columns", "leave it out")
     if kind == ".jsonl" and column is None:
         raise UsageProblem(f"{path}", "JSON lines need the key of the sentence", "give a column")
-    found: Iterator[Sentence]
+    sentences: Iterator[SourceSentence]
     if kind in _DELIMITERS and column is not None:
         rows = records(path, (column,), _DELIMITERS[kind])
-        found = (Sentence(r.number, r.fields.get(column, ""), r.problem) for r in rows)
+        sentences = (SourceSentence(r.number, r.fields.get(column, ""), r.problem) for r in rows)
     elif kind in _DELIMITERS:
-        found = _only_fields(path, _DELIMITERS[kind])
+        sentences = _only_fields(path, _DELIMITERS[kind])
     else:
-        found = _lines(path, column)
-    return map(_checked, found)
+        lines = enumerate((line for line in read_text(path).split("\n") if line.strip()), 1)
+        sentences = (SourceSentence(n, *_text_of(line, column)) for n, line in lines)
+    return map(_checked, sentences)
 
 
-def _checked(sentence: Sentence) -> Sentence:
+def _checked(sentence: SourceSentence) -> SourceSentence:
     problem = sentence.problem
     if problem is None and any("\udc80" <= c <= "\udcff" for c in sentence.text):
         problem = "the row holds bytes that are not UTF-8"
-    return Sentence(sentence.number, sentence.text.strip(), problem)
+    return SourceSentence(sentence.number, sentence.text.strip(), problem)
 
 
-def _only_fields(path: Path, delimiter: str) -> Iterator[Sentence]:
+def _only_fields(path: Path, delimiter: str) -> Iterator[SourceSentence]:
     """Rows of a table of one column without a header."""
     rows = csv.reader(read_text(path).splitlines(keepends=True), delimiter=delimiter)
     number = 0
     while True:
+        problem = None
         try:
             row = next(rows)
+            if len(row) > 1:
+                problem = f"the row holds {len(row)} fields, expected 1"
         except StopIteration:
             return
         except csv.Error as e:
+            row, problem = [""], f"not a CSV row: {e}"
+        if row:
             number += 1
-            yield Sentence(number, "", f"not a CSV row: {e}")
-            continue
-        if not row:
-            continue
-        number += 1
-        wrong = len(row) != 1
-        problem = f"the row holds {len(row)} fields, expected 1" if wrong else None
-        yield Sentence(number, delimiter.join(row), problem)
+            yield SourceSentence(number, delimiter.join(row), problem)
 
 
-def _lines(path: Path, key: str | None) -> Iterator[Sentence]:
-    number = 0
-    for line in read_text(path).split("\n"):
-        if not line.strip():
-            continue
-        number += 1
-        yield Sentence(number, line) if key is None else _value(number, line, key)
-
-
-def _value(number: int, line: str, key: str) -> Sentence:
+def _text_of(line: str, key: str | None) -> tuple[str, str | None]:
+    """Text of a line, or of its JSON object under ``key``, and the problem if it has none."""
+    if key is None:
+        return line, None
     try:
         row = json.loads(line)
     except ValueError:
-        return Sentence(number, line, "the line is no JSON")
+        return line, "the line is no JSON"
     value = row.get(key) if isinstance(row, dict) else None
-    if not isinstance(value, str):
-        return Sentence(number, line, f"{key!r} is not a text")
-    return Sentence(number, value)
+    return (value, None) if isinstance(value, str) else (line, f"{key!r} is not a text")

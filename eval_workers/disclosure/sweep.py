@@ -1,6 +1,6 @@
-"""Ways to decode, one value varied at a time: does a model disclose less when it draws otherwise?
+"""Sweep of decoding parameters, one varied at a time: does a model then disclose less?
 
-Only GAS can differ: GLD and ADD are of the model's next-token probabilities, before any decoding.
+Only GAS can differ: GLD and ADD come from next-token probabilities, before any decoding.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from plumbline.warehouse.wordlists import WordList
 
 @dataclass(frozen=True)
 class Grid:
-    """The values of a sweep, and ``n`` samples of each prompt at each.
+    """Values of a sweep, and ``n`` samples per prompt and value.
 
-    While one is varied the others are off: temperature 1, all tokens. Greedy decoding is the
-    reference, with one continuation. Raises ``UsageProblem`` for values that draw nothing, less
-    than one sample, or a grid without any value.
+    While one parameter is varied the others are off: temperature 1, all tokens. Greedy decoding is
+    the reference, with one continuation. Raises ``UsageProblem`` for values that can't be sampled
+    with, less than one sample, or a grid without any value.
     """
 
     temperatures: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
@@ -37,11 +37,11 @@ class Grid:
     def __post_init__(self) -> None:
         if not (self.temperatures or self.top_ps or self.top_ks):
             raise UsageProblem("sweep", "has no value of any parameter", "give some")
-        for one in self.decodings():
-            check_n(self.n if not one.greedy else 1, one)
+        for options in self.decodings():
+            check_n(1 if options.greedy else self.n, options)
 
     def decodings(self) -> list[SamplingOptions]:
-        """Greedy, then each way to draw once: temperature 1 and a nucleus of 1 are the same.
+        """Greedy, then each distinct way to sample: temperature 1 and a nucleus of 1 are the same.
 
         >>> [o.row()["method"] for o in Grid((1.0,), (1.0,), ()).decodings()]
         ['greedy', 'sample']
@@ -51,20 +51,20 @@ class Grid:
         plain = SamplingOptions(top_p=None, max_new_tokens=self.max_new_tokens, seed=self.seed)
         drawn = [
             *(replace(plain, temperature=t) for t in self.temperatures),
-            # A nucleus of all tokens cuts nothing off: both have one key.
+            # A nucleus of all tokens is no restriction: both have one key.
             *(replace(plain, top_p=None if p == 1 else p) for p in self.top_ps),
             *(replace(plain, top_k=k) for k in self.top_ks),
         ]
         greedy = SamplingOptions(greedy=True, max_new_tokens=self.max_new_tokens)
-        return list({one.key: one for one in (greedy, *drawn)}.values())
+        return list({options.key: options for options in (greedy, *drawn)}.values())
 
 
 def sweep_decoding(
     store: Store, backend: Continuer, name: str, words: WordList, grid: Grid, run_id: str
 ) -> list[Sampled]:
-    """Continue the prompts of a set in each way of the grid, in its order; what is there stays.
+    """Continue the prompts of a set in each way of the grid; existing continuations stay.
 
-    The figures are in view ``decoding_sweep``, by the list ``words``. Writes and raises what
+    View ``decoding_sweep`` has the figures, by the list ``words``. Writes and raises as
     ``Continuations`` does.
     """
     publish_words(store, words, run_id)

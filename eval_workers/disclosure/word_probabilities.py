@@ -1,7 +1,7 @@
 """Probabilities of gendered words after the prompts of a set.
 
-Any backend that scores texts will do. It is given each prompt with each form of each word behind
-it; what these texts share is computed once.
+Any backend that scores texts will do. It gets each prompt followed by each form of each word; the
+common beginnings of these texts are computed once.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ CHUNK_PROMPTS = 32
 
 
 @dataclass(frozen=True)
-class Probed:
+class ProbedSet:
     """Outcome for a set: ``n_prompts = n_probed + n_rejected``.
 
     ``n_new`` of the probed prompts were published by this run. ``left_out`` are words that the
-    model can't spell after some prompt: there, the pairs they are in do not count.
+    model can't spell after some prompt: there, their pairs do not count.
     """
 
     probe_set: str
@@ -58,14 +58,13 @@ class Probed:
 
 
 @dataclass(frozen=True)
-class Probe(Step[Probed]):
+class Probe(Step[ProbedSet]):
     """Compute P(word | prompt) of the words of a list, for all prompts that have none yet.
 
-    With an ``instruction`` the model is given it before each prompt; such rows are rows of their
-    own. Reads ``probe_prompt`` (the column ``prompt``); writes ``pronoun_probability``,
-    ``attribute_pair`` and ``instruction`` as well. A prompt that changed is computed anew and its
-    old rows go. A prompt that can't be scored has a row in ``reject`` and is tried again next time;
-    so has a word that can't be spelled.
+    An ``instruction`` goes before each prompt and has rows of its own. Reads ``probe_prompt`` (the
+    column ``prompt``); writes ``pronoun_probability``, ``attribute_pair`` and ``instruction``. A
+    prompt that changed is computed again, and its old rows are removed. A prompt that can't be
+    scored, or a word that can't be spelled, has a row in ``reject`` and is tried again next time.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse or a text form of benchmarks,
     ``BadInput`` for a model that can't spell both words of any pair.
@@ -83,7 +82,7 @@ class Probe(Step[Probed]):
 
     @property
     def label(self) -> str:
-        """The set."""
+        """Name of the set."""
         return self.probe_set
 
     def check(self, store: Store, options: ModelOptions) -> None:
@@ -94,7 +93,7 @@ class Probe(Step[Probed]):
         check_prompts(store, self.probe_set)
 
     def partition(self, identity: Identity) -> dict[str, str]:
-        """By set, model, word list and instruction."""
+        """Set, model, word list and instruction."""
         return {
             "probe_set": self.probe_set,
             "model_key": identity.key,
@@ -103,24 +102,24 @@ class Probe(Step[Probed]):
         }
 
     def state(self, store: Store, model: Backend) -> State:
-        """Prompts as ``sent``, their rows, and rejects of words that stand.
+        """Prompts as ``sent``, their rows, and rejects of words, which stay.
 
         After prompts that were done before, words are not tried again.
         """
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
-        wanted = [{**row, "text_id": texts_hash(self.texts(row))} for row in prompts]
-        found = store.read(self.table, **self.partition(model.identity)).to_pylist()
-        state = state_of(wanted, found, "prompt_id")
+        prompts = [{**row, "text_id": texts_hash(self.texts(row))} for row in prompts]
+        rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
+        state = state_of(prompts, rows, "prompt_id")
         if not state.kept:
             return state
         where = {"stage": self.stage, "subject": subject(self, model.identity)}
-        rejects = filter(self._is_of_word, store.read("reject", **where).to_pylist())
-        return replace(state, rejects=list(rejects))
+        rejects = store.read("reject", **where).to_pylist()
+        return replace(state, rejects=[row for row in rejects if self._is_of_word(row)])
 
     def texts(self, prompt: Row) -> list[str]:
-        """All that is scored for a prompt."""
+        """Texts that are scored for a prompt."""
         return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
@@ -146,15 +145,15 @@ class Probe(Step[Probed]):
             if problem := prompt_problem(text) or results[text].problem:
                 rejects.append(rejected(prompt, problem, prompt["prompt"]))
                 continue
-            found = {word: word_probability(text, word, results) for word in genders}
-            for word, one in found.items():
-                if one.problem:
-                    first, n = problems.get(word, (one.problem, 0))
-                    problems[word] = first, n + 1
-            pairs = usable_pairs(self.words.pairs, found)
+            by_word = {word: word_probability(text, word, results) for word in genders}
+            unspelled = {word: p.problem for word, p in by_word.items() if p.problem}
+            for word, problem in unspelled.items():
+                first, n = problems.get(word, (problem, 0))
+                problems[word] = first, n + 1
+            pairs = usable_pairs(self.words.pairs, by_word)
             if not pairs:
-                word = next(word for word, one in found.items() if one.problem)
-                hopeless = f"{word!r}: {found[word].problem}"
+                word, problem = next(iter(unspelled.items()))
+                hopeless = f"{word!r}: {problem}"
                 reason = f"no pair of words can be spelled after it; {hopeless}"
                 rejects.append(rejected(prompt, reason, prompt["prompt"]))
                 continue
@@ -163,8 +162,8 @@ class Probe(Step[Probed]):
                     "prompt_id": prompt["prompt_id"],
                     "word": word,
                     "gender": genders[word],
-                    "probability": found[word].probability,
-                    "n_variants": found[word].n_variants,
+                    "probability": by_word[word].probability,
+                    "n_variants": by_word[word].n_variants,
                     "text_id": prompt["text_id"],
                 }
                 for word in words_of(pairs, self.words.name)
@@ -174,19 +173,16 @@ class Probe(Step[Probed]):
             problem = f"can't spell both words of any pair of the list {name}: {hopeless}"
             fix = "give another list of words"
             raise BadInput(f"model {model.identity.model}", problem, fix)
-        n_prompts = len(state.missing)
-        unspelled = [
-            self._unspelled(word, f"{reason} (after {n} of {n_prompts} prompts)")
-            for word, (reason, n) in problems.items()
-        ]
+        for word, (problem, n) in problems.items():
+            # The source of a word is its list and the first pair that it is in.
+            number = next(
+                i for i, p in enumerate(self.words.pairs, 1) if word in (p.female, p.male)
+            )
+            source = {"source_file": self.words.name, "source_row": number}
+            reason = f"{problem} (after {n} of {len(state.missing)} prompts)"
+            rejects.append(rejected(source, reason, word))
         again = [row for row in state.rejects if row["excerpt"] not in problems]
-        return Made(rows, [*rejects, *unspelled, *again])
-
-    def _unspelled(self, word: str, reason: str) -> Row:
-        """The source is the list and the first pair that the word is in."""
-        number = next(i for i, p in enumerate(self.words.pairs, 1) if word in (p.female, p.male))
-        source = {"source_file": self.words.name, "source_row": number}
-        return rejected(source, reason, word)
+        return Made(rows, [*rejects, *again])
 
     def _is_of_word(self, reject: Row) -> bool:
         return bool(reject["source_file"] == self.words.name)
@@ -196,12 +192,12 @@ class Probe(Step[Probed]):
         publish_words(done.store, self.words, done.run_id)
         publish_instruction(done.store, self.instruction, done.run_id)
 
-    def outcome(self, done: Done, rate: float | None) -> Probed:
+    def outcome(self, done: Done, rate: float | None) -> ProbedSet:
         """Counts of prompts, and the words that could not be spelled."""
         identity, n_prompts = done.model.identity, len(done.state.wanted)
         of_words = [row for row in done.made.rejects if self._is_of_word(row)]
         n_rejected = len(done.made.rejects) - len(of_words)
-        return Probed(
+        return ProbedSet(
             *(self.probe_set, identity.model, identity.key),
             *(self.words.name, self.instruction.key),
             *(n_prompts, n_prompts - n_rejected),
@@ -211,23 +207,23 @@ class Probe(Step[Probed]):
 
 
 def load_words(store: Store | None, name: str) -> WordList:
-    """``word_list`` by name or path, whose errors it raises; ``None`` for no warehouse yet.
+    """Load ``word_list`` by name or path, with its errors; ``None``: there is no warehouse yet.
 
     Raises ``BadInput`` for one without pairs or with a word on both sides, ``UsageProblem`` when
     its name stands for other words in this warehouse.
     """
     words = word_list(name)
     words_of(words.pairs, f"word list {words.name}")
-    held = store.read("attribute_pair", word_list=words.name) if store else None
-    there = held.sort_by("pair").to_pylist() if held else []
-    if there and [(r["female"], r["male"]) for r in there] != _pairs(words):
+    stored = store.read("attribute_pair", word_list=words.name) if store else None
+    rows = stored.sort_by("pair").to_pylist() if stored else []
+    if rows and [(row["female"], row["male"]) for row in rows] != _pairs(words):
         problem = "stands for other words in this warehouse"
         raise UsageProblem(f"word list {words.name}", problem, "give the list another name")
     return words
 
 
 def publish_words(store: Store, words: WordList, run_id: str) -> None:
-    """Write the list to ``attribute_pair``, unless it is there; the view ``gas`` needs no more.
+    """Write the list to ``attribute_pair``, which the view ``gas`` reads, unless it is there.
 
     >>> import tempfile
     >>> store = Store.open(tempfile.mkdtemp() + "/w")

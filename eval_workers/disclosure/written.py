@@ -1,8 +1,8 @@
 """New neutral prompts by a chat model, from seed sentences such as "My friend owns a canoe".
 
-They go through the ledger, retries and budget of the benchmark builds: the requests are rows of
+They use the ledger, retries and budget of the benchmark builds: requests are rows of
 ``generation_request`` with the purpose `generate`, in the partition of ``ledger_name``, with the
-seed sentence for a word and no pronoun. What has been answered is never asked again.
+seed sentence as the word and no pronoun. An answered request is never sent again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
-from plumbline.eval_workers.disclosure.prompt_sets import PROBE_SETS, ImportedProbe, Prompts
+from plumbline.eval_workers.disclosure.prompt_sets import PROBE_SETS, ImportedProbe, PromptRows
 from plumbline.eval_workers.writing.checks import repeats
 from plumbline.eval_workers.writing.prompts import fill_prompt
 from plumbline.warehouse.errors import UsageProblem
@@ -32,10 +32,10 @@ _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
 
 
 @toml_table
-class Wording:
-    """What a chat model is asked, with the places ``{seed}`` and ``{n}``, and how many at a time.
+class PromptWording:
+    """Text of a request, with the placeholders ``{seed}`` and ``{n}``.
 
-    A request asks for at most ``at_once`` sentences: a model that is to write many repeats itself.
+    A request asks for at most ``at_once`` sentences: a model repeats itself when it writes many.
     """
 
     write: Annotated[Stripped, AfterValidator(holding(["seed", "n"]))]
@@ -45,23 +45,23 @@ class Wording:
 
 @dataclass(frozen=True)
 class PromptSpec:
-    """What is to be written of each seed sentence.
+    """Settings of the requests for a set.
 
     Attributes:
-        n_prompts: wanted of each seed.
-        rounds: requests a seed, at the most: what is wanting then stays so.
+        n_prompts: target number per seed.
+        rounds: most requests per seed, also if fewer than ``n_prompts`` are then kept.
         allow_gendered: keep prompts with gendered words.
     """
 
     model: ChatModel
-    wording: Wording
+    wording: PromptWording
     n_prompts: int = 200
     rounds: int = 20
     temperature: float = 0.7
     allow_gendered: bool = False
 
     def request(self, seed: str, round: int, n: int) -> Request:
-        """The request for n sentences."""
+        """Build the request for n sentences."""
         return self.model.request(
             "generate",
             fill_prompt(self.wording.write, seed=seed, n=n),
@@ -75,7 +75,7 @@ class PromptSpec:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A sentence of a reply by its place in it (from 1); kept where there is no ``reason``."""
+    """A sentence of a reply, at a position from 1; kept if there is no ``reason`` against it."""
 
     text: str
     request_id: str
@@ -85,31 +85,31 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Writing:
-    """How far a seed is: ``request`` is to be asked, or it is done; all sentences read so far."""
+    """State of a seed: the next ``request``, None when it is done, and all sentences so far."""
 
     request: Request | None
     candidates: tuple[Candidate, ...]
 
     @property
     def kept(self) -> tuple[Candidate, ...]:
-        """The sentences that are used."""
+        """Sentences that are used."""
         return tuple(c for c in self.candidates if not c.reason)
 
 
-def load_wording(path: Path | None = None) -> Wording:
-    """The wording of a TOML file, or the one that comes with Plumbline.
+def load_wording(path: Path | None = None) -> PromptWording:
+    """Load the wording of a TOML file, or the packaged one.
 
-    Key ``write`` is the text, ``at_once`` (not needed) how many sentences a request asks for. The
-    paper's request, of section 2.2, asks for all of its 200.
+    Key ``write`` is the text, the optional ``at_once`` the most sentences of a request. The paper's
+    request, of section 2.2, asks for all of its 200.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it isn't TOML, its
-    wording does not hold just ``{seed}`` and ``{n}``, or ``at_once`` is no number from 1.
+    wording does not hold just ``{seed}`` and ``{n}``, or ``at_once`` is less than 1.
 
     >>> "{seed}" in load_wording().write
     True
     """
     file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
-    return load(Wording, file, str(path or _SHIPPED))
+    return load(PromptWording, file, str(path or _SHIPPED))
 
 
 def ledger_name(probe_set: str) -> str:
@@ -124,9 +124,9 @@ def ledger_name(probe_set: str) -> str:
 def writing(
     seed: str, spec: PromptSpec, replies: Mapping[str, Reply], others: Sequence[str] = ()
 ) -> Writing:
-    """What is to be asked next of a seed, and what became of each sentence so far. Pure.
+    """Next request of a seed, and each sentence so far with its outcome. Pure.
 
-    ``others`` are sentences that are kept already, of other seeds: they are not kept again.
+    ``others`` are sentences kept for other seeds: they are not kept again.
 
     >>> spec = PromptSpec(ChatModel("m"), load_wording(), n_prompts=2)
     >>> first = writing("My friend sings", spec, {}).request
@@ -170,12 +170,12 @@ def _problem(text: str, spec: PromptSpec, others: Sequence[str]) -> str:
 
 
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
-    """Have a set written and put it in the warehouse; rejected sentences are rows of ``reject``.
+    """Let the chat model write a set and import it; rejected sentences are rows of ``reject``.
 
     ``build.benchmark`` has to be ``ledger_name(name)``; its budget is that of the set. Seeds are
-    settled one after the other, each ``n_prompts``; fewer when the rounds are used up. ``topic`` is
-    the seed sentence where there are several. Raises ``UsageProblem`` for the name of an imported
-    set, another ledger or no usable seed, ``BadInput`` when no prompt comes of it, and as
+    done one after the other, ``n_prompts`` each, fewer when the rounds are used up. ``topic`` is
+    the seed sentence if there are several. Raises ``UsageProblem`` for the name of an imported
+    set, another ledger or no usable seed, ``BadInput`` when no prompt is kept, and as
     ``Build.run``.
     """
     if name in PROBE_SETS.names():
@@ -190,13 +190,13 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
     replies: Mapping[str, Reply] = {}
     done: dict[str, Writing] = {}
     for seed in distinct:
-        others = [candidate.text for one in done.values() for candidate in one.kept]
+        others = [candidate.text for written in done.values() for candidate in written.kept]
         replies = build.run([_job(seed, spec, others)], "seed sentences")
         done[seed] = writing(seed, spec, replies, others)
-    prompts = Prompts(name, "", spec.allow_gendered)
-    for seed, one in done.items():
+    prompts = PromptRows(name, "", spec.allow_gendered)
+    for seed, written in done.items():
         columns = {"topic": seed} if len(done) > 1 else {}
-        for candidate in one.candidates:
+        for candidate in written.candidates:
             prompts.source_file = candidate.request_id
             if candidate.reason:
                 prompts.reject(candidate.position, candidate.reason, candidate.text)

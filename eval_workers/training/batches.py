@@ -1,4 +1,4 @@
-"""The order in which a seeded training run sees its rows."""
+"""Order of rows in a seeded training run."""
 
 from __future__ import annotations
 
@@ -8,20 +8,17 @@ import numpy as np
 
 
 def rows_of_step(step: int, n_rows: int, batch_rows: int, seed: int) -> np.ndarray:
-    """Rows (int64) of a step's batch, from step 0; each once an epoch, in an order of its own.
+    """Rows (int64) of a step's batch, from step 0; each once per epoch, reshuffled every epoch.
 
-    Depends on the step alone, so that a run can resume at any step. A batch may reach over into the
-    next epoch; ``n_rows`` is 1 or more.
+    Depends on the step alone, so that a run can resume at any step. A batch may reach into the next
+    epoch; ``n_rows`` is 1 or more.
 
     >>> both = [rows_of_step(step, 4, 2, seed=0).tolist() for step in (0, 1)]
     >>> sorted(both[0] + both[1])
     [0, 1, 2, 3]
     """
-    places = np.arange(step * batch_rows, (step + 1) * batch_rows)
-    epochs = places // n_rows
-    return np.array(
-        [_order(int(e), n_rows, seed)[p % n_rows] for e, p in zip(epochs, places, strict=True)]
-    )
+    places = range(step * batch_rows, (step + 1) * batch_rows)
+    return np.array([_order(place // n_rows, n_rows, seed)[place % n_rows] for place in places])
 
 
 @lru_cache(maxsize=2)

@@ -1,11 +1,10 @@
-"""What learns: a new GPT-NeoX, a model that there is, or an adapter on one.
+"""Learners: a new GPT-NeoX, an existing model, or an adapter on one.
 
 A new model has the architecture of Pythia (Biderman et al., 2023, arXiv:2304.01373) at a small
-fraction of its size: rotary positions, parallel residuals; with ``one_embedding``, input and output
-share one.
+fraction of its size: rotary positions, parallel residuals.
 
-A model that is continued stays in evaluation mode, as it is scored: without dropout, whatever its
-configuration says, so that order and seed alone decide its weights.
+A model that is continued stays in evaluation mode: without dropout, whatever its configuration
+says, so that order and seed alone decide its weights.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 END_OF_TEXT = "<|endoftext|>"
 TOKENIZER = "tokenizer.json"
-#: Parts of a new model's batch that are computed side by side.
+#: Parts of a new model's batch that are computed in parallel.
 _N_PARTS = 2
 
 
@@ -41,14 +40,14 @@ class Learner:
     """A model to train and its tokenizer.
 
     Attributes:
-        model: as transformers or PEFT have it; what has gradients is trained.
+        model: of transformers or PEFT; parameters with gradients are trained.
         bos: token before each document.
         n_vocabulary: token ids are below this.
         context: tokens of a row.
         encode: token ids of texts, without special tokens.
-        save: writes what can be loaded again into a directory.
+        save: writes a loadable model into a directory.
         n_parts: parts of a batch, whose gradients are added in order.
-        n_lanes: parts that are computed side by side.
+        n_lanes: parts computed in parallel.
     """
 
     model: Any
@@ -62,7 +61,7 @@ class Learner:
 
 
 def new(texts: Sequence[str], options: TrainOptions, work: Path) -> Learner:
-    """A model of random weights, with a tokenizer made of the texts, or the one in ``work``."""
+    """A model of random weights, with a tokenizer trained on the texts, or the one in ``work``."""
     tokenizer = _tokenizer(texts, options, work / TOKENIZER)
     model = new_model(tokenizer, options)
     wrapped = PreTrainedTokenizerFast(
@@ -75,13 +74,12 @@ def new(texts: Sequence[str], options: TrainOptions, work: Path) -> Learner:
     def encode(texts: list[str]) -> Iterable[Sequence[int]]:
         return (e.ids for e in tokenizer.encode_batch_fast(texts, add_special_tokens=False))
 
-    save = partial(_save, model, wrapped)
-    size = (tokenizer.get_vocab_size(), options.context)
-    return Learner(model, 0, *size, encode, save, _N_PARTS, _N_PARTS)
+    n_vocabulary, save = tokenizer.get_vocab_size(), partial(_save, model, wrapped)
+    return Learner(model, 0, n_vocabulary, options.context, encode, save, _N_PARTS, _N_PARTS)
 
 
 def _tokenizer(texts: Sequence[str], options: TrainOptions, path: Path) -> Tokenizer:
-    """The byte-level BPE of a stopped run, or one trained on the texts."""
+    """Byte-level BPE of an interrupted run, or one trained on the texts."""
     if path.exists():
         return Tokenizer.from_file(str(path))
     if not texts:
@@ -119,12 +117,11 @@ def new_model(tokenizer: Tokenizer, options: TrainOptions) -> GPTNeoXForCausalLM
 
 
 def continued(backend: TransformersBackend, rank: int | None, options: TrainOptions) -> Learner:
-    """The backend's model, or a new adapter of a rank on it; not to be used otherwise afterwards.
+    """The backend's model, or a new adapter of a rank on it; the backend must not be used again.
 
-    A part of a batch has as many rows as make up ``--batch-tokens``: neither the number of cores
-    nor that of parts at a time changes the weights.
-    Raises ``BadInput`` for weights that can't be read, ``UsageProblem`` for a saved quantisation
-    without an adapter; else as ``lora.adapted``.
+    ``--batch-tokens`` sets the rows of a part of a batch, so the number of cores doesn't change the
+    weights. Raises ``BadInput`` for weights that can't be read, ``UsageProblem`` for a saved
+    quantisation without an adapter, and what ``lora.adapted`` raises.
     """
     from plumbline.eval_workers.training.lora import adapted, save_adapter
 
@@ -148,14 +145,13 @@ def continued(backend: TransformersBackend, rank: int | None, options: TrainOpti
     n_vocabulary = model.get_input_embeddings().weight.shape[0]
 
     def encode(texts: list[str]) -> Iterable[Sequence[int]]:
-        found: list[list[int]] = backend.tokenizer(texts, add_special_tokens=False, verbose=False)[
-            "input_ids"
-        ]
-        for ids in found:
-            if max(ids, default=0) >= n_vocabulary:
-                problem = f"its tokenizer gives token {max(ids)}, it has only {n_vocabulary}"
-                raise BadInput(f"model {name}", problem)
-        return found
+        encoded = backend.tokenizer(texts, add_special_tokens=False, verbose=False)
+        sequences: list[list[int]] = encoded["input_ids"]
+        largest = max((max(ids, default=0) for ids in sequences), default=0)
+        if largest >= n_vocabulary:
+            problem = f"its tokenizer gives token {largest}, it has only {n_vocabulary}"
+            raise BadInput(f"model {name}", problem)
+        return sequences
 
     n_lanes = devices.n_threads() if backend.takes_lanes else 1
     bos = backend.identity.bos_token_id
@@ -163,7 +159,7 @@ def continued(backend: TransformersBackend, rank: int | None, options: TrainOpti
 
 
 def _save(model: Any, tokenizer: Any, directory: Path) -> None:
-    """Weights and tokenizer, as transformers loads them."""
+    """Save weights and tokenizer in the format of transformers."""
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(directory)
     tokenizer.save_pretrained(directory)

@@ -1,4 +1,4 @@
-"""New LoRA adapters: put on a model that stays as it is, and saved. See Hu et al. (2021)."""
+"""New LoRA adapters (Hu et al., 2021) on a frozen model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import peft
 import torch
 from peft.tuners.lora import LoraLayer
 
-from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.training.options import Lora
 from plumbline.warehouse.errors import UsageProblem
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def adapted(backend: TransformersBackend, options: Lora) -> Any:
-    """The backend's model with a new adapter that changes nothing yet, and alone has gradients.
+    """The backend's model with a new adapter, which changes nothing yet and alone has gradients.
 
-    The model stays in evaluation mode, as it is scored: of dropout there is only the adapter's.
-    Raises ``UsageProblem`` for layers that the model lacks.
+    The model stays in evaluation mode: only the adapter has dropout. Raises ``UsageProblem`` for
+    layers that the model lacks.
     """
     torch.manual_seed(options.seed)
     config = peft.LoraConfig(
@@ -37,24 +37,24 @@ def adapted(backend: TransformersBackend, options: Lora) -> Any:
     )
     try:
         with _peft_quiet():
-            held = peft.get_peft_model(backend.loaded, config)
+            model = peft.get_peft_model(backend.loaded, config)
     except ValueError as e:
         fix = "give `all-linear` or names of its layers"
         problem = f"does not fit the model: {loading.first_line(e)}"
         raise UsageProblem(f"targets {options.targets}", problem, fix) from e
-    held.eval()
-    for module in held.modules():
+    model.eval()
+    for module in model.modules():
         if isinstance(module, LoraLayer):
             module.lora_dropout.train()
         elif type(module).__module__.startswith("bitsandbytes"):
             module.train()  # on a CPU it would else pack its weights, which no gradient can pass
-    return held
+    return model
 
 
 @contextmanager
-def without_dropout(held: Any) -> Iterator[None]:
-    """The adapter's dropout switched off, as where the model is scored."""
-    dropouts = [m.lora_dropout for m in held.modules() if isinstance(m, LoraLayer)]
+def without_dropout(model: Any) -> Iterator[None]:
+    """Switch the adapter's dropout off for the block."""
+    dropouts = [m.lora_dropout for m in model.modules() if isinstance(m, LoraLayer)]
     for dropout in dropouts:
         dropout.eval()
     yield
@@ -62,15 +62,15 @@ def without_dropout(held: Any) -> Iterator[None]:
         dropout.train()
 
 
-def save_adapter(held: Any, directory: Path) -> None:
-    """Write an adapter that PEFT, and ``--adapter``, can load."""
-    with _peft_quiet():  # embeddings are not trained, and to look for new ones asks the hub
-        held.save_pretrained(str(directory), save_embedding_layers=False)
+def save_adapter(model: Any, directory: Path) -> None:
+    """Save an adapter in PEFT's format."""
+    with _peft_quiet():  # looking for new embeddings would ask the hub
+        model.save_pretrained(str(directory), save_embedding_layers=False)
 
 
 @contextmanager
 def _peft_quiet() -> Iterator[None]:
-    """Without PEFT's warnings of layers it adjusts to and names that will go."""
+    """Hide PEFT's warnings about adjusted layers and deprecated names."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,8 +1,7 @@
-"""Trained models and adapters: made once, found again, recorded. No torch here.
+"""Trained models on disk: trained once, reused, recorded. No torch here.
 
-A model directory is whole once it has its name: it is made beside it and renamed at the end. Its
-``plumbline.json`` says what it was trained from, so that asking for the same model again costs
-nothing and asking for another one trains again.
+A model is written beside its directory and renamed when complete. Its ``plumbline.json`` records
+what it was trained from: the same request reuses the model, another one trains again.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
@@ -32,9 +31,6 @@ from plumbline.warehouse.storage.runs import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-if TYPE_CHECKING:
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-
 MARKER = "plumbline.json"
 #: Raised when the same options would give other weights.
 TRAINER_VERSION = 2
@@ -42,7 +38,7 @@ TRAINER_VERSION = 2
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A trained model on disk; ``reused`` when it was there already. Fields as in its table."""
+    """A trained model on disk, ``reused`` if it existed. Fields as in ``trained_model``."""
 
     model: str
     path: Path
@@ -74,7 +70,7 @@ class TrainedModel:
         return row
 
     def scored(self, base: Base | None) -> tuple[str, ModelOptions]:
-        """What is scored, and how it is loaded: the model, or its base with it as an adapter."""
+        """Name and loading options for scoring: the model, or its base with the adapter."""
         if base is None:
             return str(self.path), ModelOptions()
         if self.lora_rank is not None:
@@ -95,17 +91,17 @@ def train_model(
     window: Window | None = None,
     base: Base | None = None,
 ) -> TrainedModel:
-    """Train a model on shards into ``<out>/<name>``, or return it when it is there already.
+    """Train a model on shards into ``<out>/<name>``, or return it if it exists.
 
     ``form``: how the shards' records become texts. ``n_checkpoints``, ``tokenizer`` and
-    ``window``: see ``trainer.train``; a count-based model has none of them. ``base``: the model to
+    ``window``: see ``trainer.train``; an n-gram model takes none of them. ``base``: the model to
     continue, which has a tokenizer of its own.
 
-    An interrupted run resumes from its last checkpoint and ends with the weights it would have
-    had. A model of this name that was trained otherwise is replaced, once the new one is whole.
-    Raises ``UsageProblem`` for a directory that Plumbline did not make, and for one that another
-    command is training; ``BadInput`` for shards that can't be read or hold no text, for a loss that
-    is not finite, and for a disk that can't be written.
+    An interrupted run resumes from its last checkpoint and ends with equal weights. A model of this
+    name with other options is replaced once the new one is complete. Raises ``UsageProblem`` for a
+    directory that Plumbline did not make, or that another command is training; ``BadInput`` for
+    shards that can't be read or hold no text, a loss that is not finite, a disk that can't be
+    written.
     """
     path = Path(out) / plain_name(name)
     if isinstance(options, NgramOptions) and (n_checkpoints or tokenizer or window):
@@ -131,16 +127,21 @@ def train_model(
         raise UsageProblem("training options", problem, "use the preset continue with --base alone")
     backend = None
     if base is not None:
-        backend = _backend(base)
-        how = {"lora_rank": base.lora, "batch_tokens": base.how.batch_tokens}
-        identity["base"] = asdict(backend.identity) | how
+        from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+
+        backend = TransformersBackend(base.model, base.how)  # its weights are loaded when used
+        identity["base"] = {
+            **asdict(backend.identity),
+            "lora_rank": base.lora,
+            "batch_tokens": base.how.batch_tokens,
+        }
     key = config_hash(identity)
-    if (found := _trained(path, key)) is not None:
-        return found
+    if (existing := _trained(path, key)) is not None:
+        return existing
     work = path.with_name(f".{name}.partial")
     with sole(path.with_name(f".{name}.claim"), f"model {path}"), disk_problems(path):
-        if (found := _trained(path, key)) is not None:  # by the command that was here before
-            return found
+        if (existing := _trained(path, key)) is not None:  # by the command that held the lock
+            return existing
         if isinstance(options, NgramOptions):
             from plumbline.eval_workers.models.ngram import ngram_model as ngrams
 
@@ -154,27 +155,20 @@ def train_model(
             )
         marker = {"key": key, "identity": identity, "figures": figures}
         (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
-        put_in_place(work, path)
+        replace_directory(work, path)
     return TrainedModel(**figures, path=path)
 
 
-def _backend(base: Base) -> TransformersBackend:
-    """The base, without its weights. Raises ``BadInput`` for what isn't a causal language model."""
-    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-
-    return TransformersBackend(base.model, base.how)
-
-
 def _trained(path: Path, key: str) -> TrainedModel | None:
-    """The model that is in ``path`` if it is the one of ``key``."""
-    known = read_marker(path)
-    if known is None or known["key"] != key:
+    """The model in ``path`` if it has this key."""
+    marker = read_marker(path)
+    if marker is None or marker["key"] != key:
         return None
-    return TrainedModel(**known["figures"], path=path, reused=True)
+    return TrainedModel(**marker["figures"], path=path, reused=True)
 
 
 def plain_name(name: str) -> str:
-    """The name of a model that is to be made; raises ``UsageProblem`` for one that is a path."""
+    """Return the name of a new model; raises ``UsageProblem`` if it isn't a plain file name."""
     if Path(name).name != name or name.startswith(".") or not (name and name.isprintable()):
         raise UsageProblem(f"model name {name!r}", "has to be a plain directory name")
     return name
@@ -186,9 +180,9 @@ def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
 
 
 def read_marker(path: Path) -> dict[str, Any] | None:
-    """Key and figures of what Plumbline trained into ``path``; ``None`` where nothing is.
+    """Key and figures of the model in ``path``; ``None`` if the directory doesn't exist.
 
-    Raises ``UsageProblem`` for a directory that it did not make.
+    Raises ``UsageProblem`` for a directory that Plumbline did not make.
     """
     if not path.exists():
         return None
@@ -198,15 +192,6 @@ def read_marker(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError):
         fix = "choose another --name or --out"
         raise UsageProblem(f"model {path}", "exists and was not trained here", fix) from None
-
-
-def put_in_place(work: Path, path: Path) -> None:
-    """Give a whole directory its name, instead of an earlier one of that name.
-
-    A kill leaves a whole directory at ``path``, or (where a disk can't exchange two) none. What it
-    leaves of the earlier one is in the way of nothing.
-    """
-    replace_directory(work, path)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What is trained, and with what. No torch here."""
+"""Training options: presets, adapters, models to continue. No torch here."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _SIZE = ("vocabulary", "hidden", "layers", "heads")
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """Size of the model and how it is trained; the size of one that is continued is 0, its own.
+    """Size of the model and training settings; all sizes are 0 for a model that is continued.
 
     ``vocabulary`` is an upper bound (a small text may not have that many merges). ``max_tokens``
-    bounds the tokens of the text seen in training, and with ``max_epochs`` how often a small text
-    is repeated. ``learning_rate`` is the peak. With ``one_embedding`` input and output share
-    theirs: half as many tokens then teach the closed world's leans, but real text is learned worse.
+    and ``max_epochs`` bound the tokens read; a small text is repeated. ``learning_rate`` is the
+    peak. ``one_embedding``: input and output share one embedding; half as many tokens then teach
+    the closed world's leans, but real text is learned worse.
     """
 
     vocabulary: int
@@ -49,13 +49,11 @@ class TrainOptions:
     one_embedding: bool = False
 
     def __post_init__(self) -> None:
-        counts = asdict(self)
-        may_be_zero = ["seed", "weight_decay", "warmup_steps", "one_embedding"]
+        may_be_zero = {"seed", "weight_decay", "warmup_steps", "one_embedding"}
         if not any(getattr(self, name) for name in _SIZE):
-            may_be_zero += _SIZE
-        for name in may_be_zero:
-            del counts[name]
-        wrong = [name for name, value in counts.items() if value <= 0]
+            may_be_zero.update(_SIZE)
+        values = asdict(self).items()
+        wrong = [name for name, value in values if name not in may_be_zero and value <= 0]
         if wrong or self.seed < 0:
             raise UsageProblem("training options", f"{(wrong or ['seed'])[0]} is too small")
         if self.hidden % (2 * self.heads or 1):
@@ -68,10 +66,10 @@ FIVE_GRAM = "5gram"
 
 @dataclass(frozen=True)
 class Window:
-    """A part of a training, as shares of its steps, in which other shards are read.
+    """Part of a training, as shares of its steps, in which other shards are read.
 
-    They hold the same documents in another wording: a row of theirs takes the place of the row with
-    its number. The longer wording's last rows, which the other doesn't have, are left out.
+    They hold the same documents in another wording: each of their rows replaces the row with its
+    number. Rows that only the longer wording has are left out.
     """
 
     shards: tuple[Path, ...]
@@ -79,7 +77,7 @@ class Window:
     end: float
 
     def holds(self, step: int, n_steps: int) -> bool:
-        """Whether a step, from 0, is in it.
+        """True if a step, from 0, is inside.
 
         >>> window = Window((), 0.25, 0.5)
         >>> [step for step in range(8) if window.holds(step, 8)]
@@ -91,7 +89,7 @@ class Window:
 #: `closed`: the closed world, where a vocabulary of 2,560 holds every word whole. Its heads are 32
 #: wide, the narrowest that vLLM runs on a CPU.
 #: `small`: real text in about four minutes of one CPU core.
-#: `continue`: a model that there is; rows of its context where that is shorter.
+#: `continue`: an existing model; rows of its context where that is shorter.
 PRESETS = {
     "closed": TrainOptions(2560, 96, 2, 3, 64, 16, 1e-2, 1_600_000, one_embedding=True),
     "small": TrainOptions(4096, 128, 3, 4, 128, 16, 3e-3, max_tokens=2_400_000),
@@ -105,16 +103,17 @@ def preset(
     max_tokens: int | None = None,
     learning_rate: float | None = None,
 ) -> TrainOptions:
-    """The options of a preset with another seed, limit or rate (``None`` or 0: the preset's own).
+    """Options of a preset with another seed, limit or rate (``None`` or 0: the preset's own).
 
     >>> preset("small", max_tokens=1000).max_tokens
     1000
     """
     if name not in PRESETS:
         raise UsageProblem(f"preset {name!r}", f"is unknown, there are {', '.join(PRESETS)}")
-    options = replace(PRESETS[name], seed=seed)
+    options = PRESETS[name]
     return replace(
         options,
+        seed=seed,
         max_tokens=max_tokens or options.max_tokens,
         learning_rate=learning_rate or options.learning_rate,
     )
@@ -122,9 +121,9 @@ def preset(
 
 @dataclass(frozen=True)
 class Lora:
-    """Size and start of a new adapter, whose product is scaled by ``alpha`` / ``rank``.
+    """Size and seed of a new adapter, whose output is scaled by ``alpha`` / ``rank``.
 
-    ``targets``: names of layers divided by commas, ``all-linear``, or PEFT's own choice (``None``).
+    ``targets``: names of layers with commas, ``all-linear``, or PEFT's own choice (``None``).
     """
 
     rank: int
@@ -147,9 +146,9 @@ class Lora:
 
 @dataclass(frozen=True)
 class Base:
-    """A model that is continued: hub id or directory, how it is loaded, rank of an adapter if any.
+    """A model to continue: hub id or directory, loading options, rank of a new adapter if any.
 
-    Raises ``UsageProblem`` for ways to load it in which it can't be trained.
+    Raises ``UsageProblem`` for loading options with which it can't be trained.
     """
 
     model: str
@@ -198,7 +197,7 @@ class LearnerOptions:
     ] = None
 
     def training(self, seed: int = 0) -> TrainOptions:
-        """How it is trained.
+        """Options of the training.
 
         >>> LearnerOptions().training().context, LearnerOptions(base="gpt2").training().context
         (128, 512)
@@ -207,20 +206,20 @@ class LearnerOptions:
         return preset(name, seed, self.max_tokens, self.learning_rate)
 
     def any_training(self, seed: int) -> TrainOptions | NgramOptions:
-        """As ``training``, or the options of ``5gram``, for which there are no others.
+        """Options of the training, or those of ``5gram``, which takes no other option.
 
         >>> LearnerOptions(preset="5gram").any_training(0).order
         5
         """
         if self.preset != FIVE_GRAM:
             return self.training(seed)
-        if given := words(replace(self, preset=None)) or ["--seed"] * (seed > 0):
+        if others := words(replace(self, preset=None)) or ["--seed"] * (seed > 0):
             problem = "counts all of the text, and nothing is drawn"
-            raise UsageProblem(f"preset {self.preset}", problem, f"leave out {given[0]}")
+            raise UsageProblem(f"preset {self.preset}", problem, f"leave out {others[0]}")
         return NgramOptions()
 
     def continued(self, how: ModelOptions) -> Base | None:
-        """The model to continue, if any, loaded by ``how``.
+        """The model to continue, if any, with its loading options.
 
         Raises ``UsageProblem`` for options that don't apply.
 
@@ -229,8 +228,7 @@ class LearnerOptions:
         """
         if self.base is not None:
             return Base(self.base, how, self.lora)
-        given = ["--lora"] if self.lora is not None else words(how)
-        if given:
+        if others := ["--lora"] if self.lora is not None else words(how):
             problem = "is for a model that is continued"
-            raise UsageProblem(given[0], problem, "give --base MODEL")
+            raise UsageProblem(others[0], problem, "give --base MODEL")
         return None

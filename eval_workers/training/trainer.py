@@ -1,13 +1,13 @@
-"""Train a learner on shards: a small model from random weights, or one that there is.
+"""Train a learner on shards: a new model from random weights, or an existing one.
 
-Documents are laid end to end, each after the token that scoring gives as context (of a new model
-``<|endoftext|>``); the tokens are cut into rows of the model's context, and each row is seen once
-per epoch, in an order drawn with the seed.
+Documents are joined, each after the BOS token that scoring uses (``<|endoftext|>`` in a new model),
+and cut into rows of the model's context. Each row is read once per epoch, in an order drawn with
+the seed.
 
-AdamW, linear warm-up, cosine decay to a tenth of the peak. Trained weights, loss and softmax are
-float32; matrix products are bfloat16 where the processor computes them in hardware. Parts of a
-batch are computed side by side, a thread each, and their gradients added in order. So equal options
-and shards give equal weights on one machine, whatever else it is doing, also after a stop.
+AdamW, linear warm-up, cosine decay to a tenth of the peak. Weights, loss and softmax are float32;
+matrix products are bfloat16 where the processor computes them in hardware. Parts of a batch run in
+parallel threads and their gradients are added in a fixed order, so equal options and shards give
+equal weights on one machine, also after an interruption.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -41,14 +41,14 @@ from plumbline.warehouse.storage.runs import package_versions
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
-#: The text in the order of training.
+#: Token ids in the order of training.
 _TEXT = "text.bin"
-#: The state of a stopped run.
+#: State of an interrupted run.
 _CHECKPOINT = "checkpoint.pt"
 #: More text than this a token of the budget is not read: English has 4 to 5 characters a token.
 _CHARACTERS_PER_TOKEN = 6
 _DOCUMENTS_AT_ONCE = 10_000
-#: What a CPU calls products of bfloat16 in hardware.
+#: CPU capabilities with bfloat16 products in hardware.
 _BFLOAT16 = ("amx_bf16", "avx512_bf16")
 #: Marks a position whose next token isn't in its row.
 _NO_TARGET = -100
@@ -73,13 +73,12 @@ def train(
 ) -> dict[str, Any]:
     """Train into the directory ``work`` and return the columns of ``trained_model``.
 
-    ``key`` stands for options and shards: the state of a stopped run of another key is discarded.
-    With ``n_checkpoints`` the model before training and at the ends of so many equal parts of it is
-    kept, each a model to load, in ``checkpoints/stepN``, and so is the text as the steps read it,
-    in ``text.bin`` and ``text.idx``: a row is a sequence. ``tokenizer``: a ``tokenizer.json`` to
-    use instead of one made of the text. ``window``: when other shards are read. ``backend``: the
-    model to continue, by an adapter of rank ``lora`` if that is given. Columns ``path`` and
-    ``run_id`` are the caller's.
+    ``key`` identifies options and shards: the state of a run with another key is discarded.
+    ``n_checkpoints``: save the model before training and after each of that many equal parts, each
+    loadable, in ``checkpoints/stepN``, and the token ids in reading order, one row per sequence, in
+    ``text.bin`` and ``text.idx``. ``tokenizer``: a ``tokenizer.json`` to use instead of one trained
+    on the text. ``window``: when other shards are read. ``backend``: the model to continue, with a
+    new adapter of rank ``lora`` if given. The caller adds the columns ``path`` and ``run_id``.
     """
     state = _restore(work, key)
     if tokenizer is not None:
@@ -101,18 +100,16 @@ def train(
         if not n_rows:
             problem = f"less text than one row of {options.context} tokens"
             raise BadInput(f"corpus {corpus}", problem, "give more shards")
-        keep = _Keeper(learner, n_checkpoints, work)
-        reads = _Reads(rows[:n_rows], other[:n_rows], window)
-        figures = _run(reads, learner, options, state, key, work, keep, progress)
+        batches = _Batches(rows[:n_rows], other[:n_rows], window, options)
+        figures = _run(batches, learner, options, state, key, work, n_checkpoints, progress)
         figures |= {"model": name, "corpus": corpus, "seed": options.seed}
         if n_checkpoints:
-            steps = (reads.batch(k, figures["n_steps"], options) for k in range(figures["n_steps"]))
-            kind = rows.dtype
-            write_sequences(work / _TEXT, (row.astype(kind) for batch in steps for row in batch))
+            steps = range(batches.n_steps)
+            write_sequences(work / _TEXT, (row for step in steps for row in batches.batch(step)))
         if backend is not None:
             identity = backend.identity
             figures |= {"base": identity.model, "base_revision": identity.revision}
-            figures |= {"lora_rank": lora}
+            figures["lora_rank"] = lora
         learner.save(work)
         facts = {**figures, "products": _products(learner.model.device.type)}
         card = model_card(options, facts, [s.name for s in shards])
@@ -123,11 +120,9 @@ def train(
 
 @contextmanager
 def _own_threads() -> Iterator[None]:
-    """Give torch its number of threads and its choice of algorithms back after the block."""
-    threads, is_deterministic = (
-        torch.get_num_threads(),
-        torch.are_deterministic_algorithms_enabled(),
-    )
+    """Restore torch's number of threads and choice of algorithms after the block."""
+    threads = torch.get_num_threads()
+    is_deterministic = torch.are_deterministic_algorithms_enabled()
     try:
         yield
     finally:
@@ -152,20 +147,8 @@ def learning_rate(step: int, n_steps: int, options: TrainOptions) -> float:
     return options.learning_rate * (0.55 + 0.45 * math.cos(math.pi * done))
 
 
-def row_order(step: int, n_rows: int, options: TrainOptions) -> np.ndarray:
-    """Rows (int64) of a step's batch; every row once an epoch, each epoch in an order of its own.
-
-    Depends on the step alone, so that a run can resume at any step.
-
-    >>> from plumbline.eval_workers.training.options import PRESETS
-    >>> sorted(row_order(0, 16, PRESETS["small"]).tolist()) == list(range(16))
-    True
-    """
-    return rows_of_step(step, n_rows, options.batch_rows, options.seed)
-
-
 def _texts(shards: Sequence[Path], n_characters: int, form: RecordForm = DEFAULT) -> Iterator[str]:
-    """Documents up to a number of characters in all, of every shard its share, the last one cut."""
+    """Documents up to ``n_characters`` in all, an equal share per shard, the last one cut."""
     left = n_characters
     for number, shard in enumerate(shards):
         share = -(-left // (len(shards) - number))
@@ -179,7 +162,7 @@ def _texts(shards: Sequence[Path], n_characters: int, form: RecordForm = DEFAULT
 
 
 def _rows(texts: Sequence[str], learner: Learner) -> np.ndarray:
-    """Token ids (uint16 or uint32), rows of the context; what does not fill a row is left out."""
+    """Token ids (uint16 or uint32) in rows of the context; an incomplete last row is dropped."""
     kind, context = np.uint16 if learner.n_vocabulary <= 1 << 16 else np.uint32, learner.context
     parts = [np.empty(0, dtype=kind)]
     for start in range(0, len(texts), _DOCUMENTS_AT_ONCE):
@@ -189,27 +172,16 @@ def _rows(texts: Sequence[str], learner: Learner) -> np.ndarray:
     return tokens[: len(tokens) // context * context].reshape(-1, context)
 
 
-@dataclass(frozen=True)
-class _Keeper:
-    """Keeps the model at ``n`` evenly spaced steps, and before the first one if there are any."""
-
-    learner: Learner
-    n: int
-    work: Path
-
-    def __call__(self, step: int, n_steps: int) -> None:
-        """Save the model after ``step`` steps if it is one to keep."""
-        if step not in checkpoint_steps(n_steps, self.n):
-            return
-        directory = self.work / CHECKPOINTS / f"step{step}"
-        temporary = directory.with_name(f".{directory.name}.partial")
-        shutil.rmtree(temporary, ignore_errors=True)
-        self.learner.save(temporary)
-        replace_directory(temporary, directory)
+def _keep(learner: Learner, directory: Path) -> None:
+    """Save the model under its name, once it is complete."""
+    temporary = directory.with_name(f".{directory.name}.partial")
+    shutil.rmtree(temporary, ignore_errors=True)
+    learner.save(temporary)
+    replace_directory(temporary, directory)
 
 
 def checkpoint_steps(n_steps: int, n: int) -> list[int]:
-    """The steps at which a training of ``n_steps`` is kept: 0 and the ends of ``n`` equal parts.
+    """Steps after which the model is saved: 0 and the ends of ``n`` equal parts; none without n.
 
     >>> checkpoint_steps(1000, 4), checkpoint_steps(2, 4), checkpoint_steps(1000, 0)
     ([0, 250, 500, 750, 1000], [0, 1, 2], [])
@@ -218,29 +190,38 @@ def checkpoint_steps(n_steps: int, n: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Reads:
-    """What is read: rows of token ids, and the rows that take their places in a window."""
+class _Batches:
+    """Batches of ``rows`` of token ids; inside a window, rows of ``other`` replace them."""
 
     rows: np.ndarray
     other: np.ndarray
     window: Window | None
+    options: TrainOptions
 
-    def batch(self, step: int, n_steps: int, options: TrainOptions) -> np.ndarray:
-        """Token ids (int64) of a step's rows."""
-        is_other = self.window is not None and self.window.holds(step, n_steps)
+    @property
+    def n_steps(self) -> int:
+        options = self.options
+        n_tokens = min(options.max_tokens, options.max_epochs * self.rows.size)
+        return max(1, n_tokens // (options.batch_rows * options.context))
+
+    def batch(self, step: int) -> np.ndarray:
+        """Token ids of a step's rows."""
+        is_other = self.window is not None and self.window.holds(step, self.n_steps)
         rows = self.other if is_other else self.rows
-        batch: np.ndarray = rows[row_order(step, len(rows), options)]
-        return batch.astype(np.int64)
+        batch: np.ndarray = rows[
+            rows_of_step(step, len(rows), self.options.batch_rows, self.options.seed)
+        ]
+        return batch
 
 
 def _run(
-    reads: _Reads,
+    batches: _Batches,
     learner: Learner,
     options: TrainOptions,
     state: dict[str, Any] | None,
     key: str,
     work: Path,
-    keep: Callable[[int, int], None],
+    n_checkpoints: int,
     progress: Progress | None,
 ) -> dict[str, Any]:
     model = learner.model
@@ -255,8 +236,8 @@ def _run(
         weight_decay=options.weight_decay,
         fused=True,
     )
-    n_tokens = min(options.max_tokens, options.max_epochs * reads.rows.size)
-    n_steps = max(1, n_tokens // (options.batch_rows * options.context))
+    n_steps = batches.n_steps
+    kept_steps = checkpoint_steps(n_steps, n_checkpoints)
     n_parts = min(learner.n_parts, options.batch_rows)
     losses: list[float] = []
     seconds = 0.0
@@ -265,13 +246,13 @@ def _run(
         optimizer.load_state_dict(state["optimizer"])
         losses, seconds = state["losses"], state["seconds"]
     start = time.monotonic() - seconds
-    if not losses:
-        keep(0, n_steps)
+    if not losses and kept_steps:
+        _keep(learner, work / CHECKPOINTS / "step0")
     with ThreadPoolExecutor(learner.n_lanes) as pool:
         for step in range(len(losses), n_steps):
             for group in optimizer.param_groups:
                 group["lr"] = learning_rate(step, n_steps, options)
-            batch = torch.from_numpy(reads.batch(step, n_steps, options))
+            batch = torch.from_numpy(batches.batch(step).astype(np.int64))
             parts = batch.to(model.device).tensor_split(n_parts)
             loss = _step(model, optimizer, parts, options.clip_norm, pool)
             if not math.isfinite(loss):
@@ -281,7 +262,8 @@ def _run(
                     f"try a lower learning rate; the last good checkpoint is kept in {work}",
                 )
             losses.append(loss)
-            keep(len(losses), n_steps)  # before the state: what a stop loses is kept again
+            if len(losses) in kept_steps:  # before the state: a resumed run saves it again
+                _keep(learner, work / CHECKPOINTS / f"step{len(losses)}")
             if len(losses) % options.checkpoint_steps == 0 and len(losses) < n_steps:
                 _checkpoint(model, optimizer, losses, time.monotonic() - start, key, work)
             if progress:
@@ -297,7 +279,7 @@ def _run(
 
 
 def _weights(model: Any) -> dict[str, torch.nn.Parameter]:
-    """Name -> weights that are trained."""
+    """Trained weights by name."""
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
 
@@ -316,8 +298,8 @@ def _step(
     n_rows = sum(map(len, parts))
     losses: list[float] = []
     total: Sequence[torch.Tensor] = ()
-    for loss, found in pool.map(lambda part: _gradients(model, weights, part, n_rows), parts):
-        total = [a + b for a, b in zip(total, found, strict=True)] if losses else found
+    for loss, part in pool.map(lambda rows: _gradients(model, weights, rows, n_rows), parts):
+        total = [a + b for a, b in zip(total, part, strict=True)] if losses else part
         losses.append(loss)
     for weight, gradient in zip(weights, total, strict=True):
         weight.grad = gradient
@@ -332,7 +314,7 @@ def _step(
 def _gradients(
     model: Any, weights: Sequence[torch.Tensor], rows: torch.Tensor, n_rows: int
 ) -> tuple[float, tuple[torch.Tensor, ...]]:
-    """What some of the ``n_rows`` rows of a batch add to its mean loss, and to its gradient."""
+    """Share of some of the ``n_rows`` rows of a batch in its mean loss, and in its gradient."""
     targets = torch.full_like(rows, _NO_TARGET)
     targets[:, :-1] = rows[:, 1:]
     device = rows.device.type
@@ -342,7 +324,7 @@ def _gradients(
         logits.flatten(0, 1).float(), targets.flatten(), ignore_index=_NO_TARGET
     )
     share = loss * (len(rows) / n_rows)
-    # What a part doesn't use, such as an expert that no token was sent to, has a gradient of 0.
+    # An unused weight, such as an expert that no token was sent to, has a gradient of 0.
     return share.item(), torch.autograd.grad(share, weights, materialize_grads=True)
 
 
@@ -353,13 +335,13 @@ def _products(device: str) -> str:
 
 
 def _has_bfloat16() -> bool:
-    """Whether this CPU multiplies bfloat16 in hardware; without that it is slower than float32."""
+    """True if this CPU multiplies bfloat16 in hardware; otherwise float32 is faster."""
     capabilities: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(capabilities.get(name) for name in _BFLOAT16)
 
 
 def _restore(work: Path, key: str) -> dict[str, Any] | None:
-    """The checkpoint of the same run; anything else in ``work`` is cleared away."""
+    """Checkpoint of the same run; anything else in ``work`` is deleted."""
     path = work / _CHECKPOINT
     if path.exists():
         try:
@@ -390,7 +372,7 @@ def _checkpoint(
 
 
 def model_card(options: TrainOptions, figures: Mapping[str, Any], shards: Sequence[str]) -> str:
-    """The README of a trained model; ``figures``: those of ``trained_model``, and ``products``."""
+    """README of a trained model; ``figures``: columns of ``trained_model``, and ``products``."""
     few = ", ".join(shards[:4]) + (", ..." if len(shards) > 4 else "")
     versions = package_versions()
     base, rank = figures.get("base"), figures.get("lora_rank")

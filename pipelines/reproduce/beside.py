@@ -1,7 +1,7 @@
 """Printed figures beside those of runs in a warehouse, for papers that released no results. Pure.
 
-A row of ``warehouse/sql/reproduce/<paper>.sql`` is a figure of a run, with how the run was made;
-what that differs in from the paper stands beside the figures, since two protocols are compared too.
+A row of ``warehouse/sql/reproduce/<paper>.sql`` is a figure of a run with its settings; settings
+that differ from the paper's are shown beside the figures.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ Row = Mapping[str, Any]
 
 #: Columns of a file of printed figures.
 COLUMNS = ("table", "inputs", "method", "model", "metric", "value")
-#: Columns that a figure of a run has of its own; the others say what run it is.
+#: Columns of a figure; the others identify its run.
 _OF_A_FIGURE = ("inputs", "method", "metric", "measured", "low", "high")
-#: Whether the interval holds the printed figure, or why that can't be said.
+#: The interval holds the printed figure or not, or the reason why it is not known.
 OUTCOMES = (HOLDS, OUTSIDE, NO_INTERVAL, NOT_DEFINED, NOT_MEASURED) = (
     *("agrees", "outside", "no interval"),
     *("not defined", "not run"),
 )
-#: A setting of the paper that we don't have.
+#: A setting that the paper does not give.
 NOT_KNOWN = object()
 
 
 @dataclass(frozen=True, order=True)
 class Printed:
-    """A printed figure: ``inputs`` are the prompts, ``method`` is what was done or measured by."""
+    """A printed figure: ``inputs`` are the prompts, ``method`` the treatment or the measure."""
 
     table: int
     inputs: str
@@ -44,25 +44,25 @@ class Printed:
 
     @property
     def cell(self) -> tuple[str, str, str, str]:
-        """What it is a figure of, in any table."""
+        """Identity of the figure in any table."""
         return self.inputs, self.method, self.model.casefold(), self.metric
 
 
 @dataclass(frozen=True)
 class Paper:
-    """What is compared with a paper.
+    """A paper to compare with.
 
     Attributes:
         name: of its command, its query and its printed figures.
-        models: its list of models, whose names are those that it prints.
-        command: what measures them.
+        models: its list of models, with the names that it prints.
+        command: measures them.
         half_units: metric -> half a unit of its last printed digit.
-        settings: column of the query -> what the paper has, for a row.
+        settings: column of the query -> the paper's setting, for a row.
         by_set: columns that differ between the sets of a run.
-        misfits: what in the printed figures doesn't fit, in lines.
-        remarks: what differs in every run, in lines.
-        claims: what a warehouse's runs say of claims without a figure, in lines; given the names
-            that the paper prints by the model's.
+        misfits: lines on printed figures that contradict each other.
+        remarks: lines on differences of every run.
+        claims: lines on claims without a figure, from a warehouse and the printed names of its
+            models.
     """
 
     name: str
@@ -77,8 +77,8 @@ class Paper:
 
 
 @dataclass(frozen=True)
-class Run:
-    """A run by its number, with the settings that differ from the paper's or can't be compared."""
+class MeasuredRun:
+    """A numbered run, with settings that differ from the paper's or that it does not give."""
 
     number: int
     printed_model: str
@@ -89,10 +89,10 @@ class Run:
 
 @dataclass(frozen=True)
 class Beside:
-    """A printed figure and a run's; None and NaN without a run, or where it is not defined."""
+    """A printed figure and a run's; None and NaN without a run, or if it is not defined."""
 
     printed: Printed
-    run: Run | None
+    run: MeasuredRun | None
     measured: float | None
     low: float
     high: float
@@ -103,66 +103,65 @@ class Beside:
 def read(path: Path) -> list[Printed]:
     """Printed figures of a CSV with the columns ``COLUMNS``, in any order.
 
-    Names of methods are taken without hyphens and LaTeX. Raises ``BadInput`` for a file that can't
+    Hyphens and LaTeX are removed from names of methods. Raises ``BadInput`` for a file that can't
     be read and for an invalid row, with its number.
     """
-    return [_printed(path, r.number, r.fields, r.problem) for r in records(path, COLUMNS)]
-
-
-def _printed(path: Path, number: int, row: Mapping[str, str], problem: str | None) -> Printed:
-    try:
-        if problem:
-            raise ValueError(problem)
-        method = row["method"].replace("-", " ").replace("\\mathcal{L}", "L")
-        named = (row["inputs"], method, row["model"], row["metric"])
-        figure = Printed(int(row["table"]), *named, float(row["value"]))
-        if not math.isfinite(figure.value) or not all(named):
-            raise ValueError(f"expected {', '.join(COLUMNS)} with a finite value")
-    except ValueError as e:
-        raise BadInput(f"{path}", f"row {number} is not a figure: {e}") from e
-    return figure
+    figures = []
+    for record in records(path, COLUMNS):
+        row = record.fields
+        try:
+            if record.problem:
+                raise ValueError(record.problem)
+            method = row["method"].replace("-", " ").replace("\\mathcal{L}", "L")
+            names = (row["inputs"], method, row["model"], row["metric"])
+            figures.append(Printed(int(row["table"]), *names, float(row["value"])))
+            if not math.isfinite(figures[-1].value) or not all(names):
+                raise ValueError(f"expected {', '.join(COLUMNS)} with a finite value")
+        except ValueError as e:
+            raise BadInput(f"{path}", f"row {record.number} is not a figure: {e}") from e
+    return figures
 
 
 def compare(
     paper: Paper, printed: Sequence[Printed], rows: Sequence[Row], names: Mapping[str, str]
-) -> tuple[list[Beside], list[Run]]:
+) -> tuple[list[Beside], list[MeasuredRun]]:
     """Each printed figure beside that of every run of its model, and these runs.
 
-    ``names`` gives a model of the warehouse the name that the paper prints. An interval holds a
-    printed figure if it holds a value that is rounded to it.
+    ``names``: printed name by the model's name in the warehouse. An interval holds a printed figure
+    if it holds a value that is rounded to it.
     """
-    runs: dict[str, Run] = {}
-    found: dict[tuple[str, str, str, str], list[tuple[Run, Row]]] = {}
+    runs: dict[str, MeasuredRun] = {}
+    rows_of: dict[tuple[str, str, str, str], list[tuple[MeasuredRun, Row]]] = {}
+    own = (*_OF_A_FIGURE, *paper.by_set)
     for row in rows:
         if row["model"] not in names:
             continue
-        own = (*_OF_A_FIGURE, *paper.by_set)
         key = repr({c: v for c, v in row.items() if c not in own})
         name = names[row["model"]]
         run = runs.setdefault(key, _run(len(runs) + 1, name, row, paper.settings(row), own))
         cell = row["inputs"], row["method"], name.casefold(), row["metric"]
-        found.setdefault(cell, []).append((run, row))
+        rows_of.setdefault(cell, []).append((run, row))
     beside = []
     for figure in printed:
         nothing = Beside(figure, None, None, math.nan, math.nan, NOT_MEASURED)
-        measured = [_beside(paper, figure, *one) for one in found.get(figure.cell, [])]
-        beside += measured or [nothing]
+        measured = rows_of.get(figure.cell, [])
+        beside += [_beside(paper, figure, run, row) for run, row in measured] or [nothing]
     return beside, list(runs.values())
 
 
 def _run(
     number: int, name: str, row: Row, settings: Mapping[str, object], own: Sequence[str]
-) -> Run:
+) -> MeasuredRun:
     of_run = {column: value for column, value in settings.items() if column not in own}
     unknown = tuple(
         f"{column} {_shown(row[column])}"
         for column, value in of_run.items()
         if value is NOT_KNOWN and row[column] is not None
     )
-    return Run(number, name, row["model"], _differs(row, of_run), unknown)
+    return MeasuredRun(number, name, row["model"], _differs(row, of_run), unknown)
 
 
-def _beside(paper: Paper, figure: Printed, run: Run, row: Row) -> Beside:
+def _beside(paper: Paper, figure: Printed, run: MeasuredRun, row: Row) -> Beside:
     low, high = (math.nan if row[end] is None else row[end] for end in ("low", "high"))
     half = paper.half_units.get(figure.metric, 0.0) + 1e-9
     if row["measured"] is None:
@@ -196,23 +195,23 @@ def _shown(value: object) -> str:
 
 
 def misfit_averages(printed: Sequence[Printed]) -> list[str]:
-    """Rows `Average` that are not the mean of the printed figures they stand below.
+    """Rows `Average` that are not the mean of the printed figures above them.
 
     >>> rows = [Printed(3, "s", "j", m, "B", v) for m, v in (("a", 1.0), ("b", 2.0))]
     >>> misfit_averages([*rows, Printed(3, "s", "j", "Average", "B", 1.6)])
     ['Table 3, j B: Average printed 1.6, the 2 printed models give 1.500']
     """
-    below: dict[tuple[int, str, str, str], list[float]] = {}
+    above: dict[tuple[int, str, str, str], list[float]] = {}
     for p in printed:
         if p.model != "Average":
-            below.setdefault((p.table, p.inputs, p.method, p.metric), []).append(p.value)
+            above.setdefault((p.table, p.inputs, p.method, p.metric), []).append(p.value)
     lines = []
-    for one in (p for p in printed if p.model == "Average"):
-        values = below.get((one.table, one.inputs, one.method, one.metric), [])
-        half = 0.005 if one.metric == "F" else 0.05
-        if values and abs(sum(values) / len(values) - one.value) > half + 1e-9:
+    for p in (p for p in printed if p.model == "Average"):
+        values = above.get((p.table, p.inputs, p.method, p.metric), [])
+        half = 0.005 if p.metric == "F" else 0.05
+        if values and abs(sum(values) / len(values) - p.value) > half + 1e-9:
             lines.append(
-                f"Table {one.table}, {one.method} {one.metric}: Average printed {one.value:g}, the "
+                f"Table {p.table}, {p.method} {p.metric}: Average printed {p.value:g}, the "
                 f"{len(values)} printed models give {sum(values) / len(values):.3f}"
             )
     return lines
@@ -227,22 +226,21 @@ def misfit_tables(printed: Sequence[Printed]) -> list[str]:
     """
     first: dict[tuple[str, str, str, str], Printed] = {}
     lines = []
-    for one in printed:
-        other = first.setdefault(one.cell, one)
-        if other.value != one.value:
-            what = f"{one.metric} of {one.model}, {one.inputs}, {one.method}"
-            tables = f"Table {other.table} prints {other.value:g}, Table {one.table} {one.value:g}"
-            lines.append(f"{what}: {tables}")
+    for p in printed:
+        other = first.setdefault(p.cell, p)
+        if other.value != p.value:
+            tables = f"Table {other.table} prints {other.value:g}, Table {p.table} {p.value:g}"
+            lines.append(f"{p.metric} of {p.model}, {p.inputs}, {p.method}: {tables}")
     return lines
 
 
 def tally(beside: Sequence[Beside]) -> Iterator[str]:
-    """A line per outcome: how many printed figures had it, each once, and in how many runs.
+    """A line per outcome: number of distinct printed figures, and of their runs.
 
     A figure of several runs is in the line of each of its outcomes.
 
     >>> one = Printed(1, "STS-B", "Original", "LLaMA2 7B", "GAS", 0.5)
-    >>> runs = [Run(k, "LLaMA2 7B", "tiny", (), ()) for k in (1, 2)]
+    >>> runs = [MeasuredRun(k, "LLaMA2 7B", "tiny", (), ()) for k in (1, 2)]
     >>> list(tally([Beside(one, run, 0.5, 0.4, 0.6, HOLDS) for run in runs]))
     ['1 figure in 2 runs: agrees']
     """
@@ -255,7 +253,7 @@ def tally(beside: Sequence[Beside]) -> Iterator[str]:
 
 
 def as_rows(beside: Sequence[Beside]) -> list[dict[str, object]]:
-    """Comparisons as flat rows, for a CSV; without a value where a number is not finite."""
+    """Comparisons as flat rows, for a CSV; a number that is not finite is None."""
     return [
         {
             **asdict(b.printed),
@@ -273,14 +271,14 @@ def as_rows(beside: Sequence[Beside]) -> list[dict[str, object]]:
 
 
 def shown_row(b: Beside) -> dict[str, object]:
-    """A figure and its run's, as it is printed."""
+    """Printed row of a figure and its run's."""
     (row,) = as_rows([b])
-    long = ("measured_model", "differs", "paper_unknown")  # of a run, in its line
+    long = ("measured_model", "differs", "paper_unknown")  # `lines` has these of each run
     return {**{name: value for name, value in row.items() if name not in long}, "note": b.note}
 
 
-def lines(run: Run) -> Iterator[str]:
-    """What a run does otherwise than the paper."""
+def lines(run: MeasuredRun) -> Iterator[str]:
+    """Differences of a run from the paper."""
     differs = "; ".join(run.differs) or "in nothing that is known"
     yield f"run {run.number}, {run.printed_model} by {run.model}: differs in {differs}"
     yield f"  the paper's is not known: {'; '.join(run.unknown)}"

@@ -1,9 +1,8 @@
-"""The study of docs/cause-study.md: a pre-specified design, run from the text to its outcomes.
+"""Study of docs/cause-study.md: a pre-specified design, run from the text to its outcomes.
 
 A design is a TOML file: the text, the intervention's options, a benchmark of templates and words,
-and what is predicted of which row of which view. The packaged one was written before its
-trainings, which nobody outside can check: it is pre-specified, not registered. A figure carries the
-SHA-256 of the file it was predicted in.
+and predictions for rows of views. The packaged one was written before its trainings, which nobody
+outside can check: it is pre-specified, not registered. A figure has the SHA-256 of its design file.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ STUDY = "cause"
 
 @toml_table
 class Prediction:
-    """What the interval of ``column`` in the one row of ``view`` is to be: 0 below, above or in it.
+    """Expected place of the interval of ``column``, in one row of ``view``, relative to 0.
 
-    ``where`` are columns of the row and their values; the study and its corpus are understood.
+    ``where``: columns of the row and their values, besides the study and its corpus.
     """
 
     name: Text
@@ -45,11 +44,6 @@ class Prediction:
     column: Literal["response", "short_of_whole", "coefficient"]
     expected: Literal["below 0", "above 0", "holds 0"]
     where: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def bounds(self) -> tuple[str, str]:
-        """The columns with the bounds of the one that is predicted."""
-        return f"{self.column}_low", f"{self.column}_high"
 
 
 def _template(text: str) -> str:
@@ -59,7 +53,7 @@ def _template(text: str) -> str:
 
 
 @toml_table
-class Pairs:
+class TemplatePairs:
     """A benchmark of templates and words."""
 
     name: Text
@@ -68,7 +62,7 @@ class Pairs:
 
 
 @toml_table
-class Design:
+class StudyDesign:
     """A pre-specified study; ``sha256`` of its file, 64 hex digits. ``shards``: patterns."""
 
     question: Text
@@ -77,14 +71,14 @@ class Design:
     intervention: Annotated[
         StudyOptions, AfterValidator(lambda o: replace(o, near="".join(o.near.split())))
     ]
-    benchmark: Pairs
+    benchmark: TemplatePairs
     prediction: tuple[Prediction, ...]
     sha256: str
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A prediction's estimate with its 95% interval, and what came of the prediction.
+class PredictedFigure:
+    """A prediction's estimate with its 95% interval, and its outcome.
 
     ``found`` is ``below 0``, ``above 0``, ``holds 0``, or ``no interval`` of a study of one seed.
     An interval that holds 0 doesn't show that there is no response: ``size_bound``, in ``unit``,
@@ -105,30 +99,28 @@ class Figure:
 
     @property
     def as_predicted(self) -> bool:
-        """Whether what was found is what was expected."""
+        """True if the outcome is the expected one."""
         return self.found == self.expected
 
 
-def read_design(path: Path | None = None) -> Design:
-    """The design in a TOML file; without one the packaged one.
+def read_design(path: Path | None = None) -> StudyDesign:
+    """Read the design of a TOML file, or the packaged one.
 
-    Raises ``BadInput`` or ``UsageProblem`` that name the file and the key that does not fit.
+    Raises ``BadInput`` or ``UsageProblem`` with the file and the invalid key.
     """
     source = path or resources.files(__package__) / "cause.toml"
     name = str(path) if path else "cause.toml"
     text = read_text(source, name)
-    return load(Design, text, name, sha256=hashlib.sha256(text.encode()).hexdigest())
+    return load(StudyDesign, text, name, sha256=hashlib.sha256(text.encode()).hexdigest())
 
 
-def pairs(design: Design) -> Iterator[dict[str, str]]:
-    """The benchmark's pairs, in the columns of `benchmark import`."""
+def pairs(design: StudyDesign) -> Iterator[dict[str, str]]:
+    """Pairs of the benchmark, in the columns of `benchmark import`."""
     for word in sorted(design.benchmark.words):
         for number, template in enumerate(design.benchmark.templates, 1):
-            she = template.format(She="She", she="she", word=word)
-            he = template.format(She="He", she="he", word=word)
             yield {
-                "sentence_a": she,
-                "sentence_b": he,
+                "sentence_a": template.format(She="She", she="she", word=word),
+                "sentence_b": template.format(She="He", she="he", word=word),
                 "group_a": "female",
                 "group_b": "male",
                 "word": word,
@@ -136,28 +128,32 @@ def pairs(design: Design) -> Iterator[dict[str, str]]:
             }
 
 
-def shards_of(design: Design, data: Path) -> tuple[Path, ...]:
-    """The shards of its text, below ``data``."""
+def shards_of(design: StudyDesign, data: Path) -> tuple[Path, ...]:
+    """Shards of the design's text, below ``data``."""
     return tuple(expand_shards([str(data / pattern) for pattern in design.shards]))
 
 
-def run(design: Design, data: Path, out: Path, warehouse: Path, stages: Stages) -> list[Figure]:
-    """Run a study: count its text, make its pairs, train and score every arm, look at the outcome.
+def run(
+    design: StudyDesign, data: Path, out: Path, warehouse: Path, stages: Stages
+) -> list[PredictedFigure]:
+    """Run a study: count its text, make its pairs, train and score every arm, read the outcomes.
 
-    Everything that was done before is kept, so the same call resumes. Raises what the steps raise,
-    and ``UsageProblem`` where a prediction is of no row, or of several.
+    Finished stages are kept, so the same call resumes. Raises as the stages do, and
+    ``UsageProblem`` if a prediction fits no row, or several.
     """
     shards = shards_of(design, data)
     stages.run(f"count {design.corpus}", _count, design, shards, warehouse)
     stages.run(f"pairs of {design.benchmark.name}", _import, design, out, warehouse)
-    of = {"name": STUDY, "corpus": design.corpus, "benchmark": (design.benchmark.name,)}
+    study = {"name": STUDY, "corpus": design.corpus, "benchmark": (design.benchmark.name,)}
     places = {"shards": tuple(map(str, shards)), "out": out, "warehouse": warehouse}
-    execute(make(class_of("intervene run"), {**vars(design.intervention), **of, **places}), stages)
+    execute(
+        make(class_of("intervene run"), {**vars(design.intervention), **study, **places}), stages
+    )
     stages.run(f"5-gram model of {design.corpus}", _controls, design, shards, out, warehouse)
     return figures(design, warehouse)
 
 
-def _count(design: Design, shards: tuple[Path, ...], warehouse: Path) -> None:
+def _count(design: StudyDesign, shards: tuple[Path, ...], warehouse: Path) -> None:
     from plumbline.jobs.association.associations import associate
     from plumbline.jobs.count_corpus import CountRequest, count_corpus
 
@@ -166,7 +162,7 @@ def _count(design: Design, shards: tuple[Path, ...], warehouse: Path) -> None:
     associate(store, design.corpus)
 
 
-def _import(design: Design, out: Path, warehouse: Path) -> None:
+def _import(design: StudyDesign, out: Path, warehouse: Path) -> None:
     from plumbline.eval_workers.pairs.benchmarks import import_benchmark
     from plumbline.warehouse.storage.runs import recorded
 
@@ -179,8 +175,8 @@ def _import(design: Design, out: Path, warehouse: Path) -> None:
         import_benchmark(store, design.benchmark.name, path, run_id)
 
 
-def _controls(design: Design, shards: tuple[Path, ...], out: Path, warehouse: Path) -> None:
-    """Scores of a model that counts the unchanged text's n-grams, and every metric."""
+def _controls(design: StudyDesign, shards: tuple[Path, ...], out: Path, warehouse: Path) -> None:
+    """Score an n-gram model of the unchanged text, then compute every metric."""
     from plumbline.eval_workers.models.ngram import NgramOptions
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
     from plumbline.eval_workers.scoring.statistics.metrics import measure
@@ -197,14 +193,14 @@ def _controls(design: Design, shards: tuple[Path, ...], out: Path, warehouse: Pa
         measure(store, run_id)
 
 
-def figures(design: Design, warehouse: Path) -> list[Figure]:
-    """The outcome of every prediction, from the warehouse in which the study was run."""
+def figures(design: StudyDesign, warehouse: Path) -> list[PredictedFigure]:
+    """Outcome of every prediction, from the study's warehouse."""
     return [_figure(design, p, warehouse) for p in design.prediction]
 
 
-def _figure(design: Design, prediction: Prediction, warehouse: Path) -> Figure:
-    of_study = {"study": STUDY, "corpus": design.corpus, "benchmark": design.benchmark.name}
-    where = of_study | prediction.where
+def _figure(design: StudyDesign, prediction: Prediction, warehouse: Path) -> PredictedFigure:
+    study = {"study": STUDY, "corpus": design.corpus, "benchmark": design.benchmark.name}
+    where = study | prediction.where
     rows = [
         row
         for row in rows_of(warehouse, f"FROM {prediction.view}")
@@ -213,24 +209,25 @@ def _figure(design: Design, prediction: Prediction, warehouse: Path) -> Figure:
     if len(rows) != 1:
         problem = f"{len(rows)} rows of {prediction.view} fit {prediction.where}"
         raise UsageProblem(f"prediction {prediction.name!r}", problem, "one is expected")
-    low, high = (rows[0][name] for name in prediction.bounds)
-    return Figure(
+    (row,) = rows
+    low, high = (row[f"{prediction.column}_{end}"] for end in ("low", "high"))
+    return PredictedFigure(
         prediction=prediction.name,
         expected=prediction.expected,
         found=side(low, high),
-        estimate=rows[0][prediction.column],
+        estimate=row[prediction.column],
         estimate_low=low,
         estimate_high=high,
-        n_seeds=rows[0]["n_seeds"],
-        size_bound=rows[0].get("size_bound"),
-        unit=rows[0].get("unit"),
-        share_bound=rows[0].get("share_bound"),
+        n_seeds=row["n_seeds"],
+        size_bound=row.get("size_bound"),
+        unit=row.get("unit"),
+        share_bound=row.get("share_bound"),
         design_sha256=design.sha256,
     )
 
 
 def side(low: float | None, high: float | None) -> str:
-    """On which side of 0 an interval lies.
+    """Side of 0 on which an interval lies.
 
     >>> side(-2.0, -1.0), side(-1.0, 0.0), side(None, None)
     ('below 0', 'holds 0', 'no interval')
@@ -241,13 +238,12 @@ def side(low: float | None, high: float | None) -> str:
     return ways.get(verdict((low + high) / 2, low, high), "holds 0")
 
 
-def as_rows(found: list[Figure]) -> list[dict[str, Any]]:
-    """The figures as rows of a CSV."""
+def as_rows(found: list[PredictedFigure]) -> list[dict[str, Any]]:
+    """Figures as rows of a CSV."""
     return [{**asdict(f), "as_predicted": f.as_predicted} for f in found]
 
 
-def shown_row(figure: Figure) -> dict[str, Any]:
-    """A prediction and what came of it, as it is printed."""
-    hidden = ("design_sha256", "n_seeds")
-    row = {name: value for name, value in asdict(figure).items() if name not in hidden}
-    return {**row, "as_predicted": figure.as_predicted}
+def shown_row(figure: PredictedFigure) -> dict[str, Any]:
+    """Printed row of a prediction and its outcome."""
+    (row,) = as_rows([figure])
+    return {name: row[name] for name in row if name not in ("design_sha256", "n_seeds")}

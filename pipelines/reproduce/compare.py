@@ -17,7 +17,7 @@ from plumbline.pipelines.reproduce.figures import (
 )
 from plumbline.warehouse.files import kept_object
 
-#: What a comparison can come to.
+#: Outcomes of a comparison.
 OUTCOMES = (AGREE, OFF, NOT_RUN, CONTRADICTED) = (
     *("agree", "off", "not run"),
     "contradicted by the release",
@@ -25,70 +25,48 @@ OUTCOMES = (AGREE, OFF, NOT_RUN, CONTRADICTED) = (
 
 
 @dataclass(frozen=True)
-class Compared:
-    """A figure, what the imported data give for it, and what that means.
+class ComparedFigure:
+    """A printed figure beside ours, from the imported data.
 
     Attributes:
-        ours: None where the release has no scores for it.
-        ci: 95% interval of ours in the figure's unit; NaN if undefined.
-        outcome: one of the constants of this module. ``note``: convention or contradiction.
+        ours: None if the release has no scores for it.
+        ci: 95% interval of ours in the figure's unit; None if undefined.
+        outcome: one of ``OUTCOMES``. ``note``: convention or contradiction.
     """
 
     figure: PrintedFigure
     ours: float | None
-    ci: tuple[float, float]
+    ci: tuple[float | None, float | None]
     outcome: str
     note: str
 
     @property
     def difference(self) -> float | None:
-        """Ours less the printed figure; None without ours."""
+        """Ours minus the printed figure; None without ours."""
         return None if self.ours is None else self.ours - self.figure.value
 
 
-@dataclass(frozen=True)
-class Start:
-    """US (percent) and PD (points) of pairs by what they start with.
+def starts(metrics: Sequence[Mapping[str, Any]]) -> list[dict[str, object]]:
+    """Pronoun-first split: US and PD by model, benchmark and first word, with 95% intervals.
 
-    Attributes:
-        us_ci, pd_ci: 95% intervals; NaN where there is none, as of few clusters.
+    Subsets without pairs are left out; the ends of an interval are None with too few clusters.
     """
-
-    model: str
-    benchmark: str
-    start: str
-    n: int
-    us: float
-    us_ci: tuple[float, float]
-    pd: float
-    pd_ci: tuple[float, float]
-
-
-def starts(metrics: Sequence[Mapping[str, Any]]) -> list[Start]:
-    """The pronoun-first split of every model and benchmark; subsets without pairs are left out."""
-    found: dict[tuple[str, str, str], dict[str, Mapping[str, Any]]] = {}
-    for row in metrics:
-        if row["subset"].startswith("pronoun ") and row["metric"] in ("us", "pd") and row["n"]:
+    rows: dict[tuple[str, str, str], dict[str, object]] = {}
+    for row in sorted(metrics, key=lambda row: row["metric"] != "us"):
+        name = row["metric"]
+        if row["subset"].startswith("pronoun ") and name in ("us", "pd") and row["n"]:
             key = (row["model"], row["benchmark"], row["subset"])
-            found.setdefault(key, {})[row["metric"]] = row
-    return [
-        Start(
-            *key,
-            of["us"]["n"],
-            100 * of["us"]["value"],
-            _interval(of["us"], 100),
-            of["pd"]["value"],
-            _interval(of["pd"], 1),
-        )
-        for key, of in sorted(found.items())
-    ]
+            start = dict(zip(("model", "benchmark", "start"), key, strict=True))
+            ends = {f"{name}_low": row["value_low"], f"{name}_high": row["value_high"]}
+            rows.setdefault(key, {**start, "n_pairs": row["n"]}).update(
+                {name: row["value"], **ends}
+            )
+    return [row for _, row in sorted(rows.items())]
 
 
-def _interval(row: Mapping[str, Any], scale: float) -> tuple[float, float]:
+def _interval(row: Mapping[str, Any], scale: float) -> tuple[float | None, float | None]:
     low, high = row["value_low"], row["value_high"]
-    if low is None or high is None:
-        return math.nan, math.nan
-    return scale * low, scale * high
+    return (None, None) if low is None or high is None else (scale * low, scale * high)
 
 
 _Key = tuple[str, str, str, float | None, float]
@@ -99,51 +77,48 @@ _SCALE = {"US": 100.0, "US_std": 100.0, "gap": 100.0}
 
 def compare(
     figures: Iterable[PrintedFigure], metrics: Sequence[Mapping[str, Any]]
-) -> list[Compared]:
-    """Each figure beside the row of ``metric_value`` that it is; the order stays.
+) -> list[ComparedFigure]:
+    """Each figure beside its row of ``metric_value``, in the same order.
 
     A difference of more than 0.011 is ``off``, unless the figure is a size that is known to
-    contradict the released data and ours is what these give. A size is that of the model with most
-    pairs. What deduplication changes comes as rows of ``metrics`` too, see
-    ``run.deduplication_rows``.
+    contradict the released data and ours equals theirs. A size is that of the model with most
+    pairs. ``metrics`` also has the rows of ``run.deduplication_rows``.
     """
-    found = _by_key(metrics)
-    return [_compared(figure, _row(figure, found)) for figure in figures]
+    rows = _by_key(metrics)
+    compared = []
+    for figure in figures:
+        base = figure.log_base if figure.metric == "AuFC" else math.e
+        metric = _METRIC.get(figure.metric, figure.metric)
+        row = rows.get((metric, figure.benchmark, figure.model, figure.eta_nats, base))
+        compared.append(_compared(figure, row))
+    return compared
 
 
 def _by_key(metrics: Sequence[Mapping[str, Any]]) -> dict[_Key, Mapping[str, Any]]:
-    found: dict[_Key, Mapping[str, Any]] = {}
+    rows: dict[_Key, Mapping[str, Any]] = {}
     for row in metrics:
         if row["subset"] != "all" and row["eta_nats"] is None:
             continue
         base = kept_object(row, "options").get("log_base", "e")
         base_value = math.e if base == "e" else float(base)
         where = (row["metric"], row["benchmark"])
-        found[(*where, row["model"], row["eta_nats"], base_value)] = row
+        rows[(*where, row["model"], row["eta_nats"], base_value)] = row
         if row["metric"] == "n":
             size = (*where, "", row["eta_nats"], base_value)
-            if size not in found or found[size]["value"] < row["value"]:
-                found[size] = row
-    return found
+            if size not in rows or rows[size]["value"] < row["value"]:
+                rows[size] = row
+    return rows
 
 
-def _row(
-    figure: PrintedFigure, found: Mapping[_Key, Mapping[str, Any]]
-) -> Mapping[str, Any] | None:
-    base = figure.log_base if figure.metric == "AuFC" else math.e
-    metric = _METRIC.get(figure.metric, figure.metric)
-    return found.get((metric, figure.benchmark, figure.model, figure.eta_nats, base))
-
-
-def _compared(figure: PrintedFigure, row: Mapping[str, Any] | None) -> Compared:
+def _compared(figure: PrintedFigure, row: Mapping[str, Any] | None) -> ComparedFigure:
     scale = _SCALE.get(figure.metric, 1.0)
     value = None if row is None else row["value"]
     if value is not None and figure.metric == "US_std":
         value = math.sqrt(value * (1 - value) / SD_N_PAIRS)
     if row is None or value is None:
-        return Compared(figure, None, (math.nan, math.nan), NOT_RUN, "")
+        return ComparedFigure(figure, None, (None, None), NOT_RUN, "")
     ours = scale * value
-    ci = (math.nan, math.nan) if figure.metric == "US_std" else _interval(row, scale)
+    ci = (None, None) if figure.metric == "US_std" else _interval(row, scale)
     exception = known(figure)
     if abs(ours - figure.value) <= TOLERANCE:
         outcome = AGREE
@@ -151,4 +126,6 @@ def _compared(figure: PrintedFigure, row: Mapping[str, Any] | None) -> Compared:
         outcome = CONTRADICTED
     else:
         outcome = OFF
-    return Compared(figure, ours, ci, outcome, exception.note if exception else convention(figure))
+    return ComparedFigure(
+        figure, ours, ci, outcome, exception.note if exception else convention(figure)
+    )

@@ -1,4 +1,4 @@
-"""The figures that UnStereoEval (Belem et al., ICLR 2024) printed, and what is known about them.
+"""Printed figures of UnStereoEval (Belem et al., ICLR 2024), and known contradictions.
 
 ``unstereoeval.csv`` holds those of Tables 1-3 and 8-22: 2,731 of the 28 models, and 50 sizes of the
 benchmarks from the heads of Tables 1 and 8-14.
@@ -19,9 +19,9 @@ SD_N_PAIRS = 4404
 #: Printed figures are rounded to 0.01.
 TOLERANCE = 0.011
 _COLUMNS = ("table", "dataset", "eta", "metric", "value", "hf_id", "log_base")
-#: US of the ``-deduped`` twin of the model less that of the model, in percentage points (Table 2).
+#: US of the ``-deduped`` twin of the model minus that of the model, in points (Table 2).
 DEDUPLICATION = "deduplication"
-#: How many pairs a benchmark has.
+#: Number of pairs of a benchmark.
 SIZE = "benchmark_size"
 _METRICS = (SIZE, "US", "US_std", "PD", "AuFC", "gap", DEDUPLICATION)
 
@@ -31,7 +31,7 @@ class PrintedFigure:
     """One printed figure.
 
     Attributes:
-        eta_nats: the table's constraint on |MaxPMI|, None without one.
+        eta_nats: limit of the table on |MaxPMI|, None without one.
         model: hub id, empty for sizes of benchmarks.
         log_base: base of the log ratios under an AuFC.
         value: US and its deviation in percent, PD, gap and ``deduplication`` in percentage points.
@@ -48,7 +48,7 @@ class PrintedFigure:
 
 @dataclass(frozen=True)
 class Known:
-    """What the released data give instead of a printed size, and a word on it."""
+    """Size in the released data instead of a printed one, and an explanation."""
 
     released: float
     note: str
@@ -70,18 +70,17 @@ _SIZES: dict[tuple[str, float | None, float], Known] = {
 
 
 def known(figure: PrintedFigure) -> Known | None:
-    """What is known about a printed size that does not come back; None for any other figure.
+    """The released size for a printed one that contradicts it; None for any other figure.
 
     >>> known(PrintedFigure(8, SIZE, "use-5", None, "", math.e, 4404)).released
     4405
     """
-    if figure.metric != SIZE:
-        return None
-    return _SIZES.get((figure.benchmark, figure.eta_nats, figure.value))
+    key = (figure.benchmark, figure.eta_nats, figure.value)
+    return _SIZES.get(key) if figure.metric == SIZE else None
 
 
 def convention(figure: PrintedFigure) -> str:
-    """The convention under which a figure comes back, where the paper has another or is silent."""
+    """Convention that reproduces a figure, if the paper has another one or none."""
     if figure.metric == "US_std":
         return f"deviation with n = {SD_N_PAIRS:,}, not the set's own"
     if figure.metric == "AuFC" and figure.log_base == 10:
@@ -92,7 +91,7 @@ def convention(figure: PrintedFigure) -> str:
 
 
 def packaged() -> list[PrintedFigure]:
-    """The figures that come with Plumbline.
+    """Packaged figures.
 
     >>> len([f for f in packaged() if f.model])
     2731
@@ -102,7 +101,7 @@ def packaged() -> list[PrintedFigure]:
 
 
 def read(path: Path) -> list[PrintedFigure]:
-    """Published figures from a CSV with the columns of ``unstereoeval.csv``, in any order.
+    """Read figures of a CSV with the columns of ``unstereoeval.csv``, in any order.
 
     ``eta`` is a number of nats or ``inf``, ``log_base`` is ``e``, a number or empty (e).
 
@@ -126,17 +125,17 @@ def _figure(path: Path, number: int, row: dict[str, str]) -> PrintedFigure:
         eta = float(row["eta"])
         base = math.e if row["log_base"] in ("e", "") else float(row["log_base"])
         figure = PrintedFigure(
-            int(row["table"]),
-            row["metric"],
-            row["dataset"].lower(),
-            None if math.isinf(eta) else eta,
-            row["hf_id"],
-            base,
-            float(row["value"]),
+            table=int(row["table"]),
+            metric=row["metric"],
+            benchmark=row["dataset"].lower(),
+            eta_nats=None if math.isinf(eta) else eta,
+            model=row["hf_id"],
+            log_base=base,
+            value=float(row["value"]),
         )
     except (ValueError, TypeError, AttributeError) as e:
         raise BadInput(f"{path}", f"row {number} is not a figure: {e}") from e
-    if figure.metric not in _METRICS or math.isnan(eta) or not math.isfinite(float(row["value"])):
+    if figure.metric not in _METRICS or math.isnan(eta) or not math.isfinite(figure.value):
         expected = f"expected one of {', '.join(_METRICS)} with a finite value"
         raise BadInput(f"{path}", f"row {number}: {figure.metric} {row['value']}, {expected}")
     return figure

@@ -1,8 +1,8 @@
-"""FairPair and disclosure: what their papers print and how they measured, as far as it is known.
+"""FairPair and disclosure: printed figures and settings of their papers.
 
-Settings of FairPair are those that its command has for defaults; those of disclosure are on the
-page (sections 5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4) or, types of weights
-alone, in the authors' scripts (dongxiangjue/Debias-LLMs). Others are ``NOT_KNOWN``.
+Settings of FairPair are the defaults of its command; those of disclosure are in the paper (sections
+5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4) or, types of weights alone, in the
+authors' scripts (dongxiangjue/Debias-LLMs). Others are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from plumbline.eval_workers.training.mitigation.options import TuneOptions
 from plumbline.pipelines.reproduce.beside import (
     NOT_KNOWN,
     Beside,
+    MeasuredRun,
     Paper,
     Printed,
     Row,
-    Run,
     compare,
     misfit_averages,
     misfit_tables,
@@ -38,8 +38,6 @@ from plumbline.warehouse.storage.store import Store
 
 #: Prompts of a set as released, or as the paper's templates give them.
 _PROMPTS = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template": 160}
-
-
 #: ``_hash`` of the instruction of section 5.2, whose sentence isn't ours to keep.
 _INSTRUCTION = "a7f803a705b6"
 
@@ -101,25 +99,20 @@ def _misfits_of_fairpair(printed: Sequence[Printed]) -> list[str]:
 
 
 def _misfits_of_disclosure(printed: Sequence[Printed]) -> list[str]:
-    shares = {p.cell: p for p in printed if p.metric == "GAS" and p.inputs in _PROMPTS}.values()
-    n_broken = Counter(p.method for p in shares if not _is_of_prompts(p))
-    n_all = Counter(p.method for p in shares)
-    of = ", ".join(f"{method} {n} of {n_all[method]}" for method, n in n_broken.items())
-    broken = [f"GAS is not a whole number of the set's prompts: {of}"] if of else []
-    return [
-        *misfit_tables(printed),
-        *broken,
-        *counted(disclosure.CLAIMS, disclosure.TABLES, printed),
-    ]
-
-
-def _is_of_prompts(share: Printed) -> bool:
-    n = _PROMPTS[share.inputs]
-    return abs(round(share.value * n) / n - share.value) < 0.0005 + 1e-9
+    n_all, n_broken = Counter[str](), Counter[str]()
+    for p in {p.cell: p for p in printed if p.metric == "GAS" and p.inputs in _PROMPTS}.values():
+        n_prompts = _PROMPTS[p.inputs]
+        n_all[p.method] += 1
+        if abs(round(p.value * n_prompts) / n_prompts - p.value) >= 0.0005 + 1e-9:
+            n_broken[p.method] += 1
+    methods = ", ".join(f"{method} {n} of {n_all[method]}" for method, n in n_broken.items())
+    broken = [f"GAS is not a whole number of the set's prompts: {methods}"] if methods else []
+    claims = counted(disclosure.CLAIMS, disclosure.TABLES, printed)
+    return [*misfit_tables(printed), *broken, *claims]
 
 
 def _claims_of_fairpair(store: Store, names: Mapping[str, str]) -> list[str]:
-    """The t-test and the lengths of section 4.1, on the side `original`."""
+    """Lines on the t-test and the lengths of section 4.1, on the side `original`."""
     from plumbline.pipelines.report.model import estimate
     from plumbline.pipelines.report.rows import Rows
     from plumbline.pipelines.report.sections.fairpair import t_tested
@@ -131,18 +124,18 @@ def _claims_of_fairpair(store: Store, names: Mapping[str, str]) -> list[str]:
         and (row["subset"], row["side"]) == ("all", "original")
         and row["probe_set"].startswith("common-sents")
     ]
-    lines = ["Section 4.1: B differs from V_pg for all models but GPT2"] if sets else []
-    for of in Rows(sets).groups("probe_set", "phi", "texts", "n_folds"):
-        lines += [f"  {line}" for line in t_tested(of)]
-    lines += (
-        ["Section 4.1: lengths of p(g(x)) and g(p(x)) don't differ (here: both groups filtered)"]
-        if sets
-        else []
+    if not sets:
+        return []
+    lines = ["Section 4.1: B differs from V_pg for all models but GPT2"]
+    for group in Rows(sets).groups("probe_set", "phi", "texts", "n_folds"):
+        lines += [f"  {line}" for line in t_tested(group)]
+    lines.append(
+        "Section 4.1: lengths of p(g(x)) and g(p(x)) don't differ (here: both groups filtered)"
     )
-    whose = ("probe_set", "model_key", "sampling_key", "perturber")
-    models = {tuple(row[c] for c in whose): row["model"] for row in sets}
+    keys = ("probe_set", "model_key", "sampling_key", "perturber")
+    models = {tuple(row[key] for key in keys): row["model"] for row in sets}
     for row in rows_of(store.root, sql("report/fairpair_compared_length")):
-        model = models.get(tuple(row[c] for c in whose))
+        model = models.get(tuple(row[key] for key in keys))
         if model and row["side"] == "original":
             more = estimate(row, "difference").text
             lines.append(f"  {row['probe_set']}, {model}: p(g(x)) less g(p(x)) {more} words")
@@ -185,7 +178,7 @@ PAPERS = {
 
 
 def figures(paper: Paper, published: Path | None) -> list[Printed]:
-    """The printed figures that come with Plumbline, or those of a CSV; raises as ``read``.
+    """Packaged printed figures, or those of a CSV; raises as ``read``.
 
     >>> len(figures(PAPERS["fairpair"], None)), len(figures(PAPERS["disclosure"], None))
     (62, 486)
@@ -197,25 +190,24 @@ def figures(paper: Paper, published: Path | None) -> list[Printed]:
 
 
 def printed_names(paper: Paper, printed: Iterable[Printed], given: Iterable[str]) -> dict[str, str]:
-    """Model as the warehouse names it -> the name that the paper prints.
+    """Name of a model in the warehouse -> name that the paper prints.
 
-    From the paper's list of models, and from ``given``, of the form NAME=MODEL, which goes first.
-    Raises ``UsageProblem`` for a name that is not printed.
+    From the paper's list of models, overridden by ``given``, of the form NAME=MODEL. Raises
+    ``UsageProblem`` for a name that is not printed.
 
     >>> some = [Printed(3, "common-sents", "jaccard", "GPT2", "B", 85.8)]
     >>> printed_names(PAPERS["fairpair"], some, ["gpt2=models/tiny"])["tiny"]
     'GPT2'
     """
     spelled = {figure.model.casefold(): figure.model for figure in printed}
-    listed = load(paper.models)
-    of_list = {m.id: m.name.casefold() for m in listed}
-    names = {model: spelled[name] for model, name in of_list.items() if name in spelled}
-    for one in given:
-        name, equals, model = one.partition("=")
+    listed = {m.id: m.name.casefold() for m in load(paper.models)}
+    names = {model: spelled[name] for model, name in listed.items() if name in spelled}
+    for option in given:
+        name, equals, model = option.partition("=")
         if not (equals and model and name.strip().casefold() in spelled):
-            there = ", ".join(sorted(set(spelled.values()) - {"Average"}))
-            fix = f"give PRINTED=MODEL, printed are {there}"
-            raise UsageProblem(f"--as {one}", "names no printed model and another", fix)
+            printed_models = ", ".join(sorted(set(spelled.values()) - {"Average"}))
+            fix = f"give PRINTED=MODEL, printed are {printed_models}"
+            raise UsageProblem(f"--as {option}", "names no printed model and another", fix)
         for place in (model.strip(), Path(model.strip()).name):
             names[place] = spelled[name.strip().casefold()]
     return names
@@ -223,19 +215,17 @@ def printed_names(paper: Paper, printed: Iterable[Printed], given: Iterable[str]
 
 def measured(
     paper: Paper, store: Store, printed: list[Printed], given: Iterable[str]
-) -> tuple[list[Beside], list[Run]]:
-    """``compare`` with what a warehouse holds; nothing is written.
+) -> tuple[list[Beside], list[MeasuredRun]]:
+    """``compare`` with the runs of a warehouse; nothing is written.
 
-    Raises ``UsageProblem`` where it holds no run of any of the models.
+    Raises ``UsageProblem`` if it holds no run of any of the models.
     """
     names = printed_names(paper, printed, given)
     rows = rows_of(store.root, sql(f"reproduce/{paper.name}"))
     beside, runs = compare(paper, [p for p in printed if p.model != "Average"], rows, names)
     if not runs:
-        there = sorted({row["model"] for row in rows})
+        others = ", ".join(sorted({row["model"] for row in rows}))
+        fix = f"of {others} there are some: say whose they are with --as"
         problem = "holds no run of the paper's models and sets"
-        if there:
-            fix = f"of {', '.join(there)} there are some: say whose they are with --as"
-            raise UsageProblem(f"{store.root}", problem, fix)
-        raise UsageProblem(f"{store.root}", problem, paper.command)
+        raise UsageProblem(f"{store.root}", problem, fix if others else paper.command)
     return beside, runs

@@ -1,4 +1,4 @@
-"""The released CrowS-Pairs figures of Pythia's checkpoints: differences, noise, what they resolve.
+"""Released CrowS-Pairs figures of Pythia's checkpoints: differences, noise, resolution.
 
 Biderman et al. (2023) swapped pronouns late in the training of Pythia and evaluated checkpoints,
 plain ones and swapped ones, on the gender pairs of CrowS-Pairs.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,24 +25,23 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.csv_rows import Record, records
 
 COLUMNS = ("kind", "size", "step", "task", "metric", "value", "stderr", "file")
-#: The evaluation that is read; others, such as the French pairs, are left out and counted.
+#: Task that is read; others, such as the French pairs, are left out and counted.
 TASK = "crows_pairs_english_gender"
 #: Share of pairs whose likelier sentence is the stereotype; mean |difference| of log-likelihoods.
 SHARE, DISTANCE = "pct_stereotype", "likelihood_difference"
 PLAIN = "pythia"
-#: Distances of one model that lie this many times apart were not computed in one way.
+#: Distances of one model with this ratio or a larger one were not computed in one way.
 _OTHER_EVALUATION = 3.0
 #: What varies between two models on the same pairs.
 ONE_CHECKPOINT, ALL_CHECKPOINTS = "one checkpoint", "mean of all checkpoints"
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class EvaluatedCheckpoint:
     """Both figures of one checkpoint with their printed standard errors over pairs.
 
-    ``evaluation`` is 1, or 2 for those whose distance is several times smaller than the others'.
-    ``n_pairs`` comes from the error of the share, sqrt(p (1 - p) / (n - 1)); 0 for a share of 0
-    or 1.
+    ``evaluation`` is 1, or 2 if the distance is several times smaller than the others'. ``n_pairs``
+    comes from the error of the share, sqrt(p (1 - p) / (n - 1)); 0 for a share of 0 or 1.
     """
 
     kind: str
@@ -67,10 +66,9 @@ class Noise:
     Attributes:
         n: checkpoints, from step ``first`` to ``last``.
         mean, sd: of the figure over them.
-        neighbour_sd: what one checkpoint varies by, from differences of neighbours alone
-            (root mean square / sqrt 2), which a slow trend does not enter.
-        autocorrelation: 1 - neighbour_sd^2 / sd^2, at least 0 (von Neumann's ratio): how alike
-            neighbours are.
+        neighbour_sd: deviation of one checkpoint from differences of neighbours alone (root mean
+            square / sqrt 2), which a slow trend does not enter.
+        autocorrelation: of neighbours, 1 - neighbour_sd^2 / sd^2, at least 0 (von Neumann's ratio).
     """
 
     size: str
@@ -86,19 +84,19 @@ class Noise:
 
     @property
     def mean_sd(self) -> float:
-        """Deviation of the mean of the n checkpoints, as of an AR(1) series; at most ``sd``."""
+        """Deviation of the mean of the n checkpoints in an AR(1) series; at most ``sd``."""
         r = self.autocorrelation
         return self.sd * math.sqrt(min(1.0, (1 + r) / (1 - r) / self.n))
 
 
-def read(path: Path) -> tuple[list[Checkpoint], int]:
-    """Checkpoints from a CSV with ``COLUMNS``, by kind, size and step; rows of other tasks.
+def read(path: Path) -> tuple[list[EvaluatedCheckpoint], int]:
+    """Checkpoints of a CSV with ``COLUMNS``, by kind, size and step; number of rows of other tasks.
 
     Raises:
         BadInput: the file can't be read, a column is missing, a row is damaged or there twice (its
             number from 1, the header not counted), a checkpoint has only one of the two figures.
     """
-    found: dict[tuple[str, str, int], dict[str, tuple[float, float]]] = {}
+    figures_of: dict[tuple[str, str, int], dict[str, tuple[float, float]]] = {}
     n_other = 0
     for record in records(path, COLUMNS):
         metric, value = record.fields.get("metric"), _figures(path, record)
@@ -106,23 +104,25 @@ def read(path: Path) -> tuple[list[Checkpoint], int]:
             n_other += 1
             continue
         key = (record.fields["kind"], record.fields["size"], int(record.fields["step"]))
-        if metric in found.setdefault(key, {}):
+        if metric in figures_of.setdefault(key, {}):
             problem = f"{metric} of {' '.join(map(str, key))} is there twice"
             raise BadInput(f"{path}, row {record.number}", problem, "remove one of the rows")
-        found[key][metric] = value
-    for key, figures in found.items():
+        figures_of[key][metric] = value
+    for key, figures in figures_of.items():
         if missing := {SHARE, DISTANCE} - set(figures):
             problem = f"{' '.join(map(str, key))} has no {missing.pop()}, expected both figures"
             raise BadInput(f"{path}", problem, "add its row, or remove the other figure's")
-    if not any(kind == PLAIN for kind, _, _ in found):
+    if not any(kind == PLAIN for kind, _, _ in figures_of):
         raise BadInput(f"{path}", f"no row of kind {PLAIN} and task {TASK}, expected some")
-    ordered = sorted(found, key=lambda key: (key[0], parameters(key[1]), key[2]))
-    checkpoints = [Checkpoint(*k, *found[k][SHARE], *found[k][DISTANCE]) for k in ordered]
+    ordered = sorted(figures_of, key=lambda key: (key[0], parameters(key[1]), key[2]))
+    checkpoints = [
+        EvaluatedCheckpoint(*k, *figures_of[k][SHARE], *figures_of[k][DISTANCE]) for k in ordered
+    ]
     return _evaluated(checkpoints), n_other
 
 
 def _figures(path: Path, record: Record) -> tuple[float, float]:
-    """Value and standard error of a row, checked as all its fields are."""
+    """Value and standard error of a row; checks its other fields, too."""
     fields, problem = record.fields, record.problem
     if problem is None and not (fields["step"].isascii() and fields["step"].isdigit()):
         problem = f"step is {fields['step']!r}, expected a whole number"
@@ -144,20 +144,19 @@ def _figures(path: Path, record: Record) -> tuple[float, float]:
     return numbers[0], numbers[1]
 
 
-def _evaluated(checkpoints: list[Checkpoint]) -> list[Checkpoint]:
-    """Each with its evaluation: where sorted distances lie more than threefold apart, two."""
+def _evaluated(checkpoints: list[EvaluatedCheckpoint]) -> list[EvaluatedCheckpoint]:
+    """Set ``evaluation``: two where neighbours among the sorted distances differ threefold."""
     distances = np.sort([c.distance_nats for c in checkpoints if c.distance_nats > 0])
     ratios = distances[1:] / distances[:-1]
     if not ratios.size or ratios.max() < _OTHER_EVALUATION:
         return checkpoints
     least = distances[int(ratios.argmax()) + 1]
-    return [
-        Checkpoint(**{**vars(c), "evaluation": 1 if c.distance_nats >= least else 2})
-        for c in checkpoints
-    ]
+    return [replace(c, evaluation=1 if c.distance_nats >= least else 2) for c in checkpoints]
 
 
-def jumps(checkpoints: Sequence[Checkpoint]) -> list[tuple[Checkpoint, Checkpoint]]:
+def jumps(
+    checkpoints: Sequence[EvaluatedCheckpoint],
+) -> list[tuple[EvaluatedCheckpoint, EvaluatedCheckpoint]]:
     """Neighbouring checkpoints of one model that were not evaluated in one way."""
     return [
         (a, b)
@@ -166,13 +165,12 @@ def jumps(checkpoints: Sequence[Checkpoint]) -> list[tuple[Checkpoint, Checkpoin
     ]
 
 
-def noise(checkpoints: Sequence[Checkpoint]) -> list[Noise]:
-    """How the checkpoints of each unmodified model vary, by evaluation; below three, nothing."""
-    found = []
+def noise(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[Noise]:
+    """Variation of each unmodified model's checkpoints by evaluation, if there are three."""
+    rows = []
     plain = [c for c in checkpoints if c.kind == PLAIN]
-    for size, evaluation in sorted(
-        {(c.size, c.evaluation) for c in plain}, key=lambda key: (parameters(key[0]), key[1])
-    ):
+    keys = {(c.size, c.evaluation) for c in plain}
+    for size, evaluation in sorted(keys, key=lambda key: (parameters(key[0]), key[1])):
         half = max(c.step for c in plain if c.size == size) / 2
         late = [c for c in plain if (c.size, c.evaluation) == (size, evaluation) and c.step >= half]
         if len(late) >= 3:
@@ -183,26 +181,26 @@ def noise(checkpoints: Sequence[Checkpoint]) -> list[Noise]:
                 near = math.sqrt(np.mean(np.diff(values) ** 2) / 2)
                 r = max(0.0, 1 - near**2 / sd**2) if sd else 0.0
                 mean = float(values.mean())
-                found.append(Noise(size, evaluation, measure, *steps, mean, sd, near, r))
-    return found
+                rows.append(Noise(size, evaluation, measure, *steps, mean, sd, near, r))
+    return rows
 
 
-def doses(checkpoints: Sequence[Checkpoint]) -> list[tuple[str, str, float]]:
-    """Kind, size and share of the steps that its checkpoints cover, of each swapped model."""
+def doses(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[tuple[str, str, float]]:
+    """Kind and size of each swapped model, and share of the steps that its checkpoints cover."""
     steps: dict[tuple[str, str], list[int]] = {}
     for c in checkpoints:
         if c.kind != PLAIN:
             steps.setdefault((c.kind, c.size), []).append(c.step)
     return [
-        (*key, (of[-1] - of[0] + min(np.diff(of))) / of[-1])
-        for key, of in steps.items()
-        if len(of) > 1
+        (*key, (own[-1] - own[0] + min(np.diff(own))) / own[-1])
+        for key, own in steps.items()
+        if len(own) > 1
     ]
 
 
-def of_crows_pairs(checkpoints: Sequence[Checkpoint]) -> list[Resolved]:
-    """What CrowS-Pairs resolves: of swapped against plain models, then between checkpoints."""
-    found: list[Resolved] = []
+def of_crows_pairs(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[Resolved]:
+    """Resolution of CrowS-Pairs: swapped against plain models, then between checkpoints."""
+    rows: list[Resolved] = []
     plain = {(c.size, c.step): c for c in checkpoints if c.kind == PLAIN}
     for kind, size in dict.fromkeys((c.kind, c.size) for c in checkpoints if c.kind != PLAIN):
         both = [
@@ -213,17 +211,23 @@ def of_crows_pairs(checkpoints: Sequence[Checkpoint]) -> list[Resolved]:
         alike = [(a, b) for a, b in both if a.evaluation == b.evaluation]
         for what, shared in (("one evaluation", alike), ("two evaluations", both)):
             if shared and (what == "one evaluation" or len(shared) > len(alike)):
-                found += _against(f"{size} {kind}", what, shared)
+                rows += _against(f"{size} {kind}", what, shared)
     for row in noise(checkpoints):
-        found += _of_noise(row)
-    return found
+        # Two models' checkpoints on the same pairs, each as noisy as the unmodified model's.
+        lean = row.mean - 0.5 if row.measure == SHARE else None
+        for basis, sd in ((ONE_CHECKPOINT, row.sd), (ALL_CHECKPOINTS, row.mean_sd)):
+            se, df = sd * math.sqrt(2), row.n - 1
+            model = f"{row.size} evaluation {row.evaluation}"
+            figures = (row.n, lean, None, se, df, smallest_effect(se, df))
+            rows.append(Resolved(TASK, row.measure, model, basis, *figures))
+    return rows
 
 
 def _against(
-    model: str, what: str, shared: Sequence[tuple[Checkpoint, Checkpoint]]
+    model: str, what: str, shared: Sequence[tuple[EvaluatedCheckpoint, EvaluatedCheckpoint]]
 ) -> Iterator[Resolved]:
-    """Swapped less plain over shared steps. Their pairs are the same at every step, so averaging
-    steps leaves the error over pairs as it is."""
+    """Swapped minus plain over shared steps; every step has the same pairs, so the mean over steps
+    has the error of one."""
     before, after = (float(np.mean([c[i].share for c in shared])) for i in (0, 1))
     lean, d = before - 0.5, after - before
     n = max(c.n_pairs for pair in shared for c in pair)
@@ -231,20 +235,9 @@ def _against(
     # As few pairs differ as the difference needs, all to one side.
     best = math.sqrt(max(abs(d) - d * d, 0.0) / n) if n else math.nan
     steps = f"{len(shared)} step{'s' * (len(shared) > 1)}, {what}"
-    given = (n, lean, d)
-    rows = (
+    for basis, se, smallest in (
         ("unpaired", unpaired, smallest_effect(unpaired)),
         ("best pairing", best, smallest_if_all_one_way(n)),
-    )
-    for basis, se, smallest in rows:
-        yield Resolved(TASK, SHARE, model, f"{steps}, {basis}", *given, se, math.inf, smallest)
-
-
-def _of_noise(row: Noise) -> Iterator[Resolved]:
-    """Two models' checkpoints on the same pairs, each as noisy as the unmodified model's."""
-    model = f"{row.size} evaluation {row.evaluation}"
-    lean = row.mean - 0.5 if row.measure == SHARE else None
-    for basis, sd in ((ONE_CHECKPOINT, row.sd), (ALL_CHECKPOINTS, row.mean_sd)):
-        se, df = sd * math.sqrt(2), row.n - 1
-        given = (row.n, lean, None, se, df, smallest_effect(se, df))
-        yield Resolved(TASK, row.measure, model, basis, *given)
+    ):
+        basis = f"{steps}, {basis}"
+        yield Resolved(TASK, SHARE, model, basis, n, lean, d, se, math.inf, smallest)

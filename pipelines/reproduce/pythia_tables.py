@@ -1,4 +1,4 @@
-"""What ``reproduce pythia`` shows: its rows, and its lines."""
+"""Rows and lines that ``reproduce pythia`` shows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from statistics import median
 
-from plumbline.pipelines.reproduce.pythia import (
-    SHARE,
-    Checkpoint,
-    doses,
-    jumps,
-)
+from plumbline.pipelines.reproduce.pythia import SHARE, EvaluatedCheckpoint, doses, jumps
 from plumbline.pipelines.reproduce.resolution import Resolved
 
-#: What these figures can't say.
+#: Limits of these figures.
 LIMITS = (
     "No scores of swapped checkpoints on these pairs are at hand: this is a power analysis, not a "
     "result.",
@@ -29,15 +24,15 @@ LIMITS = (
 )
 
 
-def over_sizes(found: Sequence[Resolved]) -> Iterator[dict[str, object]]:
-    """The smallest shares of our measures: the median over sizes, the least and the largest."""
-    for key in dict.fromkeys((r.instrument, r.measure, r.basis) for r in found):
-        of = [r for r in found if (r.instrument, r.measure, r.basis) == key]
-        shares = [r.share for r in of if r.share is not None]
-        leans = [r.lean for r in of if r.lean is not None and r.share is not None]
+def over_sizes(resolved: Sequence[Resolved]) -> Iterator[dict[str, object]]:
+    """Smallest shares of our measures: median, minimum and maximum over sizes."""
+    for key in dict.fromkeys((r.instrument, r.measure, r.basis) for r in resolved):
+        rows = [r for r in resolved if (r.instrument, r.measure, r.basis) == key]
+        shares = [r.share for r in rows if r.share is not None]
+        leans = [r.lean for r in rows if r.lean is not None and r.share is not None]
         yield {
             **dict(zip(("benchmark", "measure", "what varies"), key, strict=True)),
-            "n": of[0].n,
+            "n": rows[0].n,
             "lean": median(leans) if leans else None,
             "smallest share of pronouns": median(shares) if shares else None,
             "least": min(shares, default=None),
@@ -45,31 +40,28 @@ def over_sizes(found: Sequence[Resolved]) -> Iterator[dict[str, object]]:
         }
 
 
-def lines(checkpoints: Sequence[Checkpoint]) -> list[str]:
-    """The doses, and where neighbouring checkpoints were not evaluated in one way."""
-    said = [
+def lines(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[str]:
+    """Doses, and neighbouring checkpoints that were not evaluated in one way."""
+    text = [
         f"{size} {kind}: its checkpoints cover the last {share:.0%} of the steps"
         for kind, size, share in doses(checkpoints)
     ]
     for a, b in jumps(checkpoints):
         distance = f"{a.distance_nats:.2f} +- {a.distance_nats_se:.2f} (step {a.step}) -> "
         distance += f"{b.distance_nats:.2f} +- {b.distance_nats_se:.2f} nats (step {b.step})"
-        said.append(
+        text.append(
             f"{a.size} {a.kind}: not one evaluation, likelihood_difference {distance}, "
             f"{SHARE} {a.share:.3f} -> {b.share:.3f}"
         )
-    return said
+    return text
 
 
-def as_rows(found: Sequence[Resolved]) -> list[dict[str, object]]:
-    """Flat rows for a CSV; what is not known or not finite is empty."""
-    rows = []
-    for r in found:
+def as_rows(resolved: Sequence[Resolved]) -> list[dict[str, object]]:
+    """Flat rows for a CSV; a value that is unknown or not finite is None."""
+    rows: list[dict[str, object]] = []
+    for r in resolved:
         low, high = r.ci or (None, None)
         row = {**asdict(r), "value_low": low, "value_high": high, "share_of_pronouns": r.share}
-        rows.append({k: None if _not_finite(v) else v for k, v in row.items()})
+        infinite = {k for k, v in row.items() if isinstance(v, float) and not math.isfinite(v)}
+        rows.append({**row, **dict.fromkeys(infinite)})
     return rows
-
-
-def _not_finite(value: object) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)

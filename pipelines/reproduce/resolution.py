@@ -1,9 +1,9 @@
-"""The smallest change that a measure of lean resolves, and that of the released Pythia scores.
+"""Smallest change that a measure of lean resolves, and that of the released Pythia scores.
 
-"Resolves": a two-sided test at 5% finds it with power 80%. As a share of what exchanging she and he
-in all of the text would do, which turns a lean b into -b, a change of 2 |b|, measures on any scale
-compare. That share is the smallest share of pronouns exchanged that is seen, *if* the lean follows
-the text in proportion, which the study of docs/cause-study.md contradicts.
+"Resolves": a two-sided test at 5% finds it with power 80%. Measures on any scale are comparable as
+a share of the change of 2 |b| from a lean b to -b, the effect of exchanging she and he in all of
+the text. That is the smallest detectable share of exchanged pronouns *if* the lean follows the text
+in proportion, which the study of docs/cause-study.md contradicts.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Resolved:
-    """What a measure resolves between two models, by where its error comes from.
+    """Resolution of a measure between two models, by source of its error.
 
     Attributes:
-        instrument, measure: the benchmark, and what is computed on it.
-        model: whose lean it is. ``basis``: whose difference from it, and what varies.
+        instrument, measure: the benchmark and the measure on it.
+        model: of the lean. ``basis``: the other model, and what varies.
         n: units that vary: words, pairs, checkpoints or trainings.
-        lean: the figure that exchanging all pronouns would turn round; None where it has no side.
-        difference: the second model's figure less the first's; None without a second.
+        lean: the figure that exchanging all pronouns would reverse; None if it has no sign.
+        difference: the second model's figure minus the first's; None without a second.
         se: standard error of a difference, with ``df`` degrees of freedom (infinite: normal).
         smallest: the smallest true difference resolved, in the measure's unit.
     """
@@ -53,9 +53,9 @@ class Resolved:
 
     @property
     def share(self) -> float | None:
-        """``smallest`` as a share of the whole exchange's change; above 1: resolves not even that.
+        """``smallest`` as a share of the whole exchange's change, which a share above 1 misses.
 
-        None where there is no lean (None or NaN), infinite where it is 0.
+        None without a lean (None or NaN), infinite if it is 0.
         """
         if self.lean is None or math.isnan(self.lean):
             return None
@@ -71,7 +71,7 @@ class Resolved:
 
 
 def smallest_effect(se: float, df: float = math.inf) -> float:
-    """The true difference that a t test with this standard error finds with power 80%.
+    """True difference that a t test with this standard error finds with power 80%.
 
     ``df`` are those behind the standard error; normal without. 0 for an error of 0, NaN for NaN or
     less than one degree of freedom.
@@ -95,11 +95,11 @@ def _multiple(df: float) -> float:
 
 
 def smallest_if_all_one_way(n: int) -> float:
-    """The smallest difference of two paired shares of ``n`` that any pairing could resolve.
+    """Smallest difference of two paired shares of ``n`` that any pairing could resolve.
 
-    Pairing wins most where the two models differ in as few pairs as the difference needs, all to
-    one side. Then the exact sign test needs k of them, the least k with 2 (1/2)^k <= 5%, and a
-    binomial count of n pairs reaches k with power 80% at the share returned. NaN below k pairs.
+    Pairing helps most if the models differ in as few pairs as the difference needs, all to one
+    side. Then the exact sign test needs k of them, the least k with 2 (1/2)^k <= 5%, and a binomial
+    count of n pairs reaches k with power 80% at the share returned. NaN below k pairs.
 
     >>> round(smallest_if_all_one_way(320), 4)
     0.0246
@@ -111,7 +111,7 @@ def smallest_if_all_one_way(n: int) -> float:
 def clustered(
     y: Floats, cluster: NDArray[np.generic], x: Floats | None = None
 ) -> tuple[float, float, int]:
-    """Slope of y on x, or the mean of y without x; its error over clusters; how many there are.
+    """Slope of y on x, or the mean of y without x; its error over clusters; number of clusters.
 
     y, cluster and x are arrays of one length. The error is the sandwich of Liang and Zeger (1986)
     with the usual correction G / (G - 1) (n - 1) / (n - k) for G clusters, n rows, k coefficients.
@@ -123,55 +123,68 @@ def clustered(
     """
     columns = [np.ones(len(y))] if x is None else [np.ones(len(y)), x - x.mean()]
     design = np.column_stack(columns)
-    of_row = np.unique(cluster, return_inverse=True)[1]
-    n, k, g = len(y), design.shape[1], int(of_row.max(initial=-1)) + 1
+    cluster_of_row = np.unique(cluster, return_inverse=True)[1]
+    n, k, g = len(y), design.shape[1], int(cluster_of_row.max(initial=-1)) + 1
     if g <= k or (x is not None and np.ptp(x) == 0):
         return math.nan, math.nan, g
     bread = np.linalg.inv(design.T @ design)
-    found = bread @ (design.T @ y)
+    coefficients = bread @ (design.T @ y)
     scores = np.zeros((g, k))
-    np.add.at(scores, of_row, (y - design @ found)[:, None] * design)
+    np.add.at(scores, cluster_of_row, (y - design @ coefficients)[:, None] * design)
     variance = (bread @ (scores.T @ scores) @ bread)[-1, -1] * g / (g - 1) * (n - 1) / (n - k)
-    return float(found[-1]), math.sqrt(variance), g
+    return float(coefficients[-1]), math.sqrt(variance), g
 
 
-#: The measures on a benchmark: each pair's figure, and what it is set against.
+#: Measures on a benchmark.
 MEASURES = ("slope on delta", "slope on MaxPMI", "mean log ratio", "PD")
 #: What varies: words of two models' own pairs, words of the same pairs, or the training.
 UNPAIRED, PAIRED, TRAININGS = "words, unpaired", "words, same pairs", "between trainings"
-_DEDUPED = "-deduped"
 _PAIRS = """
-    SELECT a.benchmark, a.model, a.pair_id, lower(a.word) AS word, a.log_ratio_nats,
-        a.max_pmi_nats, d.delta_nats,
-        100 * lean(a.log_ratio_nats, $epsilon_nats) AS leans_percent
-    FROM scored_pair_association AS a
-    LEFT JOIN word_delta AS d
-        ON d.corpus = a.corpus AND d.contrast = a.contrast AND d.word = lower(a.word)
-    WHERE a.corpus = $corpus AND a.contrast = 'she/he' AND a.word IS NOT NULL
-        AND a.model LIKE 'EleutherAI/pythia-%' AND a.model_key IN
-            (SELECT model_key FROM model WHERE backend = 'released')
-    ORDER BY a.benchmark, a.model, a.pair_id
+    WITH pythia AS (
+        SELECT a.benchmark, replace(a.model, 'EleutherAI/pythia-', '') AS size, a.pair_id,
+            lower(a.word) AS word, a.max_pmi_nats, d.delta_nats, a.log_ratio_nats,
+            100 * lean(a.log_ratio_nats, $epsilon_nats) AS leans_percent
+        FROM scored_pair_association AS a
+        LEFT JOIN word_delta AS d
+            ON d.corpus = a.corpus AND d.contrast = a.contrast AND d.word = lower(a.word)
+        WHERE a.corpus = $corpus AND a.contrast = 'she/he' AND a.word IS NOT NULL
+            AND a.model LIKE 'EleutherAI/pythia-%' AND a.model_key IN
+                (SELECT model_key FROM model WHERE backend = 'released')
+    )
+    SELECT plain.*, deduped.log_ratio_nats AS deduped_log_ratio_nats,
+        deduped.leans_percent AS deduped_leans_percent
+    FROM pythia AS plain JOIN pythia AS deduped ON deduped.benchmark = plain.benchmark
+        AND deduped.size = plain.size || '-deduped' AND deduped.pair_id = plain.pair_id
+    ORDER BY plain.benchmark, plain.size, plain.pair_id
 """
-_Scores = Mapping[str, NDArray[Any]]
 
 
 def of_pythia(store: OpenWarehouse, corpus: str) -> list[Resolved]:
-    """What each measure resolves between Pythia and Pythia-deduped, by benchmark and size.
+    """Resolution of each measure between Pythia and Pythia-deduped, by benchmark and size.
 
-    The two of a size are scored on the same pairs; sizes of which one is not at hand are left out.
-    Rows with basis ``unpaired`` and ``paired`` vary over words, and a row ``between trainings`` of
-    all sizes takes the two for trainings of one kind, which overstates the noise: the text differs
-    too. There the lean is the mean size of the models' leans.
+    The two of a size are scored on the same pairs; sizes without both are left out. Rows with basis
+    ``unpaired`` and ``paired`` vary over words. A row ``between trainings`` of all sizes takes the
+    two for trainings of one kind, which overstates the noise: the text differs too. There the lean
+    is the mean absolute lean of the models.
     """
-    found: list[Resolved] = []
-    for (benchmark, size), (plain, deduped) in _both(store, corpus).items():
+    epsilon = MeasureOptions().params()["epsilon_nats"]
+    with connect(store, _PAIRS) as connection:
+        params = {"corpus": corpus, "epsilon_nats": epsilon}
+        table = connection.sql(_PAIRS, params=params).to_arrow_table()
+    scores = {name: table[name].to_numpy() for name in table.column_names}
+    keys = set(zip(scores["benchmark"], scores["size"], strict=True))
+    resolved: list[Resolved] = []
+    # use-5 before use-10, and small models before large ones.
+    for benchmark, size in sorted(keys, key=lambda k: (len(k[0]), k[0], parameters(k[1]))):
+        rows = (scores["benchmark"] == benchmark) & (scores["size"] == size)
+        of_size = {name: values[rows] for name, values in scores.items()}
         for measure in MEASURES:
-            found += _of_pair(benchmark, measure, f"pythia-{size}", plain, deduped)
+            resolved += _between_models(benchmark, measure, f"pythia-{size}", of_size)
     trainings: dict[tuple[str, str], list[Resolved]] = {}
-    for row in found:
+    for row in resolved:
         if row.basis == PAIRED:
             trainings.setdefault((row.instrument, row.measure), []).append(row)
-    return found + [row for rows in trainings.values() for row in _between_trainings(rows)]
+    return resolved + list(map(_between_trainings, trainings.values()))
 
 
 def parameters(size: str) -> float:
@@ -183,64 +196,31 @@ def parameters(size: str) -> float:
     return float(size[:-1]) * {"m": 1, "b": 1000}[size[-1]]
 
 
-def _both(store: OpenWarehouse, corpus: str) -> dict[tuple[str, str], tuple[_Scores, _Scores]]:
-    """Scores of both models on the pairs that both scored, by benchmark and size."""
-    with connect(store, _PAIRS) as connection:
-        given = {"corpus": corpus, "epsilon_nats": MeasureOptions().params()["epsilon_nats"]}
-        table = connection.sql(_PAIRS, params=given).to_arrow_table()
-    columns = {name: table[name].to_numpy() for name in table.column_names}
-    where = np.char.add(columns["benchmark"].astype(str), columns["model"].astype(str))
-    parts = {}
-    for name in np.unique(where):
-        part = {column: values[where == name] for column, values in columns.items()}
-        size = part["model"][0].removeprefix("EleutherAI/pythia-")
-        parts[part["benchmark"][0], size] = part
-    found = {}
-    # use-5 before use-10, and small models before large ones.
-    for benchmark, size in sorted(
-        parts, key=lambda k: (len(k[0]), k[0], parameters(k[1].split("-")[0]))
-    ):
-        if (other := parts.get((benchmark, size + _DEDUPED))) is not None:
-            plain = parts[benchmark, size]
-            _, a, b = np.intersect1d(plain["pair_id"], other["pair_id"], return_indices=True)
-            found[benchmark, size] = (_taken(plain, a), _taken(other, b))
-    return found
-
-
-def _taken(scores: _Scores, rows: NDArray[np.int64]) -> _Scores:
-    return {name: values[rows] for name, values in scores.items()}
-
-
-def _of_pair(
-    benchmark: str, measure: str, model: str, plain: _Scores, deduped: _Scores
+def _between_models(
+    benchmark: str, measure: str, model: str, scores: Mapping[str, NDArray[Any]]
 ) -> Iterator[Resolved]:
     column = "leans_percent" if measure == "PD" else "log_ratio_nats"
-    first, second = (scores[column].astype(float) for scores in (plain, deduped))
-    word, x = plain["word"].astype(str), None
+    first, second = (scores[name].astype(float) for name in (column, f"deduped_{column}"))
+    word, x = scores["word"].astype(str), None
     if measure.startswith("slope"):
-        x = plain["delta_nats" if measure.endswith("delta") else "max_pmi_nats"].astype(float)
-        known = np.isfinite(x)
-        word, x, first, second = word[known], x[known], first[known], second[known]
-    if measure == "slope on delta":  # over words, as the view `fit` has it
-        word, x, first, second = _by_word(word, x, first, second)
+        x = scores["delta_nats" if measure.endswith("delta") else "max_pmi_nats"].astype(float)
+        defined = np.isfinite(x)
+        word, x, first, second = (of_row[defined] for of_row in (word, x, first, second))
+    if measure == "slope on delta":  # over means of words, as in the view `fit`
+        word, index, n_rows = np.unique(word, return_inverse=True, return_counts=True)
+        x, first, second = (np.bincount(index, weights=y) / n_rows for y in (x, first, second))
     (lean, se, n), (other, other_se, _), (_, paired_se, _) = (
         clustered(y, word, x) for y in (first, second, second - first)
     )
     for basis, error in ((UNPAIRED, math.hypot(se, other_se)), (PAIRED, paired_se)):
-        smallest = smallest_effect(error, n - 1)
-        given = (n, lean, other - lean, error, n - 1, smallest)
-        yield Resolved(benchmark, measure, model, basis, *given)
+        figures = (n, lean, other - lean, error, n - 1, smallest_effect(error, n - 1))
+        yield Resolved(benchmark, measure, model, basis, *figures)
 
 
-def _by_word(word: NDArray[np.str_], *columns: Floats | None) -> tuple[Any, ...]:
-    words, of_row, n = np.unique(word, return_inverse=True, return_counts=True)
-    return words, *(np.bincount(of_row, weights=c) / n for c in columns)
-
-
-def _between_trainings(rows: list[Resolved]) -> Iterator[Resolved]:
-    """The root mean square of the differences of pairs of trainings, one pair per size."""
+def _between_trainings(rows: list[Resolved]) -> Resolved:
+    """Root mean square of the differences of pairs of trainings, one pair per size."""
     differences = np.array([row.difference for row in rows], float)
     lean = float(np.mean([abs(row.lean or 0.0) for row in rows]))
     se, n = math.sqrt(np.mean(differences**2)), len(rows)
-    given = (n, lean, None, se, n, smallest_effect(se, n))
-    yield Resolved(rows[0].instrument, rows[0].measure, "all sizes", TRAININGS, *given)
+    figures = (n, lean, None, se, n, smallest_effect(se, n))
+    return Resolved(rows[0].instrument, rows[0].measure, "all sizes", TRAININGS, *figures)

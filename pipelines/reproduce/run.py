@@ -1,8 +1,7 @@
-"""Import what a folder of the UnStereoEval release holds and measure it; no printing here."""
+"""Import a folder of the UnStereoEval release, measure it, compare it with printed figures."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -19,8 +18,7 @@ from plumbline.pipelines.reproduce.compare import (
     CONTRADICTED,
     OFF,
     OUTCOMES,
-    Compared,
-    Start,
+    ComparedFigure,
     compare,
     starts,
 )
@@ -42,13 +40,13 @@ _TABLES = {
     "winogender": ("coref__Winogender__templates",),
 }
 
-#: Told what is being done; a step is announced before it starts.
+#: Called with the name of each step before it starts.
 Announce = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Release:
-    """Where the parts of the release lie under a folder; None for those it does not hold."""
+    """Paths of the parts of the release under a folder; None for those it does not hold."""
 
     benchmarks: tuple[str, ...]
     statistics: Path | None
@@ -63,13 +61,8 @@ class Release:
         for part in (data, raw, results):
             if not part.is_dir():
                 fix = "give --data the folder that holds `data` and `results` of the release"
-                raise BadInput(
-                    f"{data}",
-                    "no such directory"
-                    if part == data
-                    else f"no directory {part.relative_to(data)}",
-                    fix,
-                )
+                lacks = f"no directory {part.relative_to(data)}"
+                raise BadInput(f"{data}", "no such directory" if part == data else lacks, fix)
         benchmarks = tuple(
             name
             for name, stems in _TABLES.items()
@@ -79,34 +72,29 @@ class Release:
             expected = f"expected {', '.join(stem for stems in _TABLES.values() for stem in stems)}"
             raise BadInput(f"{raw}", f"holds no table of a benchmark, {expected}")
         names = ("pmi_file_w_counts.csv.gz", "pmi_file_w_counts.csv")
-        statistics = [data / "data" / n for n in names if (data / "data" / n).is_file()]
+        statistics = next(filter(Path.is_file, (data / "data" / name for name in names)), None)
         preprocessed = data / "data" / "datasets" / "preprocessed"
-        return Release(
-            benchmarks,
-            statistics[0] if statistics else None,
-            raw,
-            preprocessed if preprocessed.is_dir() else None,
-            results,
-        )
+        sets = preprocessed if preprocessed.is_dir() else None
+        return Release(benchmarks, statistics, raw, sets, results)
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What was imported and what it comes to.
+class ReleaseResult:
+    """Comparisons with the release.
 
     Attributes:
         compared: every figure beside ours. starts: the pronoun-first split.
-        claims: what the page says in numbers outside its tables, beside ours.
+        claims: numbers of the paper outside its tables, beside ours.
         sizes: rows of view `size_trend`, deduplication: of `deduplication_mean`.
         models: hub ids that have scores.
         incomplete: a line for each set of scores with pairs missing or rows rejected.
-        max_pmi: how many released MaxPMI equal those of our tokeniser, and of how many; None
+        max_pmi: number of released MaxPMI equal to those of our tokeniser, and of all; None
             without released ones or without the word statistics.
     """
 
-    compared: list[Compared]
-    starts: list[Start]
-    claims: list[claims.Checked]
+    compared: list[ComparedFigure]
+    starts: list[dict[str, object]]
+    claims: list[claims.CheckedClaim]
     sizes: list[dict[str, Any]]
     deduplication: list[dict[str, Any]]
     models: tuple[str, ...]
@@ -121,14 +109,14 @@ def reproduce(
     corpus: str,
     announce: Announce,
     run_id: str,
-) -> Outcome:
+) -> ReleaseResult:
     """Import the release from ``data``, measure every model and compare with printed figures.
 
-    MaxPMI are computed from the word statistics with Plumbline's own tokeniser where these are
-    there, else taken as released. What was imported earlier under the same names is replaced.
+    MaxPMI are computed from the word statistics with Plumbline's own tokeniser if these exist, else
+    taken as released. Earlier imports under the same names are replaced.
 
     Raises:
-        BadInput: a part of the release is missing, damaged or not what it should be.
+        BadInput: a part of the release is missing, damaged or invalid.
     """
     release = Release.at(data)
     imported, max_pmi = import_release(store, release, corpus, run_id, announce)
@@ -141,7 +129,7 @@ def reproduce(
     changes = deduplication_rows(
         store, corpus, {f.eta_nats for f in figures if f.metric == DEDUPLICATION}, models
     )
-    return Outcome(
+    return ReleaseResult(
         compare(sorted(figures, key=lambda f: f.table), [*rows, *changes]),
         starts(rows),
         claims.check(store, models, corpus, claims.packaged()),
@@ -161,53 +149,38 @@ _DEDUPLICATION = f"FROM deduplication_mean() WHERE {_OF_RELEASE} ORDER BY ALL"
 def deduplication_rows(
     store: Store, corpus: str, etas: set[float | None], models: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """How US changes from each of the models to its ``-deduped`` twin, as rows of ``metric_value``.
+    """Change of US from each of the models to its ``-deduped`` twin, as rows of ``metric_value``.
 
     Of the pairs within each of ``etas`` (None: of all); the interval is that of view
     `deduplication`.
     """
     text = f"FROM deduplication(eta_limit := $eta) WHERE {_OF_RELEASE} AND measure = 'us'"
-    found = {
-        (row["model"], row["benchmark"], eta): row
-        for eta in etas
-        for row in rows_of(store.root, text, {"corpus": corpus, "eta": eta or 0.0})
-        if (row["subset"] == "all") == (eta is None)
-    }
     return [
         {
-            **{"metric": DEDUPLICATION, "model": model, "benchmark": benchmark, "eta_nats": eta},
-            **{
-                "subset": row["subset"],
-                "value": row["difference"],
-                "value_se": None,
-                "n": row["n"],
-            },
+            **{name: row[name] for name in ("model", "benchmark", "subset", "n")},
+            **{"metric": DEDUPLICATION, "eta_nats": eta, "options": "{}"},
+            **{"value": row["difference"], "value_se": None},
             **{"value_low": row["difference_low"], "value_high": row["difference_high"]},
-            **{"options": "{}"},
         }
-        for (model, benchmark, eta), row in found.items()
-        if model in models
+        for eta in etas
+        for row in rows_of(store.root, text, {"corpus": corpus, "eta": eta or 0.0})
+        if (row["subset"] == "all") == (eta is None) and row["model"] in models
     ]
 
 
 def import_release(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[list[ImportedScores], tuple[int, int] | None]:
-    """Import benchmarks, MaxPMI, word statistics and scores; what was imported, and ``max_pmi``."""
-    from plumbline.eval_workers.pairs.released.scores import import_scores
-
-    _import_benchmarks(store, release, run_id, announce)
-    max_pmi = _import_leans(store, release, corpus, run_id, announce)
-    announce("importing the scores")
-    return import_scores(store, release.results, run_id), max_pmi
-
-
-def _import_benchmarks(store: Store, release: Release, run_id: str, announce: Announce) -> None:
+    """Import benchmarks, MaxPMI, word statistics and scores; returns the latter and ``max_pmi``."""
     from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+    from plumbline.eval_workers.pairs.released.scores import import_scores
 
     for name in release.benchmarks:
         announce(f"importing {name}")
         import_benchmark(store, name, release.raw, run_id)
+    max_pmi = _import_leans(store, release, corpus, run_id, announce)
+    announce("importing the scores")
+    return import_scores(store, release.results, run_id), max_pmi
 
 
 def _import_leans(
@@ -239,7 +212,7 @@ def _import_leans(
 
 
 def _max_pmi(store: Store, corpus: str) -> dict[tuple[str, str], float | None]:
-    """MaxPMI of the pairs that their source does not call unnatural, by benchmark and pair."""
+    """MaxPMI by benchmark and pair, without pairs that their source calls unnatural."""
     text = """
         SELECT benchmark, pair_id, max_pmi_nats
         FROM pair_association JOIN benchmark_pair USING (benchmark, pair_id)
@@ -256,7 +229,7 @@ def _same(a: float | None, b: float | None) -> bool:
 def _of_release(
     store: Store, table: pa.Table, corpus: str, imported: Sequence[ImportedScores]
 ) -> list[dict[str, Any]]:
-    """Metrics of what was imported now; the warehouse may hold earlier scores, or a user's own."""
+    """Metrics of the scores imported now; the warehouse may hold earlier or other ones."""
     released = store.read("model", pc.field("backend") == "released")
     keys = set(released["model_key"].to_pylist())
     sets = {(x.model, x.benchmark) for x in imported}
@@ -278,22 +251,23 @@ def _incomplete(imported: Sequence[ImportedScores]) -> list[str]:
     ]
 
 
-def summary(outcome: Outcome) -> dict[str, Counter[str]]:
-    """How many figures of models, and how many sizes of sets, came to each outcome."""
-    counts = {"figures of models": Counter[str](), "sizes of sets": Counter[str]()}
-    for c in outcome.compared:
-        counts["sizes of sets" if c.figure.metric == SIZE else "figures of models"][c.outcome] += 1
-    return counts
+def summary(outcome: ReleaseResult) -> dict[str, Counter[str]]:
+    """Number of figures of models, and of sizes of sets, by outcome."""
+    compared = outcome.compared
+    return {
+        "figures of models": Counter(c.outcome for c in compared if c.figure.metric != SIZE),
+        "sizes of sets": Counter(c.outcome for c in compared if c.figure.metric == SIZE),
+    }
 
 
-def as_rows(outcome: Outcome) -> list[dict[str, object]]:
+def as_rows(outcome: ReleaseResult) -> list[dict[str, object]]:
     """Comparisons as flat rows, for a CSV."""
     return [
         {
             **asdict(c.figure),
             "ours": c.ours,
-            "ours_low": None if math.isnan(c.ci[0]) else c.ci[0],
-            "ours_high": None if math.isnan(c.ci[1]) else c.ci[1],
+            "ours_low": c.ci[0],
+            "ours_high": c.ci[1],
             "difference": c.difference,
             "outcome": c.outcome,
             "note": c.note,
@@ -302,25 +276,16 @@ def as_rows(outcome: Outcome) -> list[dict[str, object]]:
     ]
 
 
-def shown_rows(outcome: Outcome) -> Iterator[dict[str, object]]:
-    """What is printed: outcomes by table, figures that differ, claims, and what the page lacks."""
+def shown_rows(outcome: ReleaseResult) -> Iterator[dict[str, object]]:
+    """Printed rows: outcomes by table, figures that differ, claims, and results of our own."""
     counts = Counter((c.figure.table, c.outcome) for c in outcome.compared)
     for number in sorted({c.figure.table for c in outcome.compared}):
         yield {"table": number, **{o: counts[number, o] for o in OUTCOMES}}
     yield from (row for row in as_rows(outcome) if row["outcome"] in (OFF, CONTRADICTED))
     yield from claims.table(outcome.claims)
-    for s in outcome.starts:
-        of = {"model": s.model, "benchmark": s.benchmark, "start": s.start, "n_pairs": s.n}
-        us = _ended("us", *(x / 100 for x in (s.us, *s.us_ci)))
-        yield {**of, **us, **_ended("pd", s.pd, *s.pd_ci)}
+    yield from outcome.starts
     yield from ({name: r[name] for name in _SIZE} for r in outcome.sizes if not r["family"])
     yield from ({name: r[name] for name in _CHANGE} for r in outcome.deduplication)
-
-
-def _ended(name: str, value: float, low: float, high: float) -> dict[str, float | None]:
-    """An estimate with the ends of its interval, where there is one."""
-    ends = [None if math.isnan(end) else end for end in (low, high)]
-    return {name: value, f"{name}_low": ends[0], f"{name}_high": ends[1]}
 
 
 #: Change per tenfold number of parameters, and from a model to its -deduped twin.
@@ -334,8 +299,8 @@ _CHANGE = (
 )
 
 
-def lines(outcome: Outcome) -> Iterator[str]:
-    """How many figures came out how, of what."""
+def lines(outcome: ReleaseResult) -> Iterator[str]:
+    """Summary: models, MaxPMI, incomplete sets, figures and claims by outcome."""
     yield f"{len(outcome.models)} models: {', '.join(outcome.models)}"
     if outcome.max_pmi:
         same, n = outcome.max_pmi

@@ -1,7 +1,7 @@
-"""The interval of Kendall's tau between two pairs' deltas, from documents drawn again.
+"""Interval of Kendall's tau between the deltas of two pairs, by resampling documents.
 
-Both pairs meet words in the same windows (*she* and *her* stand together), and a document's words
-come together, so that words aren't independent: an interval over words is too narrow or too wide.
+Words aren't independent: both pairs co-occur with words in the same windows, and words of a
+document come together. An interval over words is too narrow or too wide.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from plumbline.jobs.evidence.clusters import ClusterCounts
 
 Floats = NDArray[np.float64]
-#: Resamples of the clusters: the error of a standard error from so many is 7%.
+#: Resamples of the clusters: a standard error from so many has an error of 7%.
 RESAMPLES = 100
-#: Fewer clusters than these give no interval.
+#: Fewest clusters for an interval.
 FEWEST_CLUSTERS = 10
 
 
 @dataclass(frozen=True)
-class Agreement:
+class TauAgreement:
     """Kendall tau-b of two contrasts on the words that both define; NaN where undefined.
 
     ``tau_low`` and ``tau_high`` are the ends of its 95% interval (:func:`tau_interval`), NaN where
@@ -56,16 +56,16 @@ def tau_errors(
     n_resamples: int = RESAMPLES,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Floats:
-    """The standard error of atanh(tau) over clusters of documents, for each two contrasts.
+    """Standard error of atanh(tau) over clusters of documents, for each two contrasts.
 
-    The deviation of atanh(tau) over resamples: as many clusters as there are, drawn with
-    replacement, whose co-occurrences are added up. A contrast's delta is the log of its two counts'
-    quotient and a constant, which no tau depends on. Words are those with all four counts in the
-    resample. NaN where a resample has no tau, or 1 or -1, and with fewer than ten clusters.
+    A bootstrap: clusters are drawn with replacement and their co-occurrences added. A contrast's
+    delta is the log of the quotient of its two counts plus a constant, which doesn't change tau.
+    Words are those with all four counts in the resample. NaN where a resample has no tau, or 1 or
+    -1, and with fewer than ten clusters.
 
     Args:
-        sides: the female and the male target of each contrast, by index.
-        words: the words that count in each contrast, by index.
+        sides: female and male target of each contrast, by index.
+        words: words of each contrast, by index.
         both: two contrasts to compare, by index.
         progress: called with (resamples done, all).
     """
@@ -76,13 +76,15 @@ def tau_errors(
     used, word = np.unique(counts.word, return_inverse=True)
     n_targets = 1 + max(map(max, sides))
     shape = len(used) * n_targets, counts.n_clusters
-    of = csr_array((counts.n, (word * n_targets + counts.target, counts.cluster)), shape=shape)
+    of_cluster = csr_array(
+        (counts.n, (word * n_targets + counts.target, counts.cluster)), shape=shape
+    )
     counted = np.array([np.isin(used, some) for some in words])
     female, male = np.array(sides).T
     draw, n = np.random.default_rng(0), counts.n_clusters
     z = np.empty((n_resamples, len(both)))
     for k in range(n_resamples):
-        drawn = (of @ draw.multinomial(n, np.full(n, 1 / n))).reshape(-1, n_targets).T
+        drawn = (of_cluster @ draw.multinomial(n, np.full(n, 1 / n))).reshape(-1, n_targets).T
         defined = counted & (drawn[female] > 0) & (drawn[male] > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             odds = drawn[female] / drawn[male]
@@ -97,7 +99,7 @@ def tau_errors(
 
 
 def tau_interval(tau: float, error: float, n_clusters: int) -> tuple[float, float]:
-    """The 95% interval tanh(atanh(tau) +- t error), with Student's t of n_clusters - 1 degrees.
+    """95% interval tanh(atanh(tau) +- t error), with Student's t of n_clusters - 1 degrees.
 
     NaN where the error is.
 

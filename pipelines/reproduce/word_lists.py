@@ -1,4 +1,4 @@
-"""How the pairs of a word list compare: words each covers, and whether they rank words alike."""
+"""Comparison of the pairs of a word list: words each covers, and how alike they rank words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbline.jobs.evidence.clusters import cluster_counts
 from plumbline.pipelines.reproduce.heatmap import draw
 from plumbline.pipelines.reproduce.tau import (
     FEWEST_CLUSTERS,
-    Agreement,
+    TauAgreement,
     kendall,
     tau_errors,
     tau_interval,
@@ -33,13 +33,13 @@ from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 
-#: Tau of fewer common words than this says nothing: it has no interval, its cell stays grey.
+#: Fewest common words for a tau: below, it has no interval and its cell stays grey.
 _FEWEST_WORDS = 50
-#: Deltas nearer than this are ties: those of equal quotients of counts differ by rounding alone.
+#: Deltas that are equal to these digits are ties: equal quotients of counts differ by rounding.
 _TIE_DIGITS = 9
 #: Percent of the Pile's words that co-occur with *he*, with *she*, and with both (App. A, Fig. 4a).
 NEAR_PRONOUNS = (66.11, 43.86, 42.22)
-#: Two pairs whose deltas are strongly correlated, and signs of a pair's tau with others (App. A).
+#: Two pairs with strongly correlated deltas, and signs of a pair's tau with others (App. A).
 _STRONG = ("her/him", "her/his")
 _SIGNS = (
     ("she/he", 1, "most"),
@@ -53,18 +53,18 @@ Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedList:
     """Rows of ``sql/lists/coverage.sql`` in list order, and the agreement of every two pairs.
 
-    A row has ``n_words_pile`` and ``percent_pile`` of UnStereoEval's Table 4, ``None`` for pairs
-    that are not in it. ``near`` says which share of words co-occurs with *he*, *she* and both, if
-    the list has them. ``intervals`` says what the intervals of tau are over, or why there are none.
+    A row has ``n_words_pile`` and ``percent_pile`` of UnStereoEval's Table 4, ``None`` for other
+    pairs. ``near``: sentence on the shares of words that co-occur with *he*, *she* and both, if the
+    list has them. ``intervals``: units of the intervals of tau, or why there are none.
     """
 
     corpus: str
     word_list: str
     coverage: tuple[dict[str, Any], ...]
-    agreements: tuple[Agreement, ...]
+    agreements: tuple[TauAgreement, ...]
     intervals: str
     near: str | None
 
@@ -74,17 +74,17 @@ def compare_list(
     corpus: str,
     name: str,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Compared:
+) -> ComparedList:
     """Coverage of each pair of a word list in a corpus, and tau-b between each two of them.
 
-    The published shape is Table 4 (words with a defined delta and their share of the vocabulary)
-    and Figure 5 (Kendall tau) of UnStereoEval. Words are not filtered, so rare ones, whose deltas
-    are mostly chance, pull tau towards 0; the median standard error in the coverage says how much
-    chance there is. Words that were pruned from the corpus are in the vocabulary, and in no tau.
+    As Table 4 (words with a defined delta and their share of the vocabulary) and Figure 5 (Kendall
+    tau) of UnStereoEval. Words are not filtered, so rare ones, whose deltas are mostly chance, pull
+    tau towards 0; the coverage has the median standard error. Words that were pruned from the
+    corpus are in the vocabulary, and in no tau.
 
     Args:
         name: a built-in list, the corpus's own, or a TOML file; its words must have been counted.
-        progress: called with (resamples done, all), which the intervals of tau come from.
+        progress: called with (resamples done, all), for the intervals of tau.
 
     Raises:
         UsageProblem: the corpus or list is unknown, the corpus was imported, words of the list were
@@ -106,34 +106,28 @@ def compare_list(
     if not deltas:
         fix = f"plumbline corpus associate --corpus {corpus}"
         raise UsageProblem(f"corpus {corpus!r}", f"has no deltas of list {word_list.name}", fix)
-    params = {"corpus": corpus, "contrasts": contrasts}
-    coverage = [
-        row
-        | dict(
-            zip(
-                ("n_words_pile", "percent_pile"),
-                printed().get(row["contrast"], (None, None)),
-                strict=True,
-            )
-        )
-        for row in rows_of(store.root, sql("lists/coverage"), params)
-    ]
+    coverage = rows_of(
+        store.root, sql("lists/coverage"), {"corpus": corpus, "contrasts": contrasts}
+    )
+    for pair in coverage:
+        pile = printed().get(pair["contrast"], (None, None))
+        pair["n_words_pile"], pair["percent_pile"] = pile
     near = None
     if "she/he" in contrasts:
         [row_near] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
         near = near_pronouns(row_near)
     agreements, over = _with_intervals(store, row, agreement(contrasts, deltas), deltas, progress)
-    return Compared(corpus, word_list.name, tuple(coverage), agreements, over, near)
+    return ComparedList(corpus, word_list.name, tuple(coverage), agreements, over, near)
 
 
 def _with_intervals(
     store: Store,
     row: Mapping[str, Any],
-    agreements: Sequence[Agreement],
+    agreements: Sequence[TauAgreement],
     deltas: Mapping[str, Deltas],
     progress: Callable[[int, int], None],
-) -> tuple[tuple[Agreement, ...], str]:
-    """The same with intervals, and what these are over, or why there are none."""
+) -> tuple[tuple[TauAgreement, ...], str]:
+    """Agreements with intervals, and the units of these, or why there are none."""
     try:
         evidence = evidence_of(store, row["corpus"])
     except (UsageProblem, MissingComponent) as e:
@@ -146,19 +140,19 @@ def _with_intervals(
     if counts.n_clusters < FEWEST_CLUSTERS:
         return tuple(agreements), f"no intervals: fewer than {FEWEST_CLUSTERS} documents"
     place = {contrast: k for k, contrast in enumerate(deltas)}
-    told = [k for k, a in enumerate(agreements) if a.n_words >= _FEWEST_WORDS]
+    enough = [k for k, a in enumerate(agreements) if a.n_words >= _FEWEST_WORDS]
     errors = tau_errors(
         counts,
         [(targets.index(female), targets.index(male)) for female, male in sides],
         [words for words, _ in deltas.values()],
-        [(place[agreements[k].contrast_a], place[agreements[k].contrast_b]) for k in told],
+        [(place[agreements[k].contrast_a], place[agreements[k].contrast_b]) for k in enough],
         progress=progress,
     )
-    found = list(agreements)
-    for k, error in zip(told, errors, strict=True):
-        low, high = tau_interval(found[k].tau_b, error, counts.n_clusters)
-        found[k] = replace(found[k], tau_low=low, tau_high=high)
-    return tuple(found), f"95% intervals over {counts.n_clusters:,} clusters of {counts.clusters}s"
+    ended = list(agreements)
+    for k, error in zip(enough, errors, strict=True):
+        low, high = tau_interval(ended[k].tau_b, error, counts.n_clusters)
+        ended[k] = replace(ended[k], tau_low=low, tau_high=high)
+    return tuple(ended), f"95% intervals over {counts.n_clusters:,} clusters of {counts.clusters}s"
 
 
 def _vocabulary(store: Store, corpus: str) -> pa.Array:
@@ -179,7 +173,7 @@ def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, De
     return deltas
 
 
-def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Agreement]:
+def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[TauAgreement]:
     """Kendall tau-b between the deltas of each two contrasts, on the words both define.
 
     NaN with fewer than two common words, or when one of the two is constant on them. Deltas that
@@ -197,18 +191,17 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ag
         (words_a, x), (words_b, y) = deltas.get(a, nothing), deltas.get(b, nothing)
         _, i, j = np.intersect1d(words_a, words_b, assume_unique=True, return_indices=True)
         tau = kendall(x[i].round(_TIE_DIGITS), y[j].round(_TIE_DIGITS))
-        rows.append(Agreement(a, b, len(i), tau))
+        rows.append(TauAgreement(a, b, len(i), tau))
     return rows
 
 
-def alike(agreements: Sequence[Agreement]) -> Iterator[str]:
-    """Whether pairs rank words alike, in lines: Kendall's tau of those with 50 words in common, and
-    what the paper says of them in the Pile.
+def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
+    """Lines on Kendall's tau of pairs with 50 words in common, and the paper's claims on the Pile.
 
     Nothing for a list of one pair.
 
-    >>> tau = [Agreement("she/he", "her/him", 90, 0.5, 0.4, 0.6)]
-    >>> print(*alike([*tau, Agreement("she/he", "hers/his", 9, 1.0, 1.0, 1.0)]), sep="\\n")
+    >>> tau = [TauAgreement("she/he", "her/him", 90, 0.5, 0.4, 0.6)]
+    >>> print(*alike([*tau, TauAgreement("she/he", "hers/his", 9, 1.0, 1.0, 1.0)]), sep="\\n")
     Do two pairs rank words alike (as in Figure 5)? Kendall's tau: 1 for the same order, 0 for none
       0.50 (95% interval 0.40 to 0.60) for she/he and her/him, 90 words in common
     What App. A says of pairs in the Pile, and Kendall's tau here
@@ -229,17 +222,14 @@ def alike(agreements: Sequence[Agreement]) -> Iterator[str]:
         middle = np.median([a.tau_b for a in enough])
         each = f"all {len(enough):,} that have {_FEWEST_WORDS} or more words in common"
         yield f"  {middle:.2f} in the median of {each}; the lowest and the highest:"
-    yield from map(_of_two, dict.fromkeys((enough[0], enough[-1])))
+    for a in dict.fromkeys((enough[0], enough[-1])):
+        interval = f" (95% interval {a.tau_low:.2f} to {a.tau_high:.2f})"
+        pairs = f"{a.contrast_a} and {a.contrast_b}, {a.n_words:,} words in common"
+        yield f"  {a.tau_b:.2f}{'' if np.isnan(a.tau_low) else interval} for {pairs}"
     yield from claims(enough)
 
 
-def _of_two(one: Agreement) -> str:
-    interval = f" (95% interval {one.tau_low:.2f} to {one.tau_high:.2f})"
-    pairs = f"{one.contrast_a} and {one.contrast_b}, {one.n_words:,} words in common"
-    return f"  {one.tau_b:.2f}{'' if np.isnan(one.tau_low) else interval} for {pairs}"
-
-
-def write_compared(compared: Compared, out: Path) -> list[Path]:
+def write_compared(compared: ComparedList, out: Path) -> list[Path]:
     """Write the coverage and tau as CSV and tau as a heat map (PNG); returns the paths.
 
     The heat map is left out if no two pairs have enough words. An undefined tau, or end of its
@@ -267,7 +257,7 @@ def write_compared(compared: Compared, out: Path) -> list[Path]:
     return written
 
 
-def matrix(compared: Compared) -> tuple[list[str], NDArray[np.float64]]:
+def matrix(compared: ComparedList) -> tuple[list[str], NDArray[np.float64]]:
     """Contrasts that share at least 50 words with another, in list order, and their tau-b.
 
     float64[n, n], symmetric, 1 on the diagonal; NaN where undefined or on fewer than 50 words.
@@ -297,19 +287,19 @@ def printed() -> dict[str, tuple[int, float]]:
 
 
 def near_pronouns(row: dict[str, Any]) -> str:
-    """A corpus's row of ``sql/lists/near_pronouns.sql`` beside Figure 4a, in a line."""
-    ours = (row[f"percent_{near}"] for near in ("he", "she", "both"))
-    own, pile = (", ".join(f"{x:.2f}%" for x in of) for of in (ours, NEAR_PRONOUNS))
-    return f"Words that co-occur with he, she, both: {own} (of the Pile {pile}, Figure 4)"
+    """Line with a corpus's row of ``sql/lists/near_pronouns.sql`` beside Figure 4a."""
+    ours = ", ".join(f"{row[f'percent_{near}']:.2f}%" for near in ("he", "she", "both"))
+    pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
+    return f"Words that co-occur with he, she, both: {ours} (of the Pile {pile}, Figure 4)"
 
 
-def claims(agreements: Sequence[Agreement]) -> Iterator[str]:
-    """What App. A says of the Pile's pairs beside these, in lines; nothing without such pairs.
+def claims(agreements: Sequence[TauAgreement]) -> Iterator[str]:
+    """Lines with App. A's claims on the Pile's pairs beside these; nothing without such pairs.
 
     ``agreements`` are those on enough words.
 
-    >>> tau = [Agreement("she/he", "mummy/daddy", 90, -0.2, -0.3, -0.1),
-    ...        Agreement("her/him", "mummy/daddy", 90, 0.1, -0.1, 0.3)]
+    >>> tau = [TauAgreement("she/he", "mummy/daddy", 90, -0.2, -0.3, -0.1),
+    ...        TauAgreement("her/him", "mummy/daddy", 90, 0.1, -0.1, 0.3)]
     >>> print(*claims(tau), sep="\\n")
     What App. A says of pairs in the Pile, and Kendall's tau here
       she/he is positive with most: here with 0 of 1 (0 with the interval above 0)

@@ -1,8 +1,9 @@
-"""The arms of an intervention: which trainings, on how much of which exchange."""
+"""Arms of an intervention: trainings by kind of exchange, dose and seed."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Annotated
 
 from pydantic import Field
@@ -33,7 +34,7 @@ class Arm:
 
     @property
     def is_whole(self) -> bool:
-        """Whether its text is read all the time."""
+        """True if the changed text is read throughout the training."""
         return (self.start, self.end) == (0, 1)
 
 
@@ -87,13 +88,13 @@ class StudyOptions(LearnerOptions):
         (0.0, 0.5, 1.0)
         """
         try:
-            found = sorted({float(dose) for dose in self.doses.split(",")})
+            doses = sorted({float(dose) for dose in self.doses.split(",")})
         except ValueError:
-            found = []
-        if not found or not 0 <= found[0] <= found[-1] <= 1:
+            doses = [math.nan]
+        if not 0 <= doses[0] <= doses[-1] <= 1:
             fix = "give numbers from 0 to 1 with commas, such as 0,0.5,1"
             raise UsageProblem(f"doses {self.doses!r}", "are not shares of documents", fix)
-        return tuple(found)
+        return tuple(doses)
 
     @property
     def parts(self) -> tuple[tuple[float, float], ...]:
@@ -102,20 +103,20 @@ class StudyOptions(LearnerOptions):
         >>> StudyOptions(windows="0-0.5, 0.5-1").parts
         ((0.0, 0.5), (0.5, 1.0))
         """
-        found = []
+        parts = []
         for window in filter(None, map(str.strip, self.windows.split(","))):
-            start, _, end = window.partition("-")
             try:
-                found.append((float(start), float(end)))
+                start, end = (float(share) for share in window.split("-", 1))
             except ValueError:
-                found.append((1.0, 0.0))
-            if not 0 <= found[-1][0] < found[-1][1] <= 1:
+                start, end = math.nan, math.nan
+            if not 0 <= start < end <= 1:
                 fix = "give shares of the training such as 0-0.5"
                 raise UsageProblem(f"windows {self.windows!r}", f"{window!r} is not a part", fix)
-        return tuple(found)
+            parts.append((start, end))
+        return tuple(parts)
 
     def arms(self) -> list[Arm]:
-        """All trainings, seed after seed; without a dose nothing is exchanged, in any kind.
+        """All trainings, seed after seed; dose 0 is the unchanged text for every kind.
 
         >>> for arm in StudyOptions(doses="0,1", seeds=1, near="nurse", windows="0-0.5").arms():
         ...     print(arm)
@@ -126,16 +127,16 @@ class StudyOptions(LearnerOptions):
         placebo, dose 1, seed 0
         """
         largest = self.numbers[-1]
-        found = []
+        arms = []
         for seed in range(self.seeds):
-            found += [Arm(GENDER, dose, seed) for dose in self.numbers]
-            found += [Arm(GENDER, largest, seed, *part) for part in self.parts]
-            found += [Arm(AIMED, largest, seed)] if self.near else []
-            found += [Arm(PLACEBO, largest, seed)] if self.placebo else []
-        return found
+            arms += [Arm(GENDER, dose, seed) for dose in self.numbers]
+            arms += [Arm(GENDER, largest, seed, *part) for part in self.parts]
+            arms += [Arm(AIMED, largest, seed)] if self.near else []
+            arms += [Arm(PLACEBO, largest, seed)] if self.placebo else []
+        return arms
 
     def changes(self, arm: Arm) -> InterventionOptions:
-        """What is changed in an arm's text."""
+        """Changes of an arm's text."""
         placebo = self.placebo if arm.kind == PLACEBO else ""
         near = self.near if arm.kind == AIMED else ""
         return InterventionOptions(dose=arm.dose, near=near, placebo=placebo)

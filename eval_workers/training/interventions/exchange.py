@@ -1,7 +1,6 @@
-"""Words of a text exchanged: she for he, or words whose exchange should not matter. Pure.
+"""Exchange words of a text: she for he, or words whose exchange should not matter. Pure.
 
-Pronouns are exchanged by the rules of ``pronouns``; a "her" that they can't decide is left as it is
-and counted.
+Pronouns follow the rules of ``pronouns``; a "her" that they can't decide stays and is counted.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from plumbline.eval_workers.models.ngram import SENTENCE_END
 from plumbline.eval_workers.pairs.pronouns.agreement import decide_her, stands_alone
@@ -26,7 +26,7 @@ _PRONOUNS = {
     "herself": "himself",
     "himself": "herself",
 }
-#: Titles before a name. *Mr* has two counterparts, of which the commoner one is taken.
+#: Titles before a name. *Mr* has two counterparts; the more frequent one is taken.
 _TITLES = {"mr": "mrs", "mrs": "mr", "ms": "mr", "miss": "mr"}
 #: Title case before a capital: "Miss Bates", not "I miss Bath".
 _BEFORE_NAME = re.compile(r"\.?\s+[^\W\d_a-z]")
@@ -36,8 +36,8 @@ _CONTEXT = 200
 
 
 @dataclass(frozen=True)
-class Change:
-    """One word exchanged: where it starts in the original, what stood there, what stands there."""
+class WordChange:
+    """One exchanged word: its start in the original, the original word and the new one."""
 
     start: int
     written: str
@@ -49,17 +49,17 @@ class Exchanged:
     """A text with its changes, in order; ``undecided`` are the starts of words left as they are."""
 
     text: str
-    changes: tuple[Change, ...]
+    changes: tuple[WordChange, ...]
     undecided: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """What is exchanged.
+    """Words to exchange.
 
     Attributes:
         words: lowercase word to lowercase word; capitals are kept.
-        pronouns: the pronouns of she and he too, by their grammar, and titles before names.
+        pronouns: exchange pronouns of she and he too, by their grammar, and titles before names.
         near: exchange only in sentences that hold one of these lowercase words; empty: everywhere.
     """
 
@@ -83,30 +83,35 @@ class Exchange:
         >>> neutral_exchange("rain", "snow").apply("Rain, he said, not rainfall.").text
         'Snow, he said, not rainfall.'
         """
-        changes, undecided = [], []
+        changes: list[WordChange] = []
+        undecided: list[int] = []
         for start, end in self._spans(text):
             for match in _WORD.finditer(text, start, end):
                 new = self._new(text, match)
                 if new is None:
                     undecided.append(match.start())
                 elif new:
-                    changes.append(Change(match.start(), match.group(), like(new, match.group())))
-        return Exchanged(_rewritten(text, changes), tuple(changes), tuple(undecided))
+                    changes.append(
+                        WordChange(match.start(), match.group(), like(new, match.group()))
+                    )
+        parts, end = [], 0
+        for change in changes:
+            parts += [text[end : change.start], change.new]
+            end = change.start + len(change.written)
+        return Exchanged("".join([*parts, text[end:]]), tuple(changes), tuple(undecided))
 
     def _spans(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where words are exchanged."""
+        """Parts of the text in which words are exchanged."""
         if not self.near:
             yield 0, len(text)
             return
-        start = 0
         ends = [match.end() for match in SENTENCE_END.finditer(text)]
-        for end in [*ends, len(text)]:
+        for start, end in pairwise([0, *ends, len(text)]):
             if self._near.search(text, start, end):
                 yield start, end
-            start = end
 
     def _new(self, text: str, match: re.Match[str]) -> str | None:
-        """What a word becomes; empty when it stays, ``None`` when that can't be decided."""
+        """Counterpart of a word; empty if it stays, ``None`` if it can't be decided."""
         word = match.group().lower()
         if self.pronouns:
             if word in _PRONOUNS:
@@ -129,16 +134,8 @@ def _of_case(text: str, match: re.Match[str]) -> str | None:
     return "hers" if stands_alone(after) else "her"
 
 
-def _rewritten(text: str, changes: list[Change]) -> str:
-    parts, end = [], 0
-    for change in changes:
-        parts += [text[end : change.start], change.new]
-        end = change.start + len(change.written)
-    return "".join([*parts, text[end:]])
-
-
 def gender_exchange(near: frozenset[str] = frozenset()) -> Exchange:
-    """Exchanges the words of our lists ``gendered`` and ``names``, pronouns and titles.
+    """Exchange the words of our lists ``gendered`` and ``names``, pronouns and titles.
 
     >>> gender_exchange(frozenset({"nurse"})).apply("He slept. The nurse saw he slept.").text
     'He slept. The nurse saw she slept.'
@@ -151,13 +148,12 @@ def gender_exchange(near: frozenset[str] = frozenset()) -> Exchange:
 
 
 def neutral_exchange(one: str, other: str, near: frozenset[str] = frozenset()) -> Exchange:
-    """Exchanges two words and nothing else: the placebo.
+    """Exchange two words and nothing else: the placebo.
 
-    Raises ``UsageProblem`` for words that aren't two different words of letters.
+    Raises ``UsageProblem`` unless they are two different words of letters.
     """
-    for word in (one, other):
-        if not _WORD.fullmatch(word) or one.lower() == other.lower():
-            problem = f"{one!r} and {other!r} are not two different words"
-            raise UsageProblem("placebo", problem, "give words of letters, such as rain,snow")
-    one, other = one.lower(), other.lower()
-    return Exchange({one: other, other: one}, near=near)
+    first, second = one.lower(), other.lower()
+    if first == second or not (_WORD.fullmatch(one) and _WORD.fullmatch(other)):
+        problem = f"{one!r} and {other!r} are not two different words"
+        raise UsageProblem("placebo", problem, "give words of letters, such as rain,snow")
+    return Exchange({first: second, second: first}, near=near)

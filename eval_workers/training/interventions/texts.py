@@ -1,8 +1,7 @@
 """Shards with a share of their documents changed, and a ledger of every change.
 
-Which documents are changed depends on the seed and their place alone: those of a smaller dose are
-among those of a larger one, and the same whatever is exchanged, so that a placebo touches the same
-documents.
+Seed and place alone decide which documents are changed: those of a smaller dose are among those of
+a larger one, and a placebo changes the same documents.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import pyarrow as pa
@@ -41,11 +41,11 @@ from plumbline.warehouse.input.shards import (
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import replacing
 
-#: File in the directory of the shards that says what they are.
+#: File in the directory of the shards that describes them.
 LEDGER = "intervention.json"
 #: Characters of text shown before and after a change.
 _AROUND = 50
-#: What follows a shard's name in the name of its ledger: one row per change.
+#: Suffix of a shard's ledger, which has one row per change.
 CHANGES = ".changes.parquet"
 _SCHEMA = pa.schema(
     {"row": pa.int64(), "start": pa.int64(), "written": pa.string(), "new": pa.string()}
@@ -54,7 +54,7 @@ _SCHEMA = pa.schema(
 
 @options_class(frozen=True, kw_only=True, config=STRICT)
 class InterventionOptions:
-    """What is changed in a text, and in how much of it.
+    """Words that are exchanged in a text, and in what share of its documents.
 
     >>> InterventionOptions(placebo="rain,snow").exchange.apply("Rain fell on her.").text
     'Snow fell on her.'
@@ -76,7 +76,7 @@ class InterventionOptions:
 
     @property
     def exchange(self) -> Exchange:
-        """The exchange; raises ``UsageProblem`` for a placebo that is not two words."""
+        """Build the exchange; raises ``UsageProblem`` for a placebo that is not two words."""
         near = frozenset(w.strip().lower() for w in self.near.split(",") if w.strip())
         if self.placebo:
             one, _, other = self.placebo.partition(",")
@@ -86,7 +86,7 @@ class InterventionOptions:
 
 @dataclass(frozen=True)
 class ChangedText:
-    """What was written: ``n_documents`` read, those chosen by the dose, those that changed.
+    """Written shards, and numbers of documents read, chosen by the dose, and changed.
 
     ``n_undecided`` pronouns of chosen documents were left as they are.
     """
@@ -100,7 +100,7 @@ class ChangedText:
 
 
 def is_chosen(name: str, row: int, options: InterventionOptions) -> bool:
-    """Whether a document, by its shard's name and its row from 1, is among the dose.
+    """True if the dose includes a document, by its shard's name and its row from 1.
 
     >>> whole, half = InterventionOptions(), InterventionOptions(dose=0.5)
     >>> sum(is_chosen("a", row, half) for row in range(1, 1001))
@@ -119,10 +119,10 @@ def write_changed(
     form: RecordForm = DEFAULT,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> ChangedText:
-    """Write shards with the words of some documents exchanged, each beside its ledger of changes.
+    """Write shards with words of some documents exchanged, each beside its ledger of changes.
 
-    Documents keep their order and, in lines of JSON, their other fields; lines that hold no text
-    stay as they are. Every shard appears whole; after an interruption the same call resumes.
+    Documents keep their order and, in JSON lines, their other fields; lines without a text stay as
+    they are. Each shard is renamed when complete; after an interruption the same call resumes.
 
     Raises:
         UsageProblem: two shards of one name, a directory that holds something else, or options
@@ -131,7 +131,7 @@ def write_changed(
     """
     paths = _places(shards, out)
     marks = {to.name: fingerprint(path) for to, path in zip(paths, shards, strict=True)}
-    exchange, totals = options.exchange, Counter[str]()  # refuses its words before anything is made
+    exchange, totals = options.exchange, Counter[str]()  # raises before anything is written
     begin_directory(out, LEDGER, {**asdict(options), "shards": marks, "field": form.text_field})
     for done, (shard, path) in enumerate(zip(shards, paths, strict=True), 1):
         if not path.exists():
@@ -143,7 +143,7 @@ def write_changed(
 
 
 def _places(shards: Sequence[Path], out: Path) -> list[Path]:
-    """Where the changed shards go: by their names, or by directory and name if two are the same."""
+    """Paths of the changed shards: by name, or by directory and name if two have the same name."""
     names = [path.name.split(".", 1)[0] for path in shards]
     if len(set(names)) < len(names):
         names = [f"{path.parent.name}-{name}" for path, name in zip(shards, names, strict=True)]
@@ -156,14 +156,14 @@ _COUNTS = ("n_documents", "n_chosen", "n_changed", "n_changes", "n_undecided")
 
 
 def ledger_of(shard: Path) -> Path:
-    """The ledger of changes beside a shard that was written."""
+    """Path of the ledger of a written shard."""
     return shard.with_name(shard.name.removesuffix(".jsonl.zst") + CHANGES)
 
 
 def _write(
     shard: Path, path: Path, exchange: Exchange, options: InterventionOptions, form: RecordForm
 ) -> None:
-    """The ledger first: a shard without one would be taken for whole."""
+    """Write the ledger first: a shard without one would count as complete."""
     counts = dict.fromkeys(_COUNTS, 0)
     changes: list[dict[str, object]] = []
 
@@ -200,30 +200,26 @@ def _changed_lines(
             yield json.dumps({"text": changed(row, text)}, ensure_ascii=False).encode() + b"\n"
         return
     for row, line in enumerate(lines(shard), 1):
-        yield _changed_line(row, line, form.text_field, changed)
-
-
-def _changed_line(row: int, line: bytes, field: str, changed: Callable[[int, str], str]) -> bytes:
-    try:
-        record: Any = json.loads(line)
-        text = field_value(record, field) if isinstance(record, dict) else None
-        if not isinstance(text, str):
-            return line.rstrip(b"\r\n") + b"\n"
-        holder, name = record, field
-        while name not in holder:
-            first, _, name = name.partition(".")
-            holder = holder[first]
-        holder[name] = changed(row, text)
-        return json.dumps(record, ensure_ascii=False).encode() + b"\n"
-    except (ValueError, UnicodeEncodeError):
-        return line.rstrip(b"\r\n") + b"\n"
+        try:
+            record = json.loads(line)
+            value = field_value(record, form.text_field) if isinstance(record, dict) else None
+            if isinstance(value, str):
+                holder, name = record, form.text_field
+                while name not in holder:
+                    first, _, name = name.partition(".")
+                    holder = holder[first]
+                holder[name] = changed(row, value)
+                line = json.dumps(record, ensure_ascii=False).encode()
+        except (ValueError, UnicodeEncodeError):
+            pass  # not a document: the line stays
+        yield line.rstrip(b"\r\n") + b"\n"
 
 
 def shown(directory: Path, n: int, seed: int = 0) -> Iterator[tuple[str, int, str, str]]:
-    """Some changes drawn from the ledgers: shard, row, the text around it now, the word before.
+    """Draw some changes from the ledgers: shard, row, changed text, original word.
 
-    In the text the new word stands in brackets. Raises ``BadInput`` for a directory that
-    ``write_changed`` did not fill.
+    The new word is in brackets. Raises ``BadInput`` for a directory that ``write_changed`` did not
+    write.
     """
     ledgers = sorted(directory.glob(f"*{CHANGES}"))
     if not (directory / LEDGER).is_file() or not ledgers:
@@ -241,16 +237,15 @@ def shown(directory: Path, n: int, seed: int = 0) -> Iterator[tuple[str, int, st
 
 def _shown(path: Path, changes: pa.Table, places: list[int]) -> Iterator[tuple[str, int, str, str]]:
     shard = path.with_name(path.name.removesuffix(CHANGES) + ".jsonl.zst")
-    # The changes before one in its document move it.
+    # Earlier changes in a document shift the later ones.
     moved = pc.subtract(pc.utf8_length(changes["new"]), pc.utf8_length(changes["written"]))
     rows, moves = changes["row"].to_numpy(), np.cumsum([0, *moved.to_pylist()])
-    wanted = {int(rows[k]) for k in places}
-    texts = {}
-    for row, text in enumerate(documents(shard), 1):
-        if row in wanted:
-            texts[row] = text
-        if len(texts) == len(wanted):
-            break
+    drawn = {int(rows[k]) for k in places}
+    texts = {
+        row: text
+        for row, text in enumerate(islice(documents(shard), max(drawn)), 1)
+        if row in drawn
+    }
     for k in places:
         change = changes.slice(k, 1).to_pylist()[0]
         row, text = change["row"], texts[change["row"]]

@@ -1,4 +1,4 @@
-"""The progress bar of tuning: steps done and the three losses."""
+"""Progress bar of tuning: steps done and the three losses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHORT = {"distance": "L_d", "total": "L_g", "difference": "L_l"}
 
 
 def losses_line(losses: Mapping[str, float]) -> str:
-    """The losses of a step in a few characters.
+    """Short text of a step's losses.
 
     >>> losses_line({"distance": 0.01234, "total": 0.5, "difference": 0.25, "loss": 1.0})
     'L_d 0.0123 L_g 0.5 L_l 0.25'
@@ -22,10 +22,6 @@ def losses_line(losses: Mapping[str, float]) -> str:
 
 @contextmanager
 def tuning_bar(name: str) -> Iterator[Progress]:
-    """Progress from the first step on, with the losses."""
+    """Show steps and losses for the length of the block."""
     with progress(f"tune {name}", "steps") as update:
-
-        def tell(n_done: int, n_steps: int, losses: Mapping[str, float]) -> None:
-            update(n_done, n_steps, note=losses_line(losses))
-
-        yield tell
+        yield lambda step, n_steps, losses: update(step, n_steps, note=losses_line(losses))

@@ -1,4 +1,4 @@
-"""The README of a tuned adapter. Pure."""
+"""README of a tuned adapter. Pure."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LOSSES = (
 
 
 def adapter_card(figures: Mapping[str, Any]) -> str:
-    """Base, data, settings, losses and limits of an adapter, as Markdown with PEFT's header.
+    """Markdown with PEFT's header, from the columns of table ``tuning``.
 
-    ``figures`` are columns of table ``tuning``; `adapter`, `path` and `run_id` may be missing.
+    The columns `adapter`, `path` and `run_id` may be missing.
     """
     versions = package_versions()
     made_with = ", ".join(f"{n} {versions[n]}" for n in ("torch", "transformers", "peft"))
@@ -31,7 +31,7 @@ def adapter_card(figures: Mapping[str, Any]) -> str:
         "compared with": figures["test_sets"] or "no test set",
         "left out": f"{figures['n_left_out']:,} prompts, of which {figures['n_leaks']:,} are in a "
         "test set",
-        **_kept(figures),
+        **_leaks_kept(figures),
         **_chosen(figures),
         "word list": f"{figures['word_list']} ({figures['word_list_hash']})",
         "adapter": f"LoRA, rank {figures['rank']}, alpha {figures['alpha']}, dropout "
@@ -46,7 +46,11 @@ def adapter_card(figures: Mapping[str, Any]) -> str:
         "made with": made_with,
     }
     table = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
-    losses = "\n".join(_loss(figures, *loss) for loss in _LOSSES)
+    losses = "\n".join(
+        f"| {name} | {figures[f'{column}_weight']:g} | {figures[f'{column}_start{unit}']:.6g} "
+        f"| {figures[f'{column}_end{unit}']:.6g} |"
+        for name, column, unit in _LOSSES
+    )
     return f"""---
 base_model: {json.dumps(figures["base"], ensure_ascii=False)}
 library_name: peft
@@ -81,7 +85,7 @@ Losses are means over the prompts of the first and of the last steps, with dropo
 
 
 def tuned_by(figures: Mapping[str, Any]) -> str:
-    """Which of the two ways an adapter was tuned in: the paper's or ours.
+    """Sentence part on how an adapter was tuned: as published or by our default.
 
     >>> ours = {"as_published": None, "clip_norm": 1.0, "base_quantisation": None}
     >>> tuned_by(ours)
@@ -96,16 +100,14 @@ def tuned_by(figures: Mapping[str, Any]) -> str:
     return f"by Plumbline's default: losses are means, {clip}, {base}"
 
 
-def _kept(figures: Mapping[str, Any]) -> dict[str, str]:
-    """How many of the prompts are in a test set, where they were not left out for it."""
+def _leaks_kept(figures: Mapping[str, Any]) -> dict[str, str]:
+    """Number of prompts that were kept although a test set has them, if any."""
     n = figures["n_leaks_kept"]
     return {"in a test set, too": f"{n:,} of the prompts it was tuned on"} if n else {}
 
 
 def _chosen(figures: Mapping[str, Any]) -> dict[str, str]:
-    """Which step's weights the adapter has, and why; nothing where it is the last as a matter of
-    course.
-    """
+    """The step chosen by the dev prompts; nothing without any."""
     if figures.get("chosen_step") is None:
         return {}
     return {
@@ -114,8 +116,3 @@ def _chosen(figures: Mapping[str, Any]) -> dict[str, str]:
         f"have the least weighted sum: {figures['dev_loss']:.6g}, {figures['dev_loss_end']:.6g} "
         "after the last step"
     }
-
-
-def _loss(figures: Mapping[str, Any], name: str, column: str, unit: str) -> str:
-    start, end = (figures[f"{column}_{when}{unit}"] for when in ("start", "end"))
-    return f"| {name} | {figures[f'{column}_weight']:g} | {start:.6g} | {end:.6g} |"

@@ -1,6 +1,6 @@
 """The three losses of debias tuning, as differentiable functions of log-probabilities. Pure.
 
-They are the measures' own formulas (``disclosure_prompt`` in SQL), a value a prompt:
+They are the formulas of the measures (``disclosure_prompt`` in SQL), one value per prompt:
 
 - L_d, ``distance``: half the sum over pairs of both words' terms, as ADD, in nats;
 - L_g, ``total``: the sum of the probabilities of all words, p_f + p_m;
@@ -45,7 +45,7 @@ def total(words: torch.Tensor) -> torch.Tensor:
 def difference(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
     """L_l of log-probabilities of all female and all male words, each once; from 0 to 1.
 
-    Its gradient is taken for 0 where both sides are equal.
+    Its gradient is 0 where both sides are equal.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(difference(p[:1], p[1:]).item(), 12)

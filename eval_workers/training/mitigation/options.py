@@ -1,4 +1,4 @@
-"""What an adapter is tuned with. No torch here."""
+"""Options of debias tuning. No torch here."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class TuneOptions:
 
     @property
     def most_norm(self) -> float:
-        """Norm at which gradients are cut, infinite where they aren't.
+        """Norm at which gradients are clipped; infinite if they aren't.
 
         >>> TuneOptions().most_norm, TuneOptions(as_published=True).most_norm
         (1.0, inf)
@@ -110,7 +110,7 @@ class TuneOptions:
         return math.inf if self.as_published else self.clip_norm
 
     def scale(self, n_prompts: int) -> int:
-        """What a step's losses, as means over its prompts, are multiplied by.
+        """Factor from mean losses over a step's prompts to the losses that are minimised.
 
         >>> TuneOptions().scale(16), TuneOptions(as_published=True).scale(16)
         (1, 16)
@@ -124,7 +124,7 @@ class TuneOptions:
 
 
 def published_base(how: ModelOptions) -> ModelOptions:
-    """How the paper's base is loaded: as QLoRA has it, in 4 bits.
+    """Loading options of the paper's base: in 4 bits (QLoRA).
 
     Raises ``UsageProblem`` for another quantisation.
 

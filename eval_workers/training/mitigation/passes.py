@@ -1,4 +1,4 @@
-"""Log-probabilities of words after prompts, with gradients: what the losses are made of."""
+"""Log-probabilities of words after prompts, with gradients: the input of the losses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.local.hidden import hidden_of_tree
 from plumbline.eval_workers.models.local.tree import n_nodes, tree
 from plumbline.eval_workers.training.mitigation.losses import difference, distance, total
-from plumbline.eval_workers.training.mitigation.targets import Target
+from plumbline.eval_workers.training.mitigation.targets import TuningTarget
 
 
 @dataclass(frozen=True)
-class Reader:
+class WordReader:
     """A causal ``transformers`` model that reads texts behind the token ``bos``.
 
     Texts of up to ``longest_in_tree`` tokens share a common beginning, see
@@ -30,60 +30,58 @@ class Reader:
     longest_in_tree: int
     n_tokens: int
 
-    def passes(self, targets: Sequence[Target]) -> Iterator[list[Target]]:
-        """The targets in parts that a pass holds."""
-        part: list[Target] = []
+    def passes(self, targets: Sequence[TuningTarget]) -> Iterator[list[TuningTarget]]:
+        """Targets in parts that fit one pass."""
+        part: list[TuningTarget] = []
         n = 0
-        for one in targets:
-            size = n_nodes(sorted(set(one.sequences)))
+        for target in targets:
+            size = n_nodes(sorted(set(target.sequences)))
             if part and n + size > self.n_tokens:
                 yield part
                 part, n = [], 0
-            part.append(one)
+            part.append(target)
             n += size
         if part:
             yield part
 
-    def words(self, targets: Sequence[Target]) -> list[torch.Tensor]:
+    def words(self, targets: Sequence[TuningTarget]) -> list[torch.Tensor]:
         """log P(word | prompt) in nats of the words of each target, in float32 or better.
 
         The log of the sum over the word's forms of the product over the tokens that a form adds.
         """
-        sequences = sorted({sequence for one in targets for sequence in one.sequences})
+        sequences = sorted({sequence for target in targets for sequence in target.sequences})
         fits = max(map(len, sequences)) <= self.longest_in_tree
         logits, paths = (self._in_tree if fits else self._alone)(sequences)
         path_of = dict(zip(sequences, paths, strict=True))
         forms = [
-            (path_of[one.prompt + added][len(one.prompt) :], added)
-            for one in targets
-            for words in one.words
-            for added in words
+            (path_of[target.prompt + added][len(target.prompt) :], added)
+            for target in targets
+            for word in target.words
+            for added in word
         ]
         nodes = sorted({node for path, _ in forms for node in path})
         values = _logprobs(logits(nodes), {node: i for i, node in enumerate(nodes)}, forms)
-        found = iter(values)
-        return [
-            torch.stack([torch.logsumexp(_next(found, len(words)), dim=0) for words in one.words])
-            for one in targets
-        ]
+        n_forms = [len(word) for target in targets for word in target.words]
+        words = torch.stack([torch.logsumexp(of_word, dim=0) for of_word in values.split(n_forms)])
+        return list(words.split([len(target.words) for target in targets]))
 
-    def losses(self, targets: Sequence[Target], smoothing: float) -> torch.Tensor:
-        """L_d, L_g and L_l of each target; a row a target."""
+    def losses(self, targets: Sequence[TuningTarget], smoothing: float) -> torch.Tensor:
+        """L_d, L_g and L_l of each target, one row per target."""
         rows = []
-        for one, words in zip(targets, self.words(targets), strict=True):
-            pairs = torch.tensor(one.pairs, device=words.device)
-            female, male = (words[list(side)] for side in (one.female, one.male))
+        for target, words in zip(targets, self.words(targets), strict=True):
+            pairs = torch.tensor(target.pairs, device=words.device)
+            female, male = (words[list(side)] for side in (target.female, target.male))
             apart = distance(words[pairs[:, 0]], words[pairs[:, 1]], smoothing)
             rows.append(torch.stack([apart, total(words), difference(female, male)]))
         return torch.stack(rows)
 
     def _in_tree(self, sequences: Sequence[Tokens]) -> tuple[_Logits, list[list[int]]]:
-        made = tree(sequences, self.bos)
-        hidden, output = hidden_of_tree(self.model, made), self.model.get_output_embeddings()
-        return lambda nodes: output(hidden[nodes]), made.paths
+        shared = tree(sequences, self.bos)
+        hidden, output = hidden_of_tree(self.model, shared), self.model.get_output_embeddings()
+        return lambda nodes: output(hidden[nodes]), shared.paths
 
     def _alone(self, sequences: Sequence[Tokens]) -> tuple[_Logits, list[list[int]]]:
-        """A text's last token predicts nothing; what is left of many is one and the same."""
+        """Texts without their last token, which predicts nothing; many are then equal."""
         inputs = sorted({(self.bos, *s[:-1]) for s in sequences}, key=lambda ids: (len(ids), ids))
         starts = itertools.accumulate(map(len, inputs), initial=0)
         start_of = dict(zip(inputs, starts, strict=False))
@@ -99,14 +97,14 @@ class Reader:
         return lambda nodes: whole[nodes], paths
 
 
-#: Logits at nodes, a row a node.
+#: Logits at nodes, one row per node.
 _Logits = Callable[[list[int]], torch.Tensor]
 
 
 def _logprobs(
     logits: torch.Tensor, row_of: dict[int, int], forms: Sequence[tuple[list[int], Tokens]]
 ) -> torch.Tensor:
-    """For each form, with the nodes that predict its tokens, the sum over these (nats)."""
+    """Log-probability (nats) of each form: the sum over the nodes that predict its tokens."""
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     device = logits.device
     rows = torch.tensor([row_of[node] for path, _ in forms for node in path], device=device)
@@ -115,7 +113,3 @@ def _logprobs(
     values = logits[rows, tokens] - torch.logsumexp(logits, dim=1)[rows]
     sums = torch.zeros(len(forms), dtype=values.dtype, device=device)
     return sums.index_add(0, torch.tensor(places, device=device), values)
-
-
-def _next(values: Iterator[torch.Tensor], n: int) -> torch.Tensor:
-    return torch.stack(list(itertools.islice(values, n)))

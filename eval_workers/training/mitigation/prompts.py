@@ -22,11 +22,11 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 
 @dataclass(frozen=True)
 class Training:
-    """Rows of ``probe_prompt`` to tune on, rows of ``reject`` (without their run) for the others.
+    """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` (without their run) for the rest.
 
-    ``dev`` are rows to choose a checkpoint by, of ``dev_sets``; ``test_sets`` are the sets that all
-    prompts were compared with. ``n_leaks`` of the rejected prompts are in one of these, or are to
-    be tuned on and in a dev set; ``n_leaks_kept`` of those to tune on are in a test set.
+    ``dev`` are rows of ``dev_sets`` to choose a checkpoint by; all prompts were compared with
+    ``test_sets``. ``n_leaks`` rejected prompts are in a test set, or in a dev set as well;
+    ``n_leaks_kept`` of those to tune on are in a test set.
     """
 
     rows: list[Row]
@@ -44,9 +44,7 @@ class Training:
 
 
 def plain(prompt: str) -> str:
-    """A prompt less what does not make it another one: case, white space, its end.
-
-    The end is punctuation, also around a final `and`.
+    """Normalise a prompt for comparison: case, white space, final punctuation and final `and`.
 
     >>> plain("My Friend  sings, and"), plain("my friend sings.")
     ('my friend sings', 'my friend sings')
@@ -67,21 +65,21 @@ def training_prompts(
 ) -> Training:
     """The prompts of ``sets``, less those that hold a gendered word or are in a test or dev set.
 
-    Test sets are those named, or all other sets of the warehouse; the same as ``plain`` has it is
-    the same prompt, and a counterpart (``perturbed_prompt``) counts too. A prompt that is there
-    twice is taken once. Those of ``dev_sets`` are taken by the same rules. With ``keep_all`` every
-    prompt is taken instead, as published. ``subject`` names the rejects.
+    Test sets are those named, or all other sets of the warehouse. Prompts are equal if ``plain``
+    gives one text; a counterpart (``perturbed_prompt``) counts too; duplicates are taken once. The
+    same rules hold for ``dev_sets``. With ``keep_all`` every prompt is taken, as published.
+    ``subject`` names the rejects.
 
-    Raises ``UsageProblem`` for a set that is not in the warehouse or is named for two of the three,
-    and with ``keep_all`` for one whose gendered prompts were left out when it was imported;
-    ``BadInput`` when no prompt is left.
+    Raises ``UsageProblem`` for a set that is not in the warehouse or has two of the three uses, and
+    with ``keep_all`` for one that was imported without its gendered prompts; ``BadInput`` when no
+    prompt is left.
     """
-    known = set(store.read(_TABLE)["probe_set"].to_pylist())
+    available = set(store.read(_TABLE)["probe_set"].to_pylist())
     dev = list(dict.fromkeys(dev_sets))
-    others = sorted(known - {*sets, *dev})
+    others = sorted(available - {*sets, *dev})
     tests = others if test_sets is None else list(dict.fromkeys(test_sets))
     for name in (*sets, *dev, *tests):
-        if name not in known:
+        if name not in available:
             fix = "plumbline disclosure prompts makes them"
             raise UsageProblem(f"prompts {name!r}", "are not in the warehouse", fix)
     if not sets or set(sets) & set(tests):
@@ -98,12 +96,12 @@ def training_prompts(
     tuned_on = _Neutral(store, sets, leaks | held_out, subject)
     rejects = [*tuned_on.rejects, *chosen_by.rejects]
     n_leaks = tuned_on.n_leaks + chosen_by.n_leaks
-    for one, what in ((tuned_on, "tune on"), (chosen_by, "choose a checkpoint by")):
-        if one.names and not one.rows:
-            first = one.rejects[0]["reason"] if one.rejects else "the sets are empty"
+    for prompts, use in ((tuned_on, "tune on"), (chosen_by, "choose a checkpoint by")):
+        if prompts.names and not prompts.rows:
+            first = prompts.rejects[0]["reason"] if prompts.rejects else "the sets are empty"
             fix = "name other sets, or the test sets"
-            problem = f"none is left to {what}; {first}"
-            raise BadInput(f"prompts {', '.join(one.names)}", problem, fix)
+            problem = f"none is left to {use}; {first}"
+            raise BadInput(f"prompts {', '.join(prompts.names)}", problem, fix)
     rows, dev_rows = list(tuned_on.rows.values()), list(chosen_by.rows.values())
     return Training(rows, rejects, tuple(tests), n_leaks, 0, dev_rows, tuple(dev))
 
@@ -115,7 +113,7 @@ def _all_prompts(
     tests: Sequence[str],
     held_out: Mapping[str, str],
 ) -> Training:
-    """Every prompt of the sets and of the dev sets, whatever it holds and wherever it is, too."""
+    """Every prompt of the sets and of the dev sets, gendered or in a test set or not."""
     for name in (*sets, *dev):
         reasons = store.read("reject", stage="prompts", subject=name)["reason"].to_pylist()
         if n := sum(reason.startswith("holds the gendered") for reason in reasons):
@@ -133,9 +131,9 @@ def _all_prompts(
 
 
 class _Neutral:
-    """Prompts of some sets by their text as ``plain`` has it, and rejects for the others.
+    """Usable prompts of some sets by their ``plain`` text, and rejects for the others.
 
-    ``held_out`` says where a text is that must not be taken; ``n_leaks`` of the rejects are there.
+    ``held_out``: texts that must not be taken, with their sets; ``n_leaks`` rejects are among them.
     """
 
     def __init__(
@@ -160,7 +158,7 @@ class _Neutral:
 
 
 def reject(row: Mapping[str, Any], reason: str, subject: str) -> Row:
-    """The row of ``reject`` of a prompt that is left out."""
+    """Row of ``reject`` for a prompt that is left out."""
     return reject_row(
         stage="tune",
         subject=subject,
@@ -172,14 +170,14 @@ def reject(row: Mapping[str, Any], reason: str, subject: str) -> Row:
 
 
 def _held_out(store: Store, tests: Sequence[str]) -> dict[str, str]:
-    """Prompt as ``plain`` has it -> the test set that it is in."""
-    found: dict[str, str] = {}
+    """Test set of each prompt, by its ``plain`` text."""
+    set_of: dict[str, str] = {}
     for name in tests:
         for row in _read(store, name):
             for prompt in (row["prompt"], row["perturbed_prompt"]):
                 if prompt is not None:
-                    found.setdefault(plain(prompt), name)
-    return found
+                    set_of.setdefault(plain(prompt), name)
+    return set_of
 
 
 def _read(store: Store, name: str) -> list[Row]:

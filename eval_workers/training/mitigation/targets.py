@@ -1,4 +1,4 @@
-"""A neutral prompt as token ids, with the words whose probability after it is tuned. Pure."""
+"""Token ids of a neutral prompt and of the words whose probability after it is tuned. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Target:
+class TuningTarget:
     """``prompt`` and the tokens that each form of each word adds to it, all without BOS.
 
     ``female`` and ``male`` are places in ``words``, each word once; ``pairs`` are places of the two
@@ -42,19 +42,21 @@ class Target:
         return [self.prompt + added for forms in self.words for added in forms]
 
 
-def target(prompt: str, pairs: Sequence[WordPair], encode: Encode, max_tokens: int) -> Target | str:
-    """What is tuned of a prompt, or why nothing can be.
+def target(
+    prompt: str, pairs: Sequence[WordPair], encode: Encode, max_tokens: int
+) -> TuningTarget | str:
+    """The target of a prompt, or the reason why there is none.
 
-    ``encode`` gives the tokens of texts or why a text has none. Words are looked for, and pairs
-    left out with a word that can't be spelled, as when probing.
+    ``encode`` gives the tokens of each text, or why it has none. As when probing, pairs with a word
+    that can't be spelled are left out.
 
     >>> ids = {" ": 1, "h": 2, "H": 3, "e": 4, "s": 5, "S": 6}
     >>> def encode(texts):
     ...     return [tuple(ids.get(c, 9) for c in text) for text in texts]
-    >>> found = target("So", [WordPair("she", "he")], encode, 9)
-    >>> found.words
+    >>> so = target("So", [WordPair("she", "he")], encode, 9)
+    >>> so.words
     (((1, 5, 2, 4), (1, 6, 2, 4)), ((1, 2, 4), (1, 3, 4)))
-    >>> found.female, found.male, found.pairs
+    >>> so.female, so.male, so.pairs
     ((0,), (1,), ((0, 1),))
     >>> target("So", [WordPair("she", "he")], encode, 5)
     '6 tokens with a word behind it, more than 5'
@@ -74,22 +76,19 @@ def target(prompt: str, pairs: Sequence[WordPair], encode: Encode, max_tokens: i
     }
     usable = usable_pairs(pairs, spelled)
     if not usable:
-        return f"no pair of words can be spelled after it; {_first_problem(spelled)}"
+        first = next(f"{word!r}: {p.problem}" for word, p in spelled.items() if p.problem)
+        return f"no pair of words can be spelled after it; {first}"
     genders = words_of(usable, "word list")
     forms = {word: tuple(forms) for word, forms in added.items() if not isinstance(forms, str)}
     places = {word: i for i, word in enumerate(genders)}
-    found = Target(
+    made = TuningTarget(
         begins,
         tuple(forms[word] for word in genders),
         tuple(i for word, i in places.items() if genders[word] == "f"),
         tuple(i for word, i in places.items() if genders[word] == "m"),
         tuple((places[pair.female], places[pair.male]) for pair in usable),
     )
-    longest = max(map(len, found.sequences))
+    longest = max(map(len, made.sequences))
     if longest > max_tokens:
         return f"{longest} tokens with a word behind it, more than {max_tokens}"
-    return found
-
-
-def _first_problem(found: dict[str, WordProbability]) -> str:
-    return next(f"{word!r}: {one.problem}" for word, one in found.items() if one.problem)
+    return made

@@ -1,4 +1,4 @@
-"""The step that tunes an adapter on prompts of the warehouse and records what it did."""
+"""Tune an adapter on prompts of the warehouse and record it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from plumbline.eval_workers.models.transformers_backend import TransformersBacke
 from plumbline.eval_workers.training.mitigation.card import adapter_card
 from plumbline.eval_workers.training.mitigation.options import LOSSES, Progress, TuneOptions
 from plumbline.eval_workers.training.mitigation.prompts import Training, reject, training_prompts
-from plumbline.eval_workers.training.mitigation.targets import Target, target
-from plumbline.eval_workers.training.mitigation.train import DEV, Outcome, chosen_step, train
-from plumbline.eval_workers.training.models import MARKER, plain_name, put_in_place, read_marker
+from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
+from plumbline.eval_workers.training.mitigation.train import DEV, TuningResult, chosen_step, train
+from plumbline.eval_workers.training.models import MARKER, plain_name, read_marker
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.paths import replace_directory
 from plumbline.warehouse.storage.locks import sole
 from plumbline.warehouse.storage.runs import config_hash
 from plumbline.warehouse.storage.store import Store
@@ -27,30 +28,22 @@ from plumbline.warehouse.wordlists import WordList
 
 Row = dict[str, Any]
 
-#: Raised when the same options would give other weights.
+#: Incremented when the same options would give other weights.
 TUNER_VERSION = 1
-#: Steps whose mean losses are reported as the first and the last; of a short run half of its steps.
+#: Steps whose mean losses are reported as first and last losses; half of the steps of a short run.
 _END_STEPS = 10
-#: Loss -> what its columns end in.
+#: Loss -> suffix of its columns.
 _UNITS = {"distance": "_nats", f"{DEV}distance": "_nats"}
 #: Options that are columns of ``tuning`` under their own name.
 _SAME = (
-    *(
-        "distance_smoothing",
-        "rank",
-        "alpha",
-        "dropout",
-        "learning_rate",
-        "batch_prompts",
-        "max_tokens",
-    ),
-    *("seed", "as_published"),
+    *("distance_smoothing", "rank", "alpha", "dropout", "learning_rate", "batch_prompts"),
+    *("max_tokens", "seed", "as_published"),
 )
 
 
 @dataclass(frozen=True)
 class Tuned:
-    """A tuned adapter on disk; ``reused`` when it was there already.
+    """A tuned adapter on disk, ``reused`` if it existed.
 
     ``n_prompts`` were tuned on, ``n_left_out`` were not (rows of ``reject``), ``n_leaks`` of these
     because a test set has them. ``n_leaks_kept`` were tuned on although a test set has them.
@@ -82,20 +75,18 @@ def tune(
 ) -> Tuned:
     """Tune an adapter for ``model`` on the prompts of ``sets`` into ``<out>/<name>``.
 
-    Reads ``probe_prompt``; writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, the
-    name for a subject). ``how`` loads the base, ``quantisation="nf4"`` in 4 bits. ``test_sets``:
-    what the prompts are compared with, all other sets if ``None``; a prompt in one is left out,
-    unless ``options.as_published``. With ``dev_sets`` the losses on their prompts are measured at
-    every checkpoint and at the end, and the adapter is that of the step where their weighted sum is
-    least.
+    Reads ``probe_prompt``; writes ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject
+    ``name``). ``how`` loads the base, ``quantisation="nf4"`` in 4 bits. ``test_sets`` (``None``:
+    all other sets): a prompt in one is left out, unless ``options.as_published``. With ``dev_sets``
+    the losses on their prompts are measured at every checkpoint and at the end, and the adapter is
+    that of the step with the least weighted sum.
 
-    An interrupted run resumes from its last checkpoint and ends with the weights it would have had;
-    the same adapter once more is only recorded. One of this name that was tuned otherwise is
-    replaced, once the new one is whole; a directory that Plumbline did not make never
-    (``UsageProblem``).
+    An interrupted run resumes from its last checkpoint and ends with equal weights; an existing
+    adapter is only recorded again. One of this name with other options is replaced once the new one
+    is complete; a directory that Plumbline did not make never (``UsageProblem``).
 
-    Raises ``BadInput`` where no prompt is left, for a loss that is not finite, a disk that can't be
-    written or too little memory; ``UsageProblem`` for options that contradict themselves and for an
+    Raises ``BadInput`` if no prompt is left, for a loss that is not finite, a disk that can't be
+    written or too little memory; ``UsageProblem`` for options that contradict each other and for an
     adapter that another command is tuning; and what loading the word list and the model raises.
     """
     path = Path(out) / plain_name(name)
@@ -105,31 +96,36 @@ def tune(
     backend = TransformersBackend(model, how)
     with disk_problems(path), memory_problems(model):
         work = _Work(backend, options, words, training, name)
-        figures, log, reused = _tuned(work, path, progress)
-    rows = [{**figures, "path": str(path), "adapter": find_adapter(str(path)).name}]
-    steps = [{"tuning": name, "step": i, **_columns(row)} for i, row in enumerate(log, 1)]
-    _publish(store, "tuning", rows, {"tuning": name}, run_id)
-    _publish(store, "tuning_step", steps, {"tuning": name}, run_id)
-    _publish(store, "reject", work.rejects, {"stage": "tune", "subject": name}, run_id)
-    counts = {
-        column: figures[column] for column in ("n_prompts", "n_left_out", "n_leaks", "n_leaks_kept")
-    }
-    return Tuned(name, rows[0]["adapter"], path, **counts, reused=reused)
+        with sole(path.with_name(f".{path.name}.claim"), f"adapter {path}"):
+            figures, log, reused = _tuned(work, path, progress)
+    adapter = find_adapter(str(path)).name
+    steps = [
+        {"tuning": name, "step": i, **{f"{k}{_UNITS.get(k, '')}": v for k, v in row.items()}}
+        for i, row in enumerate(log, 1)
+    ]
+    for table, rows, partition in (
+        ("tuning", [{**figures, "path": str(path), "adapter": adapter}], {"tuning": name}),
+        ("tuning_step", steps, {"tuning": name}),
+        ("reject", work.rejects, {"stage": "tune", "subject": name}),
+    ):
+        store.replace(table, [{**row, "run_id": run_id} for row in rows], partition, run_id)
+    counts = {c: figures[c] for c in ("n_prompts", "n_left_out", "n_leaks", "n_leaks_kept")}
+    return Tuned(name, adapter, path, **counts, reused=reused)
 
 
 def check(how: ModelOptions) -> None:
-    """Raise ``UsageProblem`` for ways to load a base that no adapter can be tuned on."""
-    for what, value, wanted in (
+    """Raise ``UsageProblem`` for loading options with which no adapter can be tuned."""
+    for what, value, expected in (
         ("--backend", how.backend, "transformers"),
         ("--adapter", how.adapter, None),
         ("--text-form", how.text_form, "written"),
     ):
-        if value != wanted:
+        if value != expected:
             raise UsageProblem(f"{what} {value}", "can't be tuned", "leave it out")
 
 
 class _Work:
-    """What is to be tuned: the targets of the prompts that can be, and the rejects."""
+    """Targets of the prompts that can be tuned on, and rejects for the others."""
 
     def __init__(
         self,
@@ -145,26 +141,26 @@ class _Work:
         self.targets = self._targets(training.rows, "tuned on")
         self.dev = self._targets(training.dev, "measured on") if training.dev else []
 
-    def _targets(self, rows: Sequence[Row], what: str) -> list[Target]:
-        found = list[Target]()
+    def _targets(self, rows: Sequence[Row], what: str) -> list[TuningTarget]:
+        targets = list[TuningTarget]()
         for row in rows:
             pairs, longest = self.words.pairs, self.options.max_tokens
-            one = target(row["prompt"], pairs, self.backend.encoded, longest)
-            if isinstance(one, str):
-                self.rejects.append(reject(row, one, self.name))
+            result = target(row["prompt"], pairs, self.backend.encoded, longest)
+            if isinstance(result, str):
+                self.rejects.append(reject(row, result, self.name))
             else:
-                found.append(one)
-        if not found:
+                targets.append(result)
+        if not targets:
             problem = f"no prompt can be {what}; the last: {self.rejects[-1]['reason']}"
             raise BadInput(f"model {self.backend.identity.model}", problem)
-        return found
+        return targets
 
     @property
     def key(self) -> str:
-        """Stands for all that decides the weights."""
+        """Hash of everything that determines the weights."""
         dev = {"dev": [row["prompt"] for row in self.training.dev]} if self.dev else {}
         options = asdict(self.options)
-        if not self.options.as_published:  # adapters from before there was this option stay
+        if not self.options.as_published:  # older adapters, from before this option, keep their key
             del options["as_published"]
         return config_hash(
             dev
@@ -180,7 +176,7 @@ class _Work:
 
     @property
     def facts(self) -> Row:
-        """Columns of ``tuning`` that are known before it."""
+        """Columns of ``tuning`` that don't depend on the result."""
         identity, options, training = self.backend.identity, self.options, self.training
         row: Row = {
             "tuning": self.name,
@@ -209,37 +205,29 @@ class _Work:
 def _tuned(
     work: _Work, path: Path, progress: Progress | None
 ) -> tuple[Row, list[dict[str, float]], bool]:
-    """Columns of ``tuning`` and log of the adapter in ``path``, which is made unless it is there.
+    """Columns of ``tuning``, log, and whether the adapter in ``path`` was there already.
 
-    The sets that the prompts are compared with may change while the adapter stays: the card has the
-    latest.
+    The test sets may change while the adapter stays: the card is written each time.
     """
-    with sole(path.with_name(f".{path.name}.claim"), f"adapter {path}"):
-        return _tuned_alone(work, path, progress)
-
-
-def _tuned_alone(
-    work: _Work, path: Path, progress: Progress | None
-) -> tuple[Row, list[dict[str, float]], bool]:
-    known = read_marker(path)
-    if known is not None and known["key"] == work.key:
-        row = {**work.facts, **known["figures"]["outcome"]}
+    marker = read_marker(path)
+    if marker is not None and marker["key"] == work.key:
+        row = {**work.facts, **marker["figures"]["outcome"]}
         (path / "README.md").write_text(adapter_card(row), encoding="utf-8")
-        return row, known["figures"]["log"], True
-    # A directory of its own for each key: a checkpoint that was kept outlives other settings.
-    place = path.with_name(f".{path.name}-{work.key}.partial")
-    made = train(work.backend, work.targets, work.options, place, progress, work.dev)
+        return row, marker["figures"]["log"], True
+    # A directory of its own for each key: a checkpoint outlives a run with other settings.
+    partial = path.with_name(f".{path.name}-{work.key}.partial")
+    made = train(work.backend, work.targets, work.options, partial, progress, work.dev)
     outcome = _outcome(made)
     row = {**work.facts, **outcome}
-    (place / "README.md").write_text(adapter_card(row), encoding="utf-8")
+    (partial / "README.md").write_text(adapter_card(row), encoding="utf-8")
     marker = {"key": work.key, "figures": {"outcome": outcome, "log": made.log}}
-    (place / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
-    put_in_place(place, path)
+    (partial / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
+    replace_directory(partial, path)
     return row, made.log, False
 
 
-def _outcome(made: Outcome) -> Row:
-    """Columns of ``tuning`` that only tuning tells."""
+def _outcome(made: TuningResult) -> Row:
+    """Columns of ``tuning`` that are results."""
     row: Row = {"layers": made.layers, "n_parameters": made.n_parameters, "seconds": made.seconds}
     chosen, last = chosen_step(made.log), made.log[-1].get(f"{DEV}loss")
     row |= {"chosen_step": chosen, "dev_loss_end": last}
@@ -247,21 +235,6 @@ def _outcome(made: Outcome) -> Row:
     n = max(1, min(_END_STEPS, len(made.log) // 2))
     for loss in LOSSES:
         unit, values = _UNITS.get(loss, ""), [step[loss] for step in made.log]
-        row[f"{loss}_start{unit}"] = _mean(values[:n])
-        row[f"{loss}_end{unit}"] = _mean(values[-n:])
+        row[f"{loss}_start{unit}"] = sum(values[:n]) / n
+        row[f"{loss}_end{unit}"] = sum(values[-n:]) / n
     return row
-
-
-def _columns(step: dict[str, float]) -> dict[str, float]:
-    """Columns of ``tuning_step``."""
-    return {f"{name}{_UNITS.get(name, '')}": value for name, value in step.items()}
-
-
-def _publish(
-    store: Store, table: str, rows: Sequence[Row], partition: dict[str, str], run_id: str
-) -> None:
-    store.replace(table, [{**row, "run_id": run_id} for row in rows], partition, run_id)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)

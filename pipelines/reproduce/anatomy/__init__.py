@@ -1,1 +1,1 @@
-"""The lean of released models in parts: the study and what is shown of it."""
+"""Parts of the lean of released models: the study and its tables."""

@@ -1,4 +1,4 @@
-"""What the lean of released models goes with, and US without it (UnStereoEval, section 6)."""
+"""Properties of pairs that the lean of released models goes with, and US without them."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _PAIRS, _SCORES = "reproduce/anatomy_pair", "reproduce/anatomy_score"
 
 @dataclass(frozen=True)
 class Without:
-    """US when something is taken away from each model's log ratios.
+    """US when parts are subtracted from each model's log ratios.
 
-    ``us`` is each model's, in percent. ``gain`` is the mean over models of what US gains by it, in
-    points: the constant over nothing, what begins with *and* over the constant, which goes too.
-    Its 95% intervals are as those of ``Share``.
+    ``us`` is each model's, in percent. ``gain`` is the mean gain in US over models, in points, with
+    95% intervals as those of ``Share``. Parts named *and ...* are subtracted with the constant, and
+    their gain is over the constant's.
     """
 
     taken: str
@@ -66,8 +66,8 @@ class Without:
 
 
 @dataclass(frozen=True)
-class Anatomy:
-    """One benchmark: its log ratios' mean square (nats squared), shares of it, and US."""
+class BenchmarkAnatomy:
+    """A benchmark: mean square of its log ratios (nats squared), shares of it, and US."""
 
     benchmark: str
     n_pairs: int
@@ -80,35 +80,37 @@ class Anatomy:
 
 
 def tables(store: OpenWarehouse, corpus: str) -> Iterator[tuple[str, list[str], Table]]:
-    """Name, models and table of each benchmark that released scores are of.
+    """Name, models and table of each benchmark with released scores.
 
-    Of natural pairs, and of models that scored all of them; nothing where the warehouse doesn't
-    hold released scores and MaxPMI of the corpus.
+    Of natural pairs, and of models that scored all of them; empty without released scores and
+    MaxPMI of the corpus.
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
         pairs, scores = (query(connection, name, params) for name in (_PAIRS, _SCORES))
     benchmarks = pc.unique(pairs["benchmark"]).to_pylist()
     for benchmark in sorted(benchmarks, key=lambda name: (len(name), name)):
-        of = pairs.filter(pc.equal(pairs["benchmark"], benchmark))
-        found = scores.filter(pc.equal(scores["benchmark"], benchmark))
-        counted = found.group_by("model").aggregate([([], "count_all")]).to_pydict()
-        complete = [m for m, n in zip(*counted.values(), strict=True) if n == of.num_rows]
-        models = sorted(complete, key=str.lower)
-        if models:
-            ratios = [found.filter(pc.equal(found["model"], m))["log_ratio_nats"] for m in models]
-            yield benchmark, models, _table(of, np.column_stack(ratios), models)
+        own_pairs = pairs.filter(pc.equal(pairs["benchmark"], benchmark))
+        own_scores = scores.filter(pc.equal(scores["benchmark"], benchmark))
+        ratios = {
+            model: own_scores.filter(pc.equal(own_scores["model"], model))["log_ratio_nats"]
+            for model in sorted(pc.unique(own_scores["model"]).to_pylist(), key=str.lower)
+        }
+        complete = {m: values for m, values in ratios.items() if len(values) == own_pairs.num_rows}
+        if complete:
+            models, y = list(complete), np.column_stack(list(complete.values()))
+            yield benchmark, models, _table(own_pairs, y, models)
 
 
 def within(table: Table, eta_nats: float) -> Table:
-    """The pairs whose MaxPMI is within ``eta_nats`` of 0."""
+    """Pairs whose MaxPMI is within ``eta_nats`` of 0."""
     return table.only(np.abs(table.properties["delta"][:, 0]) <= eta_nats)
 
 
 def _table(pairs: pa.Table, y: Floats, models: Sequence[str]) -> Table:
     every = [pairs[column] for column in ("cluster_1", "cluster_2")]
-    used = [of for of in every if pc.count_distinct(of).as_py() > 1] or every[:1]
-    names = pa.chunked_array([chunk for of in used for chunk in of.chunks], pa.string())
+    used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
+    names = pa.chunked_array([chunk for column in used for chunk in column.chunks], pa.string())
     numbers = pc.fill_null(pc.index_in(names, pc.unique(names.drop_null())), NO_CLUSTER)
     properties = {
         name: np.column_stack([pairs[column] for column in columns])
@@ -118,14 +120,14 @@ def _table(pairs: pa.Table, y: Floats, models: Sequence[str]) -> Table:
         y,
         properties,
         numbers.to_numpy().astype(np.int64).reshape(len(used), -1).T,
-        [next(filter(None, of.to_pylist())).partition(": ")[0] for of in used],
+        [next(filter(None, column.to_pylist())).partition(": ")[0] for column in used],
         np.unique([family(m) for m in models], return_inverse=True)[1],
     )
 
 
-def anatomy(benchmark: str, models: Sequence[str], table: Table) -> Anatomy:
-    """Shares of the mean square, and US without what goes with each part."""
-    return Anatomy(
+def anatomy(benchmark: str, models: Sequence[str], table: Table) -> BenchmarkAnatomy:
+    """Shares of the mean square, and US without each part."""
+    return BenchmarkAnatomy(
         benchmark,
         len(table.y),
         n_clusters(table.clusters),
@@ -138,7 +140,7 @@ def anatomy(benchmark: str, models: Sequence[str], table: Table) -> Anatomy:
 
 
 def without(table: Table) -> Iterator[Without]:
-    """US as it is, and when what goes with a part is taken away, cross-fitted (``crossfit``)."""
+    """US of the log ratios, and without the cross-fitted prediction of parts (``crossfit``)."""
     y, clusters = table.y, table.clusters
     varying = {name: x for name, x in table.properties.items() if np.ptp(x, axis=0).any()}
     none = np.empty((len(y), 0))
@@ -165,19 +167,20 @@ def without(table: Table) -> Iterator[Without]:
     }
     epsilon = MeasureOptions().epsilon
     even = {name: 100.0 * (np.abs(rest) <= epsilon) for name, rest in rests.items()}
-    for name, of in even.items():
+    for name, percent in even.items():
         before = even[CONSTANT if name.startswith("and ") else NOTHING]
-        yield Without(name, of.mean(axis=0), *_gain(of - before, clusters, table.families))
+        gain = _gain(percent - before, clusters, table.families)
+        yield Without(name, percent.mean(axis=0), *gain)
 
 
 def _gain(gains: Floats, clusters: Ints, families: Ints) -> tuple[float, ...]:
-    """The mean of figures [pair, model] with its intervals, over clusters and over families too."""
+    """Mean of figures [pair, model] with its intervals, over clusters and also over families."""
     mean = gains.mean(keepdims=True)[0]
 
-    def error(of: Floats, ids: Ints) -> tuple[Floats, float]:
-        return variances(clustered_variance(influences(of[:, None]), ids)), freedom(ids)
+    def error(values: Floats, ids: Ints) -> tuple[Floats, float]:
+        return variances(clustered_variance(influences(values[:, None]), ids)), freedom(ids)
 
     words = error(gains.mean(axis=1), clusters)
     other = error(gains.mean(axis=0), families[:, None])
     ends = (*interval(mean, words), *interval(mean, words, other))
-    return tuple(float(of[0]) for of in (mean, *ends))
+    return tuple(float(value[0]) for value in (mean, *ends))

@@ -1,1 +1,1 @@
-"""What papers say of their own printed tables, for those that released no results."""
+"""Claims of papers on their own printed tables, for those that released no results."""

@@ -1,11 +1,11 @@
-"""What the paper on disclosure says of its own tables."""
+"""Claims of the paper on disclosure on its own tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
-from plumbline.pipelines.reproduce.printed_claims.claim import Check, Claim, Figures
+from plumbline.pipelines.reproduce.printed_claims.claim import Check, Figures, PrintedClaim
 
 #: Tables whose figures the claims compare.
 TABLES = (1, 2, 3, 9, 10)
@@ -28,9 +28,9 @@ def change(
     inputs: Sequence[str] = (*_NATURAL, *_WRITTEN, "Template"),
     models: Sequence[str] = (),
 ) -> Check:
-    """From the first to the second of each pair a metric `rises`, `falls` or `stays`.
+    """Check that metrics `rises`, `falls` or `stays` from the first to the second of each pair.
 
-    A pair are two methods, or two inputs or models without any method.
+    A pair is two methods, or two inputs or models under `Original`.
     """
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
@@ -52,7 +52,7 @@ def change(
 
 
 def largest_fall(metric: str, printed: float) -> Check:
-    """The most that debias tuning lowers a metric on prompts that are no templates."""
+    """Check the largest fall of a metric by debias tuning, templates excluded."""
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
         falls = [
@@ -69,7 +69,7 @@ def largest_fall(metric: str, printed: float) -> Check:
 
 
 def leans(inputs: str, side: str) -> Check:
-    """By Table 10, continuations of a set are more of one side."""
+    """Check that, by Table 10, more than half of a set's gendered continuations are of one side."""
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
         for cell, share in figures.items():
@@ -80,7 +80,7 @@ def leans(inputs: str, side: str) -> Check:
 
 
 def sums(figures: Figures) -> Iterator[tuple[str, bool]]:
-    """By Table 10, F and M sum to 1 and Delta is their difference without its sign, as rounded."""
+    """Check that, in Table 10, F and M sum to 1 and Delta is their absolute difference."""
     for cell, f in figures.items():
         if cell[3] == "GAS (F)":
             m, delta = (figures.get((*cell[:3], x), math.nan) for x in ("GAS (M)", "Delta"))
@@ -89,101 +89,103 @@ def sums(figures: Figures) -> Iterator[tuple[str, bool]]:
 
 
 CLAIMS = (
-    Claim("section 1", "tuning lowers GAS by up to 0.889", largest_fall("GAS", 0.889)),
-    Claim("section 1", "tuning lowers GLD by up to 0.365", largest_fall("GLD", 0.365)),
-    Claim("section 1", "tuning lowers ADD by up to 2.794", largest_fall("ADD", 2.794)),
+    PrintedClaim("section 1", "tuning lowers GAS by up to 0.889", largest_fall("GAS", 0.889)),
+    PrintedClaim("section 1", "tuning lowers GLD by up to 0.365", largest_fall("GLD", 0.365)),
+    PrintedClaim("section 1", "tuning lowers ADD by up to 2.794", largest_fall("ADD", 2.794)),
     *(
-        Claim(
+        PrintedClaim(
             "abstract and section 7",
             f"{what} raises bias in most cases, without templates",
             change("rises", _ALL, pairs, (*_NATURAL, *_WRITTEN)),
         )
         for what, pairs in (("size", _LARGER), ("alignment", _ALIGNED))
     ),
-    Claim(
+    PrintedClaim(
         "section 4.2",
         "other inputs have a lower GAS than templates",
         change("falls", ["GAS"], _TEMPLATE),
     ),
-    Claim(
+    PrintedClaim(
         "section 4.4",
         "larger models have a higher GAS on natural inputs",
         change("rises", ["GAS"], _LARGER, _NATURAL),
     ),
-    Claim(
+    PrintedClaim(
         "section 4.4",
         "larger models have a lower GLD and ADD on natural inputs",
         change("falls", ["GLD", "ADD"], _LARGER, _NATURAL),
     ),
-    Claim(
+    PrintedClaim(
         "section 4.4",
         "aligned models have a higher GAS, GLD and ADD on natural inputs",
         change("rises", _ALL, _ALIGNED, _NATURAL),
     ),
-    Claim(
+    PrintedClaim(
         "section 4.4",
         "aligned models have a higher GAS on written inputs (the page: or similar)",
         change("rises", ["GAS"], _ALIGNED, _WRITTEN),
     ),
-    Claim(
+    PrintedClaim(
         "section 4.4",
         "aligned models have a higher ADD on written inputs",
         change("rises", ["ADD"], _ALIGNED, _WRITTEN),
     ),
-    Claim(
+    PrintedClaim(
         "section 5.1",
         "decoding changes neither GLD nor ADD",
         change("stays", ["GLD", "ADD"], [_HYPER]),
     ),
-    Claim(
+    PrintedClaim(
         "section 1",
         "decoding, at its best, lowers GAS",
         change("falls", ["GAS"], [_HYPER]),
     ),
-    Claim(
+    PrintedClaim(
         "section 5.2",
         "instructions lower GAS, GLD and ADD in most cases, without templates",
         change("falls", _ALL, [_TOLD], (*_NATURAL, *_WRITTEN)),
     ),
-    Claim(
+    PrintedClaim(
         "section 5.2",
         "instructions lower GAS and GLD on written inputs",
         change("falls", ["GAS", "GLD"], [_TOLD], _WRITTEN),
     ),
-    Claim(
+    PrintedClaim(
         "section 5.2",
         "instructions lower GAS on natural inputs",
         change("falls", ["GAS"], [_TOLD], _NATURAL),
     ),
-    Claim(
+    PrintedClaim(
         "section 5.2",
         "instructions lower GLD of the 7B models on natural inputs",
         change("falls", ["GLD"], [_TOLD], _NATURAL, ("LLAMA2 7B", "LLAMA2 7B-CHAT")),
     ),
-    Claim(
+    PrintedClaim(
         "section 5.2",
         "instructions lower ADD of the base models on natural inputs",
         change("falls", ["ADD"], [_TOLD], _NATURAL, ("LLAMA2 7B", "LLAMA2 13B")),
     ),
-    Claim(
+    PrintedClaim(
         "section 5.3",
         "tuning lowers all on natural inputs",
         change("falls", _ALL, [_TUNED], _NATURAL),
     ),
-    Claim(
+    PrintedClaim(
         "section 5.3",
         "tuning is below both other methods on written inputs",
         change("falls", _ALL, _BETTER, _WRITTEN),
     ),
     *(
-        Claim(
+        PrintedClaim(
             "section 5.3.1",
             f"without {loss} {' and '.join(metrics)} {'is' if len(metrics) == 1 else 'are'} higher",
             change("rises", metrics, [("Debias Tuning", f"w/o {loss}")]),
         )
         for loss, metrics in (("L_d", ["GAS", "ADD"]), ("L_g", ["GAS", "ADD"]), ("L_l", ["GLD"]))
     ),
-    Claim("appendix C", "F + M = 1 and Delta = |F - M|", sums),
-    Claim("appendix C", "most models lean to the female side on LLM (2)", leans("LLM (2)", "F")),
-    Claim("appendix C", "most models lean to the male side on SNLI", leans("SNLI", "M")),
+    PrintedClaim("appendix C", "F + M = 1 and Delta = |F - M|", sums),
+    PrintedClaim(
+        "appendix C", "most models lean to the female side on LLM (2)", leans("LLM (2)", "F")
+    ),
+    PrintedClaim("appendix C", "most models lean to the male side on SNLI", leans("SNLI", "M")),
 )

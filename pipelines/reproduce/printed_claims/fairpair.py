@@ -1,4 +1,4 @@
-"""What FairPair says of its own Table 3."""
+"""Claims of FairPair on its own Table 3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import product
 
-from plumbline.pipelines.reproduce.printed_claims.claim import Check, Claim, Figures
+from plumbline.pipelines.reproduce.printed_claims.claim import Check, Figures, PrintedClaim
 
 #: Tables whose figures the claims compare.
 TABLES = (3,)
@@ -14,7 +14,7 @@ _LARGER = ("LLaMa", "InstructGPT")
 
 
 def of_larger(sign: int, metrics: Sequence[str]) -> Check:
-    """Each larger model beside each smaller one: its figure is higher, or lower if sign is -1."""
+    """Check that larger models' figures are above smaller ones', or below if sign is -1."""
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
         for (cell, value), (other, below) in product(figures.items(), figures.items()):
@@ -27,7 +27,7 @@ def of_larger(sign: int, metrics: Sequence[str]) -> Check:
 
 
 def jane_varies_more(figures: Figures) -> Iterator[tuple[str, bool]]:
-    """V_gp is above V_pg."""
+    """Check that V_gp is above V_pg."""
     for cell, value in figures.items():
         if cell[3] == "V_gp" and cell[2] != "Average":
             other = figures.get((*cell[:3], "V_pg"), math.nan)
@@ -35,7 +35,7 @@ def jane_varies_more(figures: Figures) -> Iterator[tuple[str, bool]]:
 
 
 def ratios(figures: Figures) -> Iterator[tuple[str, bool]]:
-    """F is B squared over V_pg V_gp of the printed means, as rounded."""
+    """Check that F is B squared over V_pg V_gp of the printed means, as rounded."""
     for cell, f in figures.items():
         if cell[3] == "F" and cell[2] != "Average":
             b, pg, gp = (figures.get((*cell[:3], x), math.nan) for x in ("B", "V_pg", "V_gp"))
@@ -47,9 +47,9 @@ def ratios(figures: Figures) -> Iterator[tuple[str, bool]]:
 
 
 CLAIMS = (
-    Claim("section 4.1", "larger models vary less", of_larger(-1, ["V_pg", "V_gp"])),
-    Claim("section 4.1", "larger models have a lower B", of_larger(-1, ["B"])),
-    Claim("section 4.1", "larger models have a higher F", of_larger(1, ["F"])),
-    Claim("section 4.1", "what begins with Jane tends to vary more", jane_varies_more),
-    Claim("section 2", "F = B^2 / (V_pg V_gp) of the printed means", ratios),
+    PrintedClaim("section 4.1", "larger models vary less", of_larger(-1, ["V_pg", "V_gp"])),
+    PrintedClaim("section 4.1", "larger models have a lower B", of_larger(-1, ["B"])),
+    PrintedClaim("section 4.1", "larger models have a higher F", of_larger(1, ["F"])),
+    PrintedClaim("section 4.1", "what begins with Jane tends to vary more", jane_varies_more),
+    PrintedClaim("section 2", "F = B^2 / (V_pg V_gp) of the printed means", ratios),
 )

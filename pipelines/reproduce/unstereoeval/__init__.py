@@ -1,1 +1,1 @@
-"""What UnStereoEval says outside its tables, compared with its release."""
+"""Claims of UnStereoEval outside its tables, compared with its release."""

@@ -1,4 +1,4 @@
-"""What UnStereoEval says in numbers outside its tables: a claim is a query and a printed value."""
+"""Numbers of UnStereoEval outside its tables: a claim is a query and its printed values."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _FILE = "claims.toml"
 #: Sets of UnStereoEval in the order of its tables.
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
-#: The limits on |MaxPMI| at which `card` is; ``inf`` for none.
+#: Limits on |MaxPMI| of the rows of `card`; ``inf`` for none.
 _CARD_ETAS = (math.inf, 0.5)
 _PRINTED = re.compile(r"(<=|>=|<|>|) ?(-?\d+)(?:\.(\d+))?(k?)")
 
 
 @toml_table
-class Claim:
-    """One entry of ``claims.toml``, which says what its keys mean; ``printed`` has one per row."""
+class ReleaseClaim:
+    """An entry of ``claims.toml``, which explains its keys; ``printed`` has one value per row."""
 
     where: Text
     what: Text
@@ -41,15 +41,15 @@ class Claim:
 
 
 @toml_table
-class _File:
-    claim: tuple[Claim, ...]
+class _ClaimFile:
+    claim: tuple[ReleaseClaim, ...]
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A printed value beside ours, None where there is none, and what that comes to.
+class CheckedClaim:
+    """A printed value beside ours, None if there is none, and the outcome.
 
-    ``of``: which row of the claim's query ours is, empty where it has one.
+    ``of``: the row of the claim's query, empty if it has only one.
     """
 
     where: str
@@ -61,47 +61,44 @@ class Checked:
     note: str
 
 
-def packaged() -> list[Claim]:
-    """The claims that come with Plumbline.
+def packaged() -> list[ReleaseClaim]:
+    """Packaged claims.
 
     >>> sum(len(claim.printed) for claim in packaged()) > 150
     True
     """
-    return list(load(_File, resources.files(__package__) / _FILE, _FILE).claim)
+    return list(load(_ClaimFile, resources.files(__package__) / _FILE, _FILE).claim)
 
 
 def check(
-    store: Store, models: Sequence[str], corpus: str, claims: Iterable[Claim]
-) -> list[Checked]:
-    """Each printed value of the claims beside what its query gives.
+    store: Store, models: Sequence[str], corpus: str, claims: Iterable[ReleaseClaim]
+) -> list[CheckedClaim]:
+    """Each printed value of the claims beside the result of its query.
 
     Args:
         models: whose released scores the queries read. corpus: of the released word statistics.
 
-    A part of the release is not what the page speaks of: without all 28 models, five sets and the
-    word statistics there is nothing.
+    Claims are of the whole release: empty without all 28 models, five sets and the word statistics.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
         for name in ("ratio", "figure", "word"):
             connection.register(name, query(connection, f"reproduce/released_{name}", parameters))
-        if not _is_whole(connection):
+        if connection.sql(_IS_WHOLE).fetchall() != [(True,)]:
             return []
         connection.register("card", _cards(store, connection, corpus))
         return [c for claim in claims for c in _checked(connection, claim, corpus)]
 
 
-def _is_whole(connection: duckdb.DuckDBPyConnection) -> bool:
-    text = """
-        SELECT count(*) = 28 * 5 * 4 AND EXISTS (FROM word)
-            AND (SELECT count(*) FROM ratio) = 28 * 15810
-        FROM figure
-    """
-    return connection.sql(text).fetchall() == [(True,)]
+_IS_WHOLE = """
+    SELECT count(*) = 28 * 5 * 4 AND EXISTS (FROM word)
+        AND (SELECT count(*) FROM ratio) = 28 * 15810
+    FROM figure
+"""
 
 
 def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> pa.Table:
-    """The statistics of Table 7 of every set, of all pairs and of those within 0.5 nats."""
+    """Statistics of Table 7 of every set, of all pairs and of those within 0.5 nats."""
     from plumbline.eval_workers.writing.sharing.benchmark_card import statistics
 
     text = """
@@ -111,8 +108,8 @@ def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> 
     rows = []
     for place, benchmark in enumerate(BENCHMARKS):
         for eta in _CARD_ETAS:
-            found = connection.sql(text, params={"benchmark": benchmark, "eta": eta}).fetchall()
-            figures: dict[str, Any] = statistics(store.root, benchmark, [i for (i,) in found])
+            pairs = connection.sql(text, params={"benchmark": benchmark, "eta": eta}).fetchall()
+            figures: dict[str, Any] = statistics(store.root, benchmark, [i for (i,) in pairs])
             (deltas,) = (
                 row
                 for row in figures.pop("seed_delta")
@@ -122,23 +119,27 @@ def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> 
     return pa.Table.from_pylist(rows)
 
 
-def _checked(connection: duckdb.DuckDBPyConnection, claim: Claim, corpus: str) -> list[Checked]:
+def _checked(
+    connection: duckdb.DuckDBPyConnection, claim: ReleaseClaim, corpus: str
+) -> list[CheckedClaim]:
     rows: list[tuple[object, ...]] = [(None,)] * len(claim.printed)
     if claim.query:
-        given = {"corpus": corpus} if "$corpus" in claim.query else {}
-        rows = connection.sql(claim.query, params=given).fetchall()
-    found = []
-    for printed, (*of, ours) in zip(claim.printed, rows, strict=True):
+        params = {"corpus": corpus} if "$corpus" in claim.query else {}
+        rows = connection.sql(claim.query, params=params).fetchall()
+    checked = []
+    for printed, (*labels, ours) in zip(claim.printed, rows, strict=True):
         value = ours if ours is None or isinstance(ours, str) else float(ours)  # type: ignore[arg-type]
         value = None if value != value else value  # NaN: nothing to compare
-        named = ", ".join("all pairs" if x == math.inf else f"{x}" for x in of)
+        row = ", ".join("all pairs" if label == math.inf else f"{label}" for label in labels)
         outcome = verdict(printed, value)
-        found.append(Checked(claim.where, claim.what, named, printed, value, outcome, claim.note))
-    return found
+        checked.append(
+            CheckedClaim(claim.where, claim.what, row, printed, value, outcome, claim.note)
+        )
+    return checked
 
 
 def verdict(printed: str, ours: float | str | None) -> str:
-    """Whether ours, rounded as the page rounds, is what is printed or within its bound.
+    """Outcome of comparing ours, rounded as printed, with a printed value or bound.
 
     >>> verdict("40.72", 40.7788), verdict("<= 0.81", 0.8134), verdict("21.7k", 24157.0)
     ('off', 'agree', 'off')
@@ -164,51 +165,46 @@ def verdict(printed: str, ours: float | str | None) -> str:
     return AGREE if holds[bound] else OFF
 
 
-def summary(found: Iterable[Checked]) -> str:
-    """How many claims came to each outcome.
+def summary(checked: Iterable[CheckedClaim]) -> str:
+    """Number of claims by outcome.
 
-    >>> summary([Checked("App. A", "words", "", "3", 3.0, AGREE, "")])
+    >>> summary([CheckedClaim("App. A", "words", "", "3", 3.0, AGREE, "")])
     'claims: 1 agree, 0 off, 0 not run'
     """
-    counts = Counter(c.outcome for c in found)
+    counts = Counter(c.outcome for c in checked)
     return f"claims: {', '.join(f'{counts[o]:,} {o}' for o in (AGREE, OFF, NOT_RUN))}"
 
 
-def table(found: Iterable[Checked]) -> list[dict[str, object]]:
-    """A row per claim, values separated by ` / `; ours with a decimal more than printed.
+def table(checked: Iterable[CheckedClaim]) -> list[dict[str, object]]:
+    """A row per claim, values separated by ` / `; ours with one decimal more than printed.
 
-    >>> (row,) = table([Checked("App. A", "words", of, "3", 3.0, AGREE, "") for of in ("a", "b")])
+    >>> two = [CheckedClaim("App. A", "words", of, "3", 3.0, AGREE, "") for of in ("a", "b")]
+    >>> (row,) = table(two)
     >>> row["what"], row["printed"], row["ours"], row["outcome"]
     ('words (a / b)', '3 / 3', '3 / 3', 'agree')
     """
     rows: list[dict[str, object]] = []
-    for (where, what, note), group in groupby(found, lambda c: (c.where, c.what, c.note)):
+    for (where, what, note), group in groupby(checked, lambda c: (c.where, c.what, c.note)):
         values = list(group)
-        of, printed, ours = (
-            " / ".join(cell)
-            for cell in (
-                [c.of for c in values if c.of],
-                [c.printed for c in values],
-                map(_shown, values),
-            )
-        )
+        labels = " / ".join(c.of for c in values if c.of)
+        printed, ours = " / ".join(c.printed for c in values), " / ".join(map(_shown, values))
         outcomes = {c.outcome for c in values}
         n_off = sum(c.outcome == OFF for c in values)
         outcome = outcomes.pop() if len(outcomes) == 1 else f"{n_off} of {len(values)} off"
-        claim = {"where": where, "what": f"{what} ({of})" if of else what}
+        claim = {"where": where, "what": f"{what} ({labels})" if labels else what}
         rows.append({**claim, "printed": printed, "ours": ours, "outcome": outcome, "note": note})
     return rows
 
 
-def _shown(c: Checked) -> str:
+def _shown(c: CheckedClaim) -> str:
     if c.ours is None or isinstance(c.ours, str):
         return c.ours or "–"
     decimals = len(c.printed.partition(".")[2].rstrip("k"))
     return f"{c.ours:,.{0 if c.ours == int(c.ours) else decimals + 1}f}"
 
 
-def as_rows(found: Iterable[Checked]) -> list[dict[str, object]]:
-    """The claims under the columns of the figures' CSV."""
+def as_rows(checked: Iterable[CheckedClaim]) -> list[dict[str, object]]:
+    """Claims in the columns of the figures' CSV."""
     return [
         {
             **{"table": c.where, "metric": c.what, "benchmark": c.of, "eta_nats": None},
@@ -216,5 +212,5 @@ def as_rows(found: Iterable[Checked]) -> list[dict[str, object]]:
             **{"ours_low": None, "ours_high": None, "difference": None},
             **{"outcome": c.outcome, "note": c.note},
         }
-        for c in found
+        for c in checked
     ]
