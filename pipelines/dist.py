@@ -1,4 +1,4 @@
-"""What spark-submit takes to run on a cluster: ``python -m plumbline.pipelines.dist DIRECTORY``.
+"""Files for spark-submit on a cluster: ``python -m plumbline.pipelines.dist DIRECTORY``.
 
 plumbline.zip   the project, for --py-files
 submit.py       the application
@@ -21,15 +21,12 @@ def write_dist(directory: Path) -> list[Path]:
     >>> [path.name for path in write_dist(Path(tempfile.mkdtemp()))]
     ['plumbline.zip', 'submit.py', 'cluster.conf']
     """
-    archive = write_archive(directory / NAME)
-    application, settings = directory / "submit.py", directory / "cluster.conf"
-    application.write_bytes(
-        resources.files("plumbline.pipelines").joinpath("submit.py").read_bytes()
-    )
-    settings.write_bytes(
-        resources.files("plumbline.spark_conf").joinpath("cluster.conf").read_bytes()
-    )
-    return [archive, application, settings]
+    written = [write_archive(directory / NAME)]
+    for package, name in (("pipelines", "submit.py"), ("spark_conf", "cluster.conf")):
+        content = resources.files(f"plumbline.{package}").joinpath(name).read_bytes()
+        written.append(directory / name)
+        written[-1].write_bytes(content)
+    return written
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What stops a command without being its defect, whoever finds out: one line, not a traceback.
+"""Errors of the machine or the data, not of the program: one line, not a traceback.
 
 A full disk, a path that leads nowhere, too little memory, too few file handles, damaged data.
 """
@@ -16,7 +16,7 @@ from plumbline.warehouse.errors import BadInput
 
 @dataclass(frozen=True)
 class _Cause:
-    """Numbers of ``OSError``, and what Java, SQLite, DuckDB, Arrow and torch say instead."""
+    """Numbers of ``OSError``, and texts of Java, SQLite, DuckDB, Arrow and torch."""
 
     fix: str
     numbers: tuple[int, ...] = ()
@@ -57,7 +57,7 @@ _CAUSES = (
         (errno.ENAMETOOLONG, errno.ELOOP, errno.EISDIR, errno.ENOTDIR, errno.EINVAL),
     ),
 )
-#: What DuckDB says of data rather than of a query.
+#: DuckDB's errors about data rather than about a query.
 _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
     "|Out of buffer|Malformed JSON|ZSTD"
@@ -101,7 +101,7 @@ def _of(cause: _Cause, error: BaseException) -> BadInput | None:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, then what each came from or came up during."""
+    """An exception and its chain of ``__cause__`` and ``__context__``."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

@@ -18,11 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
 from prefect import Flow, Task, flow
-from prefect.artifacts import (
-    create_link_artifact,
-    create_markdown_artifact,
-    create_table_artifact,
-)
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
@@ -130,13 +126,16 @@ def _flow(
         given = {
             _RENAMED.get(n, n): value for n, value in values.items() if value not in (None, "")
         }
-        return _state(lambda: work(**given))
+        try:
+            return work(**given)
+        except PlumblineError as e:
+            if isinstance(e, Interrupted) and not is_outage(e):
+                raise
+            return Failed(message=str(e))
 
-    hints: dict[str, tuple[Any, str]] = {n: (str, text) for n, text in _GENERAL.items()}
+    hints: dict[str, tuple[Any, str]] = {n: (str, _GENERAL[n]) for n in ("conf", "config")}
     if has_plan(kind):
         hints["dry_run"] = bool, _GENERAL["dry_run"]
-    else:
-        del hints["dry_run"]
     for one in parameters(kind):
         if one.name not in without:
             hint = one.kind | str if get_origin(one.kind) is tuple else one.kind
@@ -220,7 +219,7 @@ def _evaluate_elsewhere(parameters: dict[str, Any]) -> None:
 
 
 def _failed_shards(name: str, state: Any) -> list[str]:
-    """What the state of a flow says of shards; raises ``BadInput`` when it failed otherwise."""
+    """The message of a flow's state about shards. Raises ``BadInput`` when it failed otherwise."""
     if state.is_completed():
         return []
     if state.name == SHARDS_FAILED:
@@ -251,26 +250,16 @@ def _run(command: Command) -> Any:
     return Completed(message=f"wrote {', '.join((*done.wrote, *done.files))}")
 
 
-def _state(work: Callable[[], Any]) -> Any:
-    """The state that the work ends in; of an error for the user, its line."""
-    try:
-        return work()
-    except PlumblineError as e:
-        if isinstance(e, Interrupted) and not is_outage(e):
-            raise
-        return Failed(message=str(e))
-
-
 def _attach(command: Command, done: Done) -> list[str]:
     """All that a command leaves; returns a line for each corpus with shards that can't be read."""
     lines: list[str] = []
     if isinstance(command, PipelineOptions) and "corpus" in command.steps:
         lines = _attach_failed_shards(Store.open(command.warehouse), make_plan(command).corpora)
-    rows: dict[str, list[Row]] = {}
+    rows_of: dict[str, list[Row]] = {}
     for name, part in done.parts:
-        rows.setdefault(name, []).extend(part.rows)
-    for name, found in rows.items():
-        _attach_done(name, Done(rows=found))
+        rows_of.setdefault(name, []).extend(part.rows)
+    for name, rows in rows_of.items():
+        _attach_done(name, Done(rows=rows))
     _attach_done(registry.name_of(type(command)), done)
     return lines
 
@@ -285,30 +274,23 @@ def _attach_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[s
         ledger = store.read("corpus_shard", corpus=corpus.name).to_pylist()
         failed = [r for r in ledger if r["status"] == "failed"]
         if failed and store.units("corpus", corpus=corpus.name):
-            again = _again(store, corpus)
+            shards = expand_shards(corpus.patterns) if corpus.patterns else []
+            states = shard_states(store, corpus.name, shards)
+            command = update_command(store, corpus.name, states, corpus.patterns)
+            again = f"{command} --warehouse {store.root}"
             rows += [
                 {"shard": r["shard"], "reason": r["error"] or "", "repair it, then": again}
                 for r in failed
             ]
-            lines.append(f"{failed[0]['error']}{_more(failed)}; repair it, then: {again}")
+            more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
+            lines.append(f"{failed[0]['error']}{more}; repair it, then: {again}")
     if rows:
         create_table_artifact(key="failed-shards", table=rows, description="Not in the counts")
     return lines
 
 
-def _more(failed: Sequence[object]) -> str:
-    return f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-
-
-def _again(store: Store, corpus: CorpusPlan) -> str:
-    given = expand_shards(corpus.patterns) if corpus.patterns else []
-    states = shard_states(store, corpus.name, given)
-    command = update_command(store, corpus.name, states, corpus.patterns)
-    return f"{command} --warehouse {store.root}"
-
-
 def _attach_done(command: str, done: Done) -> None:
-    """What a command did: its rows as a table, its lines as they are, where its page lies."""
+    """Attach a command's result: rows as a table, lines as they are, a link to its page."""
     key = command.replace(" ", "-")
     if done.rows:
         table = [dict(row) for row in done.rows]

@@ -1,4 +1,4 @@
-"""What a pipeline runs on, and how its models are loaded and its corpora counted."""
+"""Options of a pipeline: its inputs, and how models are loaded and corpora counted."""
 
 from __future__ import annotations
 

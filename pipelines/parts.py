@@ -20,14 +20,7 @@ from plumbline.eval_workers.work.runner import NothingUsed, one_model_kept
 from plumbline.eval_workers.writing.offline import WORTH
 from plumbline.jobs.options import CorpusOptions
 from plumbline.pipelines import extras, spark_submit
-from plumbline.pipelines.command.base import (
-    Command,
-    Context,
-    Done,
-    execute_on,
-    line_of,
-    values_of,
-)
+from plumbline.pipelines.command.base import Command, Context, Done, execute_on, line_of, values_of
 from plumbline.pipelines.command.registry import name_of
 from plumbline.pipelines.command.sources import made
 from plumbline.pipelines.commands import benchmark, corpus, corpus__texts, disclosure, fairpair
@@ -68,12 +61,12 @@ ORDER BY groups, model, model_key
 
 
 class Parts:
-    """Runs the commands of a plan on one store; what can't be read or used stops nothing else.
+    """The commands of a plan, run on one store; an input that can't be used stops no other.
 
     Attributes:
         unread: a line for each corpus with shards that can't be read.
         failed: a line for each model that could use nothing of a benchmark or a set of prompts.
-        done: what the commands did, each after its name.
+        done: the results of the commands, each after its name.
     """
 
     def __init__(self, options: PipelineOptions, plan: Plan, context: Context) -> None:
@@ -86,19 +79,11 @@ class Parts:
     def _made(self, kind: type[Command], **given: Any) -> Command:
         return made(kind, {**given, "warehouse": self.options.warehouse})
 
-    def _do(self, name: str, kind: type[Command], /, **given: Any) -> Done:
-        """Run a command as a stage."""
-        return self._stage(name, self._made(kind, **given), self.context.stage)
-
-    def _retried(self, name: str, kind: type[Command], /, **given: Any) -> Done:
-        """As ``_do``, tried again after what may pass."""
-        return self._stage(name, self._made(kind, **given), self.context.retried)
-
-    def _stage(self, name: str, command: Command, runs: Any) -> Done:
-        done: Done = runs(
-            name, execute_on, self.store, command, Stages(Console(quiet=True, markup=False))
-        )
-        self.done.append((name_of(type(command)), done))
+    def _do(self, name: str, kind: type[Command], run: Any = None, /, **given: Any) -> Done:
+        """Run a command as a stage, or by another method of the context than ``stage``."""
+        command, quiet = self._made(kind, **given), Stages(Console(quiet=True, markup=False))
+        done: Done = (run or self.context.stage)(name, execute_on, self.store, command, quiet)
+        self.done.append((name_of(kind), done))
         if done.failed is not None:
             raise done.failed
         return done
@@ -110,7 +95,8 @@ class Parts:
         _stop_spark()
         for name in self.plan.benchmarks:
             if not is_built(self.options, name):
-                self._retried(f"import {name}", benchmark.Import, names=(name,), **self._data())
+                what = {"names": (name,), "data": self.options.data}
+                self._do(f"import {name}", benchmark.Import, self.context.retried, **what)
             for one in self.plan.corpora:
                 self._constrain(name, one.name)
         for written in self.plan.written:
@@ -130,9 +116,6 @@ class Parts:
         """The metrics and the report of what the warehouse holds."""
         self._do("measure", Measure, **vars(self.options.measure))
         self._do("report", Report, out=self.options.out / "report")
-
-    def _data(self) -> dict[str, Any]:
-        return {"data": self.options.data}
 
     def _count(self, one: CorpusPlan) -> None:
         """Write (closed world), count, associate and explain one corpus."""
@@ -164,7 +147,7 @@ class Parts:
             os.environ[spark_submit.CONF] = self.options.spark_conf
         how = vars(part(CorpusOptions, self.options))
         what = {"shards": shards, "corpus": name, "master": self.options.master or None}
-        (row,) = self._retried(f"count {name}", corpus.Count, **what, **how).rows
+        (row,) = self._do(f"count {name}", corpus.Count, self.context.retried, **what, **how).rows
         if n_rejected := row["n_rejected"]:
             n_all = row["n_documents"] + n_rejected
             say(f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)")
@@ -248,23 +231,22 @@ class Parts:
             say(f"{model.name} counts n-grams: it scores sentences and isn't asked to write any")
             return
         loading = {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}
-        places = {"out": self.options.out / "report"}
+        places = {"out": self.options.out / "report", "warehouse": self.store.root}
         if self.plan.probe_set:
             # FairPair's base_url is of another thing: a server that is asked for samples.
             how = {name: value for name, value in loading.items() if name != "base_url"}
             how |= vars(self.options.fairpair)
             how["seed"] = self.options.fairpair.seed or self.options.seed
             what = {"probe_set": self.plan.probe_set, "model": model.location}
-            run = made(fairpair.Run, {**how, **what, **places, "warehouse": self.store.root})
+            run = made(fairpair.Run, {**how, **what, **places})
             phi = scoring_functions(run, [{"language": "en"}])
             with self._recorded(run) as context:
                 for target in run.targets():
                     run.audit(context, target, phi)
         for name in self.plan.disclosure:
-            how = {**loading, **vars(self.options.disclosure), **self._data()}
-            of = {"sets": (name,), "model": (model.location,)}
-            where = {**places, "warehouse": self.store.root}
-            probe = made(disclosure.Probe, {**how, **of, **where})
+            how = {**loading, **vars(self.options.disclosure), **places}
+            of = {"sets": (name,), "model": (model.location,), "data": self.options.data}
+            probe = made(disclosure.Probe, {**how, **of})
             with self._recorded(probe) as context:
                 probe.audit(context, model.location, model.options)
 
@@ -279,7 +261,7 @@ class Parts:
         given = {"model": (model.location,), "benchmark": self.plan.scored(), **vars(model.options)}
         workers = model.workers or self.options.score_workers
         if workers:
-            self._retried(f"score {model.name}", Score, **given, workers=workers)
+            self._do(f"score {model.name}", Score, self.context.retried, **given, workers=workers)
             return
         from plumbline.eval_workers.scoring.scores_elsewhere import wait_for_scores
 
@@ -289,15 +271,15 @@ class Parts:
 
 
 def is_built(options: PipelineOptions, name: str) -> bool:
-    """Whether a benchmark that can't be imported is in the warehouse: one that was built."""
+    """True if a benchmark that can't be imported, one that was built, is in the warehouse."""
     from plumbline.eval_workers.pairs.benchmarks import discover
 
     store = None if name in discover() else Store.existing(options.warehouse)
     return bool(store and store.read("benchmark_pair", benchmark=name).num_rows)
 
 
-def checked_plan(options: PipelineOptions) -> Plan:
-    """The plan, with what is wrong in its input found before hours are spent on the rest of it."""
+def check_plan(options: PipelineOptions) -> None:
+    """Raise for wrong input of the plan, before hours are spent on the rest of it."""
     from plumbline.eval_workers.pairs.benchmarks import default_source
 
     plan = make_plan(options)
@@ -321,7 +303,6 @@ def checked_plan(options: PipelineOptions) -> Plan:
         _ = interpreter()
     if plan.corpora:
         spark_submit.check(options)
-    return plan
 
 
 def _stop_spark() -> None:
@@ -333,24 +314,23 @@ def _stop_spark() -> None:
 
 
 def worth(store: Store, name: str) -> str:
-    """What a benchmark of fixed frames measures, and what it measured of each model."""
+    """The meaning of a benchmark of fixed frames, and its finding about each model."""
     from plumbline.warehouse.query.connection import rows_of
 
     rows = rows_of(store, _WORTH, {"benchmark": name})
-    return " ".join(f"{said}." for said in [f"{name}: {WORTH}", *map(prefers, rows)])
+    return " ".join(f"{sentence}." for sentence in [f"{name}: {WORTH}", *map(prefers, rows)])
 
 
 def recovered(store: Store) -> list[str]:
-    """How far trained models recover the planted leans of their text, a line for each."""
+    """Recovery of the planted leans by the models trained on them, a line for each model."""
     rows = store.read("metric_value", pc.field("subset") == "words, planted delta").to_pylist()
-    found: dict[tuple[str, str], dict[str, str]] = {}
+    figures: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:
-        figure = estimate(row)
-        found.setdefault((row["model"], row["benchmark"]), {})[row["metric"]] = figure.text
+        figures.setdefault((row["model"], row["benchmark"]), {})[row["metric"]] = estimate(row).text
     return [
         f"{model} on {name}, model on planted lean (95% intervals): rank correlation "
         f"{of['rank correlation']}, slope {of['slope']}"
-        for (model, name), of in sorted(found.items())
+        for (model, name), of in sorted(figures.items())
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a pipeline will do, decided from the settings before anything starts. Pure."""
+"""The plan of a pipeline, decided from the settings before anything starts. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.models.model_lists import ListedModel, load_available
+from plumbline.eval_workers.models.model_lists import load_available
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command.sources import made
 from plumbline.warehouse.errors import UsageProblem
@@ -106,9 +106,10 @@ def make_plan(options: PipelineOptions) -> Plan:
     if options.twin:
         fix = "leave it out, or run without corpus, benchmarks and model"
         raise UsageProblem("setting twin", "only the closed world has a twin", fix)
-    corpora = _corpora(options)
-    benchmarks = options.benchmarks
-    models = _models(options, corpora)
+    corpora: tuple[CorpusPlan, ...] = ()
+    if patterns := options.corpus:
+        corpora = (CorpusPlan(options.corpus_name or corpus_name(patterns[0]), patterns),)
+    benchmarks, models = options.benchmarks, _models(options, corpora)
     if benchmarks and not models:
         raise UsageProblem("MODEL is empty", "benchmarks need a model", "add MODEL=train:small")
     written = _build(options, corpora)
@@ -158,13 +159,6 @@ def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> Plan:
     return Plan(corpora, ("closed-world",), models, (offline,), "closed-world")
 
 
-def _corpora(options: PipelineOptions) -> tuple[CorpusPlan, ...]:
-    patterns = options.corpus
-    if not patterns:
-        return ()
-    return (CorpusPlan(options.corpus_name or corpus_name(patterns[0]), patterns),)
-
-
 def corpus_name(pattern: str) -> str:
     """A corpus name from the first shard pattern: its directory's name, in plain characters.
 
@@ -183,20 +177,17 @@ def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[
     shared = part(ModelOptions, options)
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
-    if options.models:
-        entries = load_available(options.models)
-        times = Counter(entry.id for entry in entries)
-        return tuple(_listed(entry, corpora, shared, times[entry.id] > 1) for entry in entries)
-    return tuple(_model(name, corpora, shared) for name in options.model)
-
-
-def _listed(
-    entry: ListedModel, corpora: tuple[CorpusPlan, ...], shared: ModelOptions, again: bool
-) -> ModelPlan:
-    """The model of an entry; its label says how it is loaded where it is listed more than once."""
-    plan = replace(_model(entry.id, corpora, entry.options(shared)), workers=entry.workers)
-    how = ", ".join(map(str, entry.overrides.values()))
-    return replace(plan, name=f"{plan.name} ({how})") if again and how and plan.location else plan
+    if not options.models:
+        return tuple(_model(name, corpora, shared) for name in options.model)
+    entries, plans = load_available(options.models), list[ModelPlan]()
+    times = Counter(entry.id for entry in entries)
+    for entry in entries:
+        plan = replace(_model(entry.id, corpora, entry.options(shared)), workers=entry.workers)
+        own = ", ".join(map(str, entry.overrides.values()))
+        if own and plan.location and times[entry.id] > 1:  # listed again, loaded otherwise
+            plan = replace(plan, name=f"{plan.name} ({own})")
+        plans.append(plan)
+    return tuple(plans)
 
 
 def _model(name: str, corpora: tuple[CorpusPlan, ...], how: ModelOptions) -> ModelPlan:

@@ -75,7 +75,10 @@ def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -
     """
     dist = _dist(options)
     master = ["--master", options.master] if options.master else []
-    spark = [*master, "--properties-file", str(_properties(options.spark_conf or "cluster"))]
+    conf = options.spark_conf or "cluster"
+    if not conf.endswith(".conf"):
+        conf = str(resources.files("plumbline.spark_conf").joinpath(f"{conf}.conf"))
+    spark = [*master, "--properties-file", conf]
     spark += [*shlex.split(options.spark_options), "--py-files", f"{dist}/plumbline.zip"]
     given = list(options.corpus) or list(shards)
     how = {**vars(part(CorpusOptions, options)), "warehouse": options.warehouse}
@@ -84,7 +87,7 @@ def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -
 
 
 def _dist(options: PipelineOptions) -> str:
-    """Where archive and application are: written below ``out``, or of the setting."""
+    """Directory of archive and application: written below ``out``, or that of the setting."""
     if not options.dist:
         from plumbline.pipelines.dist import write_dist
 
@@ -96,15 +99,13 @@ def _dist(options: PipelineOptions) -> str:
     return options.dist.rstrip("/")
 
 
-def _properties(conf: str) -> Path:
-    if conf.endswith(".conf"):
-        return Path(conf)
-    return Path(str(resources.files("plumbline.spark_conf").joinpath(f"{conf}.conf")))
-
-
 def submit(command: Sequence[str]) -> None:
     """Run spark-submit to its end; its status becomes the error that it stands for."""
-    process = subprocess.Popen(command, env=_environment(), start_new_session=True)
+    from plumbline.jobs.spark.java import find_java_home
+
+    # This Python and a Java, unless the environment names others.
+    own = {"JAVA_HOME": str(find_java_home()), "PYSPARK_PYTHON": sys.executable}
+    process = subprocess.Popen(command, env=own | os.environ, start_new_session=True)
     try:
         status = process.wait()
     except BaseException:  # a stop; both Spark and the command below it are to hear of it
@@ -132,11 +133,3 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         with suppress(subprocess.TimeoutExpired):
             process.wait(_GRACE_S)
             return
-
-
-def _environment() -> dict[str, str]:
-    """What spark-submit runs in: this Python and a Java, unless others are named."""
-    from plumbline.jobs.spark.java import find_java_home
-
-    own = {"JAVA_HOME": str(find_java_home()), "PYSPARK_PYTHON": sys.executable}
-    return {**own, **os.environ}

@@ -41,7 +41,7 @@ class Stages:
             return self._result(name, work, *given)
 
     def retried(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """As ``run``; the work is tried again after what may pass, see ``retries``."""
+        """Run a stage, again after a transient error (see ``task_retries``)."""
         with self._announced(name):
             return self._retried_result(name, work, *given)
 

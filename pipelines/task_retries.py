@@ -1,4 +1,4 @@
-"""When a task is tried again: only where the same call may well succeed a moment later."""
+"""Retry policy of tasks: only where the same call may well succeed a moment later."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from plumbline.warehouse.errors import MissingComponent, UsageProblem, is_outage
 _TRIES = 3
 _DELAY_S = 5.0
 
-_Found = TypeVar("_Found")
+_Result = TypeVar("_Result")
 
 
 def may_pass(error: BaseException | None) -> bool:
-    """Whether another try can help: an outage passes, wrong input does not.
+    """True if another try can help: an outage passes, wrong input does not.
 
     An error counts by itself or by what it was raised from. Wrong usage, what is not installed and
     a stop stay what they are.
@@ -27,8 +27,8 @@ def may_pass(error: BaseException | None) -> bool:
     return not is_final and is_outage(error)
 
 
-def patiently(work: Callable[[], _Found]) -> _Found:
-    """Do what is outside of any task as often as a task with ``RETRY`` is tried; its result.
+def patiently(work: Callable[[], _Result]) -> _Result:
+    """Call ``work``, which is outside of any task, as often as a task with ``RETRY`` is tried.
 
     >>> patiently(lambda: "done")
     'done'

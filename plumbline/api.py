@@ -1,4 +1,4 @@
-"""What the commands do, from Python, with the results as data frames.
+"""The commands as Python methods, with results as data frames.
 
 ::
 
@@ -249,7 +249,7 @@ class Warehouse(Generic[Frame]):
         corpus: str | None = None,
         contrast: str = "she/he",
     ) -> Frame:
-        """How words lean in the corpora: rows of `word_lean`.
+        """Leans of words in the corpora: rows of `word_lean`.
 
         ``delta_nats`` is PMI(word, she) - PMI(word, he), and so is ``lean_nats``, between
         ``lean_nats_low`` and ``lean_nats_high`` with 95% confidence; ``q`` is the p of no lean,
@@ -301,14 +301,13 @@ class Warehouse(Generic[Frame]):
 
         asked = {"words": words, "corpus": corpus, "contrast": contrast, "n": n, "seed": seed}
         how = {"targets": targets, "clusters": clusters}
-        found = made(why.Why, asked | how).answers(self.store)
+        answers = made(why.Why, asked | how).answers(self.store)
         names = ("word_evidence", "word_source", "word_copies", "word_collocate", "word_snippet")
-        schemas = ((name, TABLES[name].arrow) for name in names)
-        frames = (
-            self._frame(pa.Table.from_pylist(list(found.rows[name]), schema=schema))
-            for name, schema in schemas
+        tables = (
+            pa.Table.from_pylist(list(answers.rows[name]), schema=TABLES[name].arrow)
+            for name in names
         )
-        return Why(found, *frames)
+        return Why(answers, *map(self._frame, tables))
 
     def benchmark(
         self,
@@ -370,7 +369,7 @@ class Warehouse(Generic[Frame]):
         return self.run("measure", **options)
 
     def compare(self, a: str, b: str, *, epsilon_nats: float | None = None) -> Frame:
-        """How US and PD change from model ``a`` to ``b``, on the pairs that both scored.
+        """Change of US and PD from model ``a`` to ``b``, on the pairs that both scored.
 
         A row a benchmark, pair of groups and measure, in its ``unit`` (US is a ``share``, PD in
         percentage ``points``), with the paired 95% interval of the difference.

@@ -1,4 +1,4 @@
-"""What a part of each kind must do, as checks: ours pass them, and yours can be tested with them.
+"""Checks of parts of each kind: ours pass them, and yours can be tested with them.
 
 In the tests of a package of your own::
 
@@ -175,7 +175,7 @@ def check_metric(
 def check_report_section(
     name: str, log_ratios: Sequence[float] = _LOG_RATIOS
 ) -> list[Section | Missing]:
-    """What it makes of an empty warehouse, and of scored pairs, is a page whose queries run.
+    """It makes a page whose queries run, of an empty warehouse and of scored pairs.
 
     Returns what it makes of a model's pairs with these log ratios, in nats, and their metrics.
     """

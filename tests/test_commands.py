@@ -18,6 +18,7 @@ from plumbline.pipelines.command.sources import made
 from plumbline.pipelines.commands.score import Score
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.test_plugins import install
 
@@ -274,6 +275,38 @@ def test_it_is_recorded_and_replayed(shelf: Path, capsys: pytest.CaptureFixture[
     (replay,) = [r for r in store.read("run").to_pylist() if r["command"] == "runs replay"]
     assert replay["status"] == "finished"
     assert main(["runs", "replay", replay["run_id"][:8]]) == 2, "two runs of one day"
+
+
+def test_a_replay_into_a_missing_warehouse_names_its_own_option(
+    texts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["corpus", "count", "texts.jsonl", "--corpus", "c"]) == 0
+    assert main(["corpus", "associate", "--corpus", "c"]) == 0
+    runs = Store.open("out/warehouse").read("run").to_pylist()
+    (associated,) = [run["run_id"] for run in runs if run["command"] == "corpus associate"]
+    capsys.readouterr()
+    for more in ([], ["--dry-run"]):
+        assert main(["runs", "replay", associated, "--into", "new", *more]) == 3
+        line = capsys.readouterr().err
+        assert "warehouse new: does not exist (give --into, or make one" in line
+        assert "give --warehouse" not in line
+
+
+def test_wrong_input_is_no_run_but_work_before_it_is(
+    texts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["corpus", "count", "texts.jsonl", "--corpus", "c"]) == 0
+    store = Store.open("out/warehouse")
+    (counted,) = store.read("run")["run_id"].to_pylist()
+    assert main(["corpus", "associate", "--corpus", "other"]) == 2
+    assert main(["corpus", "vet", "--corpus", "c"]) == 2
+    assert store.read("run")["run_id"].to_pylist() == [counted]
+    row = {"stage": "s", "subject": "x", "source_file": "f", "source_row": 1, "reason": "r"}
+    with pytest.raises(UsageProblem), recorded(store, "two steps", {}) as run_id:
+        store.publish("reject", [row | {"excerpt": "", "run_id": run_id}], unit="u", run_id=run_id)
+        raise UsageProblem("the second step", "takes something else")
+    last = store.read("run").to_pylist()[-1]
+    assert (last["run_id"], last["status"]) == (run_id, "failed")
 
 
 def test_the_next_command_is_on_the_same_warehouse(

@@ -185,5 +185,8 @@ def test_the_command_migrates_and_says_what_it_would(
     assert {p: p.read_bytes() for p in old.root.rglob("*") if p.is_file()} == before
     assert main(["warehouse", "migrate", *where]) == 0
     assert len(rows(Store.open(old.root))) == 3
+    capsys.readouterr()
+    assert main(["warehouse", "migrate", "--dry-run", *where]) == 0
+    assert capsys.readouterr().out == "Nothing is left to do.\n"
     assert main(["warehouse", "compact", "--keep-days", "0", *where]) == 0
     assert not any(path.exists() for path in before if "planted/corpus=" in str(path))

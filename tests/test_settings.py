@@ -19,7 +19,7 @@ from plumbline.pipelines.command.sources import here, made
 from plumbline.pipelines.commands.corpus import Count
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.commands.score import Score
-from plumbline.pipelines.parts import checked_plan
+from plumbline.pipelines.parts import check_plan
 from plumbline.pipelines.plan import ModelPlan, make_plan
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -255,8 +255,8 @@ def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
     """Unless others score."""
     monkeypatch.setenv("PLUMBLINE_VLLM", "/nowhere")
     with pytest.raises(MissingComponent, match="no Python in /nowhere"):
-        checked_plan(made(Pipeline, {"backend": "vllm"}))
-    assert checked_plan(made(Pipeline, {"backend": "vllm", "score_workers": 0})).models
+        check_plan(made(Pipeline, {"backend": "vllm"}))
+    check_plan(made(Pipeline, {"backend": "vllm", "score_workers": 0}))
 
 
 @pytest.fixture

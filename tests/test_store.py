@@ -241,9 +241,9 @@ def test_a_run_on_a_full_disk_is_one_line(store: Store, monkeypatch: pytest.Monk
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(UsageProblem, match="first"), runs.recorded(store, "one", {}):
+    with pytest.raises(BadInput, match="first"), runs.recorded(store, "one", {}):
         monkeypatch.setattr(os, "replace", full)
-        raise UsageProblem("first")  # not hidden by the second, that of its row
+        raise BadInput("first")  # not hidden by the second, that of its row
     with pytest.raises(BadInput, match=r"No space left.*run the same command again"):  # noqa: SIM117
         with runs.recorded(store, "two", {}):
             pytest.fail("starts nothing that can't be recorded")

@@ -1,1 +1,1 @@
-"""What makes a command of a class: declaration, names, command line; see `docs/design.md`."""
+"""Commands made of classes: declaration, names, command line; see `docs/design.md`."""

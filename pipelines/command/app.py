@@ -19,7 +19,7 @@ from plumbline.warehouse.text.output import say
 class Commands(Mapping[str, Any]):
     """The commands and groups whose names begin with ``prefix``; looking one up imports its module.
 
-    What a command was called before is found, but not listed.
+    Earlier names of commands are found, but not listed.
 
     >>> commands = Commands("fairpair ")
     >>> commands["report"].name, list(commands)
@@ -41,21 +41,14 @@ class Commands(Mapping[str, Any]):
         return registry.summary(self._prefix + name)
 
     def __getitem__(self, name: str) -> Any:
-        whole = registry.current(self._prefix + name)
-        inside = f"{self._prefix}{name} "
-        there = {*registry.targets(), *registry.OLD}
-        is_group = any(one.startswith(inside) for one in there)
+        whole, inside = registry.current(self._prefix + name), f"{self._prefix}{name} "
+        is_group = any(one.startswith(inside) for one in (*registry.targets(), *registry.OLD))
         if whole in registry.targets():
             return _command(whole, name, Commands(inside) if is_group else None)
-        if is_group:
-            return LazyGroup(
-                name=name,
-                help=self.help(name),
-                commands=Commands(inside),
-                no_args_is_help=True,
-                rich_markup_mode="rich",
-            )
-        raise KeyError(name)
+        if not is_group:
+            raise KeyError(name)
+        how: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "rich"}
+        return LazyGroup(name=name, help=self.help(name), commands=Commands(inside), **how)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -75,7 +68,6 @@ def _command(whole: str, name: str, inside: Commands | None) -> Any:
         app = typer.Typer(add_completion=False, rich_markup_mode="rich")
         app.command(name, context_settings=settings)(function)
         return typer.main.get_command(app)
-
     commands = inside
 
     class Both(LazyGroup):

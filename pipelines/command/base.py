@@ -51,7 +51,7 @@ _Result = TypeVar("_Result")
 
 @dataclasses.dataclass(frozen=True)
 class On:
-    """How a field stands on the command line, as a mark in its ``Annotated``.
+    """A field's place on the command line, as a mark in its ``Annotated``.
 
     Attributes:
         positional: it is an argument, not an option.
@@ -71,22 +71,22 @@ class On:
 
 
 def planned(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
-    """A row of a plan: of a subject, how much of what, in which unit, and a remark."""
+    """A row of a plan: subject, quantity, amount, unit and a remark."""
     return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
 
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """What a command did.
+    """The result of a command.
 
     Attributes:
-        rows: what came of it, one row for each thing worked on, columns with their units.
+        rows: one row for each thing worked on, columns with their units.
         said: lines for people that the rows don't say.
         wrote: tables, in ``warehouse`` if that isn't the command's own. files: paths.
         next: the command line that comes next; empty for none.
         query: the view or table rows that it made, with ``params``; Python returns them.
         failed: why the command ends with an error all the same, once this is printed.
-        parts: what commands did that it is made of, each after its name.
+        parts: the results of commands that it ran, each after the command's name.
     """
 
     rows: Sequence[Row] = ()
@@ -102,7 +102,7 @@ class Done:
 
 
 class Context:
-    """What a running command works with: its store, its recorded run, and stages of work."""
+    """A running command's store, recorded run and stages of work."""
 
     def __init__(self, store: Store | None, run_id: str, stages: Stages) -> None:
         self._store = store
@@ -116,11 +116,11 @@ class Context:
         return self._store
 
     def stage(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """The result of a stage, which is announced and timed; a task under Prefect."""
+        """Run, announce and time a stage, a task under Prefect; returns its result."""
         return self.stages.run(name, work, *given)
 
     def retried(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """As ``stage``, tried again after what may pass."""
+        """Run a stage, again after a transient error."""
         return self.stages.retried(name, work, *given)
 
 
@@ -180,10 +180,9 @@ class Command:
         """Raise what keeps it from running, not from planning, such as a key that is missing."""
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """What it would read, do, ask, cost and write: rows of ``planned``; nothing is written.
+        """Rows of ``planned``: what `--dry-run` prints; none where nothing is left to do.
 
-        ``store`` is ``None`` where there is no warehouse yet. This is `--dry-run`, of commands that
-        define it.
+        Nothing is written. ``store`` is ``None`` where there is no warehouse yet.
         """
         raise NotImplementedError
 
@@ -213,12 +212,12 @@ class Parameter:
 
     @property
     def is_list(self) -> bool:
-        """Whether it is given as several values, not as one text with commas."""
+        """True if it is given as several values, not as one text with commas."""
         repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
         return get_origin(self.kind) is tuple and repeats
 
     def value(self, given: Any) -> Any:
-        """What the class takes for a value of the command line, a variable, a file or Python."""
+        """Convert a value of the command line, a variable, a file or Python for the class."""
         if get_origin(self.kind) is not tuple:
             return self._one(given)
         if isinstance(given, str | Path):
@@ -258,24 +257,16 @@ def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
 
 
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
-    """As ``parameters``, with inherited fields that are no options of it: a file may have them."""
-    if kind not in _PARAMETERS:
-        _PARAMETERS[kind] = tuple(_ordered(kind))
-    return _PARAMETERS[kind]
-
-
-def _ordered(kind: type[Command]) -> list[Parameter]:
+    """``parameters``, and inherited fields that are no options of it: a file may have them."""
+    if kind in _PARAMETERS:
+        return _PARAMETERS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
-    return sorted(
-        _declared(kind, kind),
-        key=lambda p: (
-            not p.on.positional,
-            p.default is not ...,
-            len(p.path),
-            p.path[0] in last,
-            p.path[0] not in own,
-        ),
-    )
+
+    def rank(p: Parameter) -> tuple[object, ...]:
+        is_optional, name = p.default is not ..., p.path[0]
+        return (not p.on.positional, is_optional, len(p.path), name in last, name not in own)
+
+    return _PARAMETERS.setdefault(kind, tuple(sorted(_declared(kind, kind), key=rank)))
 
 
 def _declared(kind: type, usual: object, path: tuple[str, ...] = ()) -> Iterator[Parameter]:
@@ -307,8 +298,8 @@ def bounds(marks: Sequence[object]) -> str:
     if {"ge", "le"} <= known.keys():
         return f"({known['ge']:,} to {known['le']:,})"
     words = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
-    said = [f"{words[name]} {value:,}" for name, value in known.items()]
-    return f"({', '.join(said)})" if said else ""
+    ends = [f"{words[name]} {value:,}" for name, value in known.items()]
+    return f"({', '.join(ends)})" if ends else ""
 
 
 def line_of(command: Command) -> str:
@@ -340,7 +331,7 @@ def class_of(name: str) -> type[Command]:
 
 
 def has_plan(kind: type[Command]) -> bool:
-    """Whether a command has `--dry-run`."""
+    """True if a command has `--dry-run`."""
     return kind.plan is not Command.plan
 
 
@@ -371,7 +362,7 @@ def execute(command: Command, stages: Stages | None = None) -> Done:
 
 
 def execute_on(store: Store | None, command: Command, stages: Stages | None = None) -> Done:
-    """As ``execute``, on an open store; ``None`` for a command that opens none."""
+    """``execute`` on an open store, ``None`` for a command that opens none; checks nothing."""
     from plumbline.pipelines.stages import Stages
     from plumbline.warehouse.storage.runs import recorded
 

@@ -16,7 +16,7 @@ class ShardsFailed(BadInput):
 
 
 class Failures:
-    """What failed of ``n`` models. The failure of an only one, and a stop, are raised at once.
+    """Failures among ``n`` models. That of an only one, and a stop, are raised at once.
 
     Attributes:
         lines: a line for each model that failed, which names it.
@@ -47,7 +47,7 @@ class Failures:
             self._may_pass |= passes
 
     def error(self) -> Exception | None:
-        """What failed in one line, ``Interrupted`` where another try may help; ``None`` if nothing.
+        """All failures in one line, ``Interrupted`` where another try may help; ``None`` for none.
 
         A failure that is nobody's input is a defect, and returned as it is.
         """
@@ -65,7 +65,7 @@ class Failures:
 
 
 class _Traceback(Exception):
-    """Where an error was raised, as text."""
+    """An error's traceback, as text."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"

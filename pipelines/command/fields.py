@@ -36,6 +36,10 @@ InputPath: TypeAlias = Annotated[Path, _checked(files.check_input_path)]
 OutputFile: TypeAlias = Annotated[Path, _checked(files.check_output_file)]
 #: A directory that is written to, made where it is missing.
 OutputDirectory: TypeAlias = Annotated[Path, _checked(files.check_output_directory)]
+#: A report's directory.
+ReportDirectory: TypeAlias = Annotated[
+    OutputDirectory, Field(description="Directory of the report.")
+]
 #: A seed of what is drawn.
 Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 
@@ -54,7 +58,7 @@ BenchmarkName: TypeAlias = Annotated[
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class DataOption:
-    """Where released benchmarks and prompts are."""
+    """Directory of released benchmarks and prompts."""
 
     data: Annotated[
         Path | None,
@@ -65,7 +69,7 @@ class DataOption:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class ContrastOption:
-    """Which way words lean."""
+    """The contrast that words lean along."""
 
     contrast: Annotated[
         str, Field(min_length=1, description="Pair such as she/he, or the name of a word list.")

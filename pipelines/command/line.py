@@ -1,4 +1,4 @@
-"""The command line of a command's class: its options and how what it did is printed."""
+"""The command line of a command's class: its options, and how results are printed."""
 
 from __future__ import annotations
 
@@ -48,28 +48,21 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
         if default is not ...:
             default = list(default) if parameter.is_list else ",".join(default)
     more: dict[str, Any] = {"help": parameter.about, "show_envvar": bool(on.variable)}
-    more |= {"envvar": on.variable} if on.variable else {}
-    more |= {"metavar": on.metavar} if on.metavar else {}
-    more |= (
-        {"parser": lambda text: address(text) or Path(text)}
-        if Path in (kind, *get_args(kind))
-        else {}
-    )
+    more |= {"envvar": on.variable or None, "metavar": on.metavar or None}
+    if Path in (kind, *get_args(kind)):
+        more["parser"] = lambda text: address(text) or Path(text)
     if default is not ...:
         more["show_default"] = default not in (None, "", []) and default is not False
-    made = typer.Argument(**more) if on.positional else typer.Option(*_names(parameter), **more)
+    option = parameter.option
+    if kind is bool and default:
+        option += f"/--no-{option[2:]}"
+    made = typer.Argument(**more) if on.positional else typer.Option(option, **more)
     return inspect.Parameter(
         parameter.name,
         inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if default is ... else default,
         annotation=Annotated[kind, made],
     )
-
-
-def _names(parameter: Parameter) -> tuple[str, ...]:
-    name = parameter.option
-    is_on = parameter.kind is bool and parameter.default
-    return (f"{name}/--no-{name[2:]}",) if is_on else (name,)
 
 
 def function_of(kind: type[Command]) -> Callable[..., None]:
@@ -85,14 +78,15 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
             raise UsageProblem(f"--format {given['format']}", problem)
         typed = {n: v for n, v in values.items() if v is not None and _is_typed(ctx, n)}
         command = made(kind, typed, given["config"], here(kind, given["conf"]))
+        form = given["format"] or "table"
         if given["dry_run"]:
             command.check()
-            _show_plan(command, given["format"] or "table")
+            _show_plan(command, form)
             return
         from plumbline.pipelines.stages import CONSOLE, Stages
 
-        out = Console(quiet=True, markup=False) if given["format"] in FORMATS[1:] else CONSOLE
-        show(execute(command, Stages(out)), command, given["format"] or "table")
+        out = CONSOLE if form == "table" else Console(quiet=True, markup=False)
+        show(execute(command, Stages(out)), command, form)
 
     signature = map(_declared, parameters(kind))
     run.__signature__ = inspect.Signature([_CONTEXT, *signature, *_general(kind)])  # type: ignore[attr-defined]
@@ -113,8 +107,8 @@ def _general(kind: type[Command]) -> Iterator[inspect.Parameter]:
         ("format", str, "table", "table, json or csv."),
     ]
     if has_plan(kind):
-        said = "Say what it would take; do and write nothing."
-        about.insert(0, ("dry_run", bool, False, said))
+        text = "Say what it would take; do and write nothing."
+        about.insert(0, ("dry_run", bool, False, text))
     own = {p.name for p in parameters(kind)}
     for name, hint, default, text in about:
         if name in own:  # such as `why --format markdown`
@@ -136,7 +130,7 @@ def _general(kind: type[Command]) -> Iterator[inspect.Parameter]:
 
 
 def _taken_from(kind: type[Command]) -> Callable[..., Path | None]:
-    """Lets a required option be one that `--config` gives; an argument is typed."""
+    """Let `--config` give a required option; an argument is typed."""
     known = {one.name: one for one in parameters(kind) if not one.on.positional}
 
     def taken(ctx: typer.Context, config: Path | None) -> Path | None:
@@ -155,7 +149,7 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 
 
 def context_settings(kind: type[Command]) -> dict[str, Any]:
-    """What Typer shows as defaults, and takes for given: values that were not typed."""
+    """Values that were not typed: Typer shows them as defaults, and takes them as given."""
     known = {one.name: one for one in parameters(kind)}
     values = {name: _shown(known[name], one.value) for name, one in here(kind).items()}
     return {"default_map": {name: value for name, value in values.items() if value is not None}}
@@ -167,18 +161,20 @@ def _shown(parameter: Parameter, value: Any) -> Any:
     if isinstance(value, list | tuple) and get_origin(parameter.kind) is tuple:
         return parameter.on.separator.join(map(str, value))
     # What isn't of the type is complained of by `made`, which knows where it stands.
-    kinds = {kind for kind in (parameter.kind, *get_args(parameter.kind))}
+    kinds = {parameter.kind, *get_args(parameter.kind)}
     return value if str in kinds or Path in kinds or type(value) in kinds else None
 
 
 def _show_plan(command: Command, form: str) -> None:
-    _print_rows(list(plan_of(command)), form)
+    rows = list(plan_of(command))
+    _print_rows(rows, form)
     if form == "table":
-        say(f"Nothing was done or written. Next: {line_of(command)}")
+        after = f"Nothing was done or written. Next: {line_of(command)}"
+        say(after if rows else "Nothing is left to do.")
 
 
 def show(done: Done, command: Command, form: str) -> None:
-    """Print what a command did; raise what made it fail.
+    """Print the result of a command; raise what made it fail.
 
     With JSON or CSV standard output has that alone; other lines go to standard error.
     """

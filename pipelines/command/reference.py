@@ -10,7 +10,7 @@ from pathlib import Path
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.base import class_of, has_plan
 
-#: What stands between these lines is written from the commands' classes.
+#: The text between these lines is written from the commands' classes.
 BEGIN, END = "<!-- commands: written -->", "<!-- commands: end -->"
 
 

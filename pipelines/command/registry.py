@@ -1,4 +1,4 @@
-"""Which commands there are as classes, ours and those of other packages; listing imports none.
+"""The commands that exist as classes, ours and other packages'; listing imports none.
 
 Another package adds a command by a class and a line of its ``pyproject.toml``::
 
@@ -26,7 +26,7 @@ ORDER = (
     *("disclosure", "measure", "report", "reproduce", "sql", "runs", "warehouse", "doctor"),
 )
 _ABOUT = re.compile(r'"""`plumbline [^`]*`: (.*?)(?:\n\n|""")', re.S)
-#: What commands were called before, for this version.
+#: Earlier names of commands, for this version.
 OLD: dict[str, str] = {
     "config": "pipeline config",
     "constrain": "benchmark constrain",
@@ -53,8 +53,8 @@ def name_of(kind: type) -> str:
     'corpus count'
     """
     module, name = kind.__module__, kind.__name__
-    known = (name for name, target in targets().items() if target == f"{module}:{kind.__name__}")
-    return next(known, kind_name(module.rpartition(".")[2], name))
+    names = (known for known, target in targets().items() if target == f"{module}:{name}")
+    return next(names, kind_name(module.rpartition(".")[2], name))
 
 
 def kind_name(stem: str, kind: str) -> str:
@@ -94,7 +94,7 @@ def targets() -> dict[str, str]:
 
 
 def summary(name: str) -> str:
-    """What a command or group is for, read from its source: its docstring's first paragraph.
+    """Purpose of a command or group: the first paragraph of its docstring, read from the source.
 
     >>> summary("corpus count"), summary("runs")
     ('Count words and their co-occurrences with target words.', 'What was run on a warehouse, \
@@ -113,7 +113,6 @@ with what, how two runs differ, and one again.')
 
 @cache
 def _sources() -> dict[str, str]:
-    files = resources.files("plumbline.pipelines").joinpath("commands").iterdir()
-    names = sorted(f.name for f in files if f.name.endswith(".py") and f.name[0] != "_")
     folder = resources.files("plumbline.pipelines").joinpath("commands")
+    names = sorted(f.name for f in folder.iterdir() if f.name.endswith(".py") and f.name[0] != "_")
     return {name.removesuffix(".py"): (folder / name).read_text("utf-8") for name in names}

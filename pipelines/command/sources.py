@@ -1,4 +1,4 @@
-"""Where the values of a command come from.
+"""The sources of a command's values.
 
 Strongest first: the command line, the file of `--config`, an environment variable, the settings
 file, the class's default. `plumbline pipeline config COMMAND` shows each value with its source.
@@ -56,7 +56,31 @@ def made(
     is not TOML; both name the source that holds it.
     """
     typed = {name: Value(value) for name, value in given.items()}
-    return _built(kind, {**(weaker or {}), **(of_config(config) if config else {}), **typed})
+    values = {**(weaker or {}), **(of_config(config) if config else {}), **typed}
+    known = {one.name: one for one in all_fields(kind)}
+    converted = {}
+    for name, one in values.items():
+        with _naming(one.source):
+            if name not in known:
+                _refuse_unknown([name], [one.name for one in parameters(kind)], "")
+            converted[name] = known[name].value(one.value)
+            text = str(converted[name])
+            if not text.isprintable() and _LONE_SURROGATE.search(text):
+                raise UsageProblem(f"{name} {text!r}", "is not Unicode")
+    fields = dict(kind.usual(converted))
+    for name, value in converted.items():
+        table, inner = known[name].path[0], known[name].path[1:]
+        if inner:
+            with _naming(values[name].source):
+                whole = fields.get(table, getattr(kind, table))
+                value = options.changed(whole, {inner[0]: value}, f"[{table}] ")
+        fields[table] = value
+    try:
+        return options.make(kind, fields)
+    except UsageProblem as e:
+        name = re.split(r"\W+", e.args[0].lstrip("-").replace("-", "_"), maxsplit=1)[0]
+        with _naming(values[name].source if name in values else ""):
+            raise
 
 
 def here(
@@ -64,13 +88,15 @@ def here(
     conf: str | Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> dict[str, Value]:
-    """What the settings file and the environment say of a command.
+    """Values of a command in the settings file and the environment.
 
     ``conf`` is a path, or ``cluster`` for the file of that name that comes with Plumbline. Raises
     ``BadInput`` for a file that is not TOML, ``UsageProblem`` for a name that nothing has.
     """
     environment = os.environ if environment is None else environment
-    file = conf or environment.get("PLUMBLINE_CONF") or _default_file()
+    file = conf or environment.get("PLUMBLINE_CONF")
+    if not file and Path(DEFAULT_FILE).is_file():
+        file = DEFAULT_FILE
     content = _read(file) if file else {}
     known = {one.name: one for one in parameters(kind)}
     found = dict(_places(content, str(file), environment, known))
@@ -153,41 +179,14 @@ def _parsed(one: Parameter, text: str) -> Any:
 
 
 def of_config(config: Path) -> dict[str, Value]:
-    """What the file of `--config` says. Raises ``BadInput``, and ``UsageProblem`` for a table."""
+    """Values in the file of `--config`. Raises ``BadInput``, and ``UsageProblem`` for a table."""
     source = f"config {config}"
-    there = read(config, source)
-    for name, value in there.items():
+    content = read(config, source)
+    for name, value in content.items():
         if isinstance(value, dict):
             fix = "write the options at the top, not in a table"
             raise UsageProblem(f"{source}: {name}", "is a table", fix)
-    return {name: Value(value, source) for name, value in there.items()}
-
-
-def _built(kind: type[Made], values: Values) -> Made:
-    known = {one.name: one for one in all_fields(kind)}
-    taken = {}
-    for name, one in values.items():
-        with _naming(one.source):
-            if name not in known:
-                _refuse_unknown([name], [one.name for one in parameters(kind)], "")
-            taken[name] = known[name].value(one.value)
-            text = str(taken[name])
-            if not text.isprintable() and _LONE_SURROGATE.search(text):
-                raise UsageProblem(f"{name} {text!r}", "is not Unicode")
-    fields = dict(kind.usual(taken))
-    for name, value in taken.items():
-        table, inner = known[name].path[0], known[name].path[1:]
-        if inner:
-            with _naming(values[name].source):
-                whole = fields.get(table, getattr(kind, table))
-                value = options.changed(whole, {inner[0]: value}, f"[{table}] ")
-        fields[table] = value
-    try:
-        return options.make(kind, fields)
-    except UsageProblem as e:
-        name = re.split(r"\W+", e.args[0].lstrip("-").replace("-", "_"), maxsplit=1)[0]
-        with _naming(values[name].source if name in values else ""):
-            raise
+    return {name: Value(value, source) for name, value in content.items()}
 
 
 @contextmanager
@@ -200,10 +199,6 @@ def _naming(source: str) -> Iterator[None]:
             raise
         what, problem, fix = e.args
         raise UsageProblem(f"{source}: {what}", problem, fix) from None
-
-
-def _default_file() -> str | None:
-    return DEFAULT_FILE if Path(DEFAULT_FILE).is_file() else None
 
 
 def _read(path: str | Path) -> dict[str, object]:

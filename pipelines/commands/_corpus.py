@@ -1,4 +1,4 @@
-"""What commands on corpora share: kinds of fields, and lines and rows for people."""
+"""Shared by commands on corpora: kinds of fields, and lines and rows for people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands of disclosure share: measuring sets, their figures, what is still to do."""
+"""Shared by the commands of disclosure: measuring sets, their figures, and missing work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumbline.pipelines.command.base import Context, On, Row, planned
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
-#: What measuring sets writes.
+#: Tables that measuring sets writes.
 TABLES = ("pronoun_probability", "continuation", "sampling", "attribute_pair", "model")
 Sets: TypeAlias = Annotated[
     tuple[str, ...],
@@ -40,7 +40,7 @@ def names(given: str | None) -> tuple[str, ...] | None:
 def to_do(
     store: Store | None, model: str, how: ModelOptions, steps: Sequence[Step[Any]]
 ) -> Iterator[Row]:
-    """What steps lack under a model, which is opened without its weights."""
+    """Missing units of steps under a model, which is opened without its weights."""
     from plumbline.eval_workers.models import open_backend
 
     if store is None or not steps:
@@ -58,34 +58,30 @@ def import_missing(
 ) -> None:
     """Import known sets that the warehouse lacks; those in ``whole`` with gendered prompts."""
     missing = prompt_sets.missing_sets(context.store, list(dict.fromkeys(names)), data or "")
+
+    def import_sets() -> None:
+        for name in missing:
+            how: dict[str, Any] = {"allow_gendered": name in whole, "data": data or ""}
+            prompt_sets.import_probe(context.store, name, None, context.run_id, **how)
+
     if missing:
-        context.stage(f"prompts {', '.join(missing)}", _import, context, missing, data, whole)
-
-
-def _import(
-    context: Context, names: Sequence[str], data: Path | None, whole: Sequence[str]
-) -> None:
-    for name in names:
-        how: dict[str, Any] = {"allow_gendered": name in whole, "data": data or ""}
-        prompt_sets.import_probe(context.store, name, None, context.run_id, **how)
+        context.stage(f"prompts {', '.join(missing)}", import_sets)
 
 
 def measured(
     context: Context, probing: ProbeOptions, sets: Sequence[str], model: str, how: ModelOptions
 ) -> list[Disclosed]:
     """Probabilities and continuations that are missing, of all sets; the model is loaded once."""
+
+    def measure() -> list[Disclosed]:
+        return measure_sets(
+            *(context.store, list(dict.fromkeys(sets)), model, how, context.run_id),
+            word_list=probing.word_list,
+            max_new_tokens=probing.max_new_tokens,
+        )
+
     name = f"measure {', '.join(sets)} by {model}" + (f" with {how.adapter}" * bool(how.adapter))
-    return context.retried(name, _measure, context, probing, sets, model, how)
-
-
-def _measure(
-    context: Context, probing: ProbeOptions, sets: Sequence[str], model: str, how: ModelOptions
-) -> list[Disclosed]:
-    return measure_sets(
-        *(context.store, list(dict.fromkeys(sets)), model, how, context.run_id),
-        word_list=probing.word_list,
-        max_new_tokens=probing.max_new_tokens,
-    )
+    return context.retried(name, measure)
 
 
 #: GAS, GLD and ADD of what was measured, as the report has them; all columns for Python.
@@ -124,7 +120,7 @@ def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
 
 
 def counts(one: Disclosed) -> Iterator[str]:
-    """How much of a set was measured under a model, and what was left out."""
+    """Counts of what was measured of a set under a model, and of what was left out."""
     probed, continued = one.probed, one.sampled
     yield (
         f"{probed.probe_set} by {probed.model}, key {probed.model_key}: {probed.n_prompts:,} "

@@ -23,11 +23,7 @@ from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint
 from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.jobs.options import LEAST_COUNT
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
-from plumbline.pipelines.command.fields import (
-    BenchmarkName,
-    DataOption,
-    OutputDirectory,
-)
+from plumbline.pipelines.command.fields import BenchmarkName, DataOption, OutputDirectory
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.input.sources import located
 from plumbline.warehouse.options import STRICT
@@ -92,7 +88,7 @@ class Import(DataOption, Command):
         return (pushed.name_at(source),), source
 
     def how(self) -> room.How:
-        """How a source becomes pairs."""
+        """Options of reading a source as pairs."""
         return room.How(self.groups, self.recipe, self.columns, self.fills)
 
     def check(self) -> None:
@@ -142,7 +138,6 @@ class List(Command):
     records = False
 
     def run(self, context: Context) -> Done:
-        """What can be imported, then what else is there."""
         recipes = {name: recipe.load(name).about for name in recipe.RECIPES.names()}
         known = {**room.discover(), **recipes}
         store = Store.existing(self.warehouse)
@@ -179,7 +174,6 @@ class Show(Command):
     n: Annotated[int, Field(ge=1, le=1_000_000, description="Pairs to show.")] = 5
 
     def run(self, context: Context) -> Done:
-        """The pairs and the power."""
         query = (
             "SELECT pair_id, word, is_natural, template, group_a, sentence_a, group_b, sentence_b "
             f"{_PAIRS} LIMIT $n"
@@ -217,7 +211,6 @@ class Compare(Command):
     eta: Annotated[float, Field(ge=0, le=1_000, description="Bound on |MaxPMI|, in nats.")] = 0.65
 
     def run(self, context: Context) -> Done:
-        """Figures of each, and differences from the first."""
         root, wanted = context.store.root, list(dict.fromkeys(self.names))
         if len(wanted) < 2:
             raise UsageProblem("benchmarks", "one can't be compared", "name two or more")
@@ -249,7 +242,7 @@ class Compare(Command):
 
 
 def _of_words(of: Row, first: str) -> Iterator[str]:
-    """How many seed words a benchmark has, who wrote it, and what was made otherwise."""
+    """Lines on a benchmark: its seed words, its writers, and options unlike the first one's."""
     shared = f", {of['n_shared']:,} of them in {first}" if of["benchmark"] != first else ""
     yield f"{of['benchmark']}: {of['n_words']:,} seed words{shared}; {of['writers']}"
     if of["options"]:
@@ -329,7 +322,6 @@ class Build(BuildSpec, Command):
             yield planned(self.naturalness_model, "second opinion", limit, "nats a token", note)
 
     def run(self, context: Context) -> Done:
-        """Write, pair, judge, publish; then a second opinion, MaxPMI and the card."""
         store, name = context.store, self.name
         server = None if self.replay or self.offline else self.server()
         asking = Asking(store, name, context.run_id, server)
@@ -411,7 +403,6 @@ class Constrain(Command):
     ] = LEAST_COUNT
 
     def run(self, context: Context) -> Done:
-        """MaxPMI of each benchmark, and what the papers' limits make of its pairs."""
         from plumbline.jobs.association.associations import contrasts_of
         from plumbline.jobs.association.max_pmi import constrain
         from plumbline.jobs.association.measures import SUM, summed_list

@@ -11,12 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.pairs.ratings import answers, questions, sheets, summary
 from plumbline.pipelines.command.base import Command, Context, Done, On
-from plumbline.pipelines.command.fields import (
-    BenchmarkName,
-    InputFile,
-    OutputDirectory,
-    Seed,
-)
+from plumbline.pipelines.command.fields import BenchmarkName, InputFile, OutputDirectory, Seed
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.query.connection import rows_of
@@ -56,7 +51,6 @@ class ExportRatings(Command):
     ] = None
 
     def run(self, context: Context) -> Done:
-        """Sheets in the warehouse and as files."""
         wordings, named = questions.load(self.questions), sheets.raters(self.raters)
         how = (self.pairs, named, self.per_pair, self.seed, self.with_unnatural)
         design, out = sheets.Design(*how), self.out or Path("out/ratings") / segment(self.name)
@@ -98,7 +92,6 @@ class ImportRatings(Command):
     ]
 
     def run(self, context: Context) -> Done:
-        """The answers, and the figures of each question and rater."""
         store = context.store
         files = [Path(file) for file in self.files]
         found = answers.import_answers(store, files, context.run_id)

@@ -13,11 +13,7 @@ from plumbline.eval_workers.writing.sharing.dataset import LEFT_OUT, dataset
 from plumbline.eval_workers.writing.sharing.harness_export import write_task
 from plumbline.eval_workers.writing.sharing.upload import Repository, push, written
 from plumbline.pipelines.command.base import Command, Context, Done
-from plumbline.pipelines.command.fields import (
-    BenchmarkName,
-    ContrastOption,
-    OutputDirectory,
-)
+from plumbline.pipelines.command.fields import BenchmarkName, ContrastOption, OutputDirectory
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
@@ -73,7 +69,6 @@ class Card(_WithMaxPMI, Command):
     license: _License = None
 
     def run(self, context: Context) -> Done:
-        """The three files."""
         directory = self.out or Path("out/cards") / segment(self.name)
         how = (directory, self.license)
         done = write_card(context.store, self.name, *how, constraint=self.constraint())
@@ -110,7 +105,6 @@ class Export(_WithMaxPMI, Command):
     ] = None
 
     def run(self, context: Context) -> Done:
-        """The task's files, and how it is run."""
         out = self.out or Path("out/tasks") / segment(self.name)
         done = write_task(context.store, self.name, out, self.constraint(), self.to)
         counts = {"n_pairs": done.n_pairs, "n_left_out": done.n_left_out, "limit": done.limit}
@@ -146,7 +140,6 @@ class Push(_WithMaxPMI, Command):
     ] = ""
 
     def run(self, context: Context) -> Done:
-        """The files, in a directory or on the hub."""
         to, store, name = Repository("dataset", self.repo), context.store, self.name
         how = (self.license, self.language, self.constraint())
         made = dataset(store, name, self.repo, *how)

@@ -109,7 +109,6 @@ class Count(CorpusName, CorpusOptions, Command):
             yield planned("this machine", "processes", n, "", f"up to {self.memory} of memory each")
 
     def run(self, context: Context) -> Done:
-        """Count what isn't counted yet, and merge."""
         from plumbline.jobs.count_corpus import count_corpus
 
         counted = count_corpus(context.store, self.request(), master=self.master)
@@ -163,7 +162,6 @@ class Associate(CorpusName, Command):
     ] = None
 
     def run(self, context: Context) -> Done:
-        """Count for an added list, then compute."""
         from plumbline.jobs.association.associations import associate
         from plumbline.jobs.association.target_lists import Recounting
 
@@ -207,7 +205,6 @@ class Compare(Command):
         return looked_through(store, (self.a, self.b))
 
     def run(self, context: Context) -> Done:
-        """Compare all words, and show those that differ most surely."""
         from plumbline.jobs.evidence.change import compare
         from plumbline.pipelines.report.changes import change_section, surest
         from plumbline.pipelines.report.rows import Rows
@@ -242,7 +239,6 @@ class List(Command):
     records = False
 
     def run(self, context: Context) -> Done:
-        """The rows of `corpus`."""
         found = sorted(context.store.read("corpus").to_pylist(), key=lambda r: str(r["corpus"]))
         rows = [{name: row[name] for name in _LISTED} for row in found]
         said = [] if rows else ["No corpus is counted yet"]
@@ -266,7 +262,6 @@ class Status(CorpusName, Command):
     ] = ()
 
     def run(self, context: Context) -> Done:
-        """Compare the ledger with the files."""
         from plumbline.jobs.counting.verify import shard_states, update_command
         from plumbline.warehouse.input.shards import expand_shards
 
@@ -294,7 +289,6 @@ class Verify(CorpusName, Command):
     deployable = True
 
     def run(self, context: Context) -> Done:
-        """Run every check."""
         from plumbline.jobs.counting.verify import run_checks
 
         checks = run_checks(context.store, self.corpus)
@@ -349,18 +343,17 @@ class Words(CorpusName, ContrastOption, Command):
         return not self.show
 
     def run(self, context: Context) -> Done:
-        """Draw a sample, or show the one that there is."""
         from plumbline.jobs.corpus_lookup import corpus_contrast
         from plumbline.jobs.seed_words import sample as seeds
 
         store = context.store
         if self.show:
             contrast = corpus_contrast(store, self.corpus, self.contrast)
-            found = seeds.sampled_words(store, self.corpus, contrast, self.seed)
-            n_vetted = sum(row["verdict"] is not None for row in found)
+            words = seeds.sampled_words(store, self.corpus, contrast, self.seed)
+            n_vetted = sum(row["verdict"] is not None for row in words)
             return Done(
-                rows=[{name: row[name] for name in _SEED} for row in found[: self.n or None]],
-                said=[f"{len(found):,} seed words in all, {n_vetted:,} with a verdict"],
+                rows=[{name: row[name] for name in _SEED} for row in words[: self.n or None]],
+                said=[f"{len(words):,} seed words in all, {n_vetted:,} with a verdict"],
                 next=f"{self.line('corpus vet')} --accept w1,w2 --reject w3 --why TEXT",
             )
         n = 500 if self.n is None else self.n or None
@@ -402,7 +395,6 @@ class Vocabulary(CorpusName, VocabularyOptions, Command):
     ] = False
 
     def run(self, context: Context) -> Done:
-        """Look up every word."""
         from plumbline.jobs.seed_words import english
         from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 
@@ -443,7 +435,6 @@ class Vet(CorpusName, Command):
     ] = None
 
     def run(self, context: Context) -> Done:
-        """Record the verdicts."""
         from plumbline.jobs.seed_words.vetting import read_verdicts, verdicts_on, vet
 
         given = verdicts_on(self.accept, self.reject, self.why)

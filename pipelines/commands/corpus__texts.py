@@ -42,7 +42,6 @@ class Split(Command):
     ] = 64.0
 
     def run(self, context: Context) -> Done:
-        """Cut what isn't cut yet."""
         from plumbline.jobs.ingest.split import split_shards
         from plumbline.warehouse.input.shards import expand_shards
 
@@ -82,7 +81,6 @@ class Filter(CorpusName, Command):
         return looked_through(store, (self.corpus,))
 
     def run(self, context: Context) -> Done:
-        """Look through the documents, then copy those that stay."""
         from plumbline.jobs.evidence.subset import Rule, write_subset
 
         rule = Rule(self.copies, self.source, self.without_source)
@@ -118,7 +116,6 @@ class Pack(Command):
     out: Annotated[OutputFile, Field(description="Shard to write, a .jsonl.zst.")]
 
     def run(self, context: Context) -> Done:
-        """Pack the files in their order."""
         from plumbline.jobs.ingest.pack import pack_files, source_kind, text_files
 
         files = text_files([Path(text) for text in self.texts])
@@ -156,7 +153,6 @@ class Import(CorpusName, Command):
     ]
 
     def run(self, context: Context) -> Done:
-        """Read the table."""
         from plumbline.jobs.ingest.released import import_statistics
 
         done = import_statistics(context.store, self.corpus, self.file, context.run_id)
@@ -191,7 +187,6 @@ class Demo(Command):
     ] = "straight"
 
     def run(self, context: Context) -> Done:
-        """Write what isn't there yet."""
         from plumbline.eval_workers.pairs.closed_world.writer import (
             WorldOptions,
             write_recorded_world,

@@ -36,6 +36,7 @@ from plumbline.pipelines.command.fields import (
     InputFile,
     InputPath,
     OutputDirectory,
+    ReportDirectory,
     Seed,
 )
 from plumbline.pipelines.commands._disclosure import (
@@ -133,13 +134,13 @@ class Prompts(DataOption, Command):
                 prompt_sets.released_file(name, self.source, self.data or "")
 
     def spec(self) -> written.PromptSpec:
-        """What the chat model is to write."""
+        """The request to the chat model."""
         wording, model = written.load_wording(self.wording), ChatModel(self.model)
         gendered = self.allow_gendered
         return written.PromptSpec(model, wording, n_prompts=self.n, allow_gendered=gendered)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Where the prompts come from; of written ones, how many are still to be asked for."""
+        """The source of the prompts; of written ones, the number that is still to be asked for."""
         if not self.write:
             yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
             return
@@ -154,7 +155,7 @@ class Prompts(DataOption, Command):
             yield planned(seed, "requests", requests, "", f"at least; at most {spec.rounds}")
 
     def run(self, context: Context) -> Done:
-        """Put the set into the place of what the warehouse has under its name."""
+        """Replace the warehouse's set of that name."""
         store, name = context.store, self.probe_set
         done = context.stage(f"prompts {name}", self._imported, store, context.run_id)
         rejects = store.read("reject", stage="prompts", subject=name).to_pylist()
@@ -205,9 +206,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         str | None,
         Field(description="Instead of --model a list: a TOML file, or unstereoeval."),
     ] = None
-    out: Annotated[OutputDirectory, Field(description="Directory of the report.")] = Path(
-        "out/report"
-    )
+    out: ReportDirectory = Path("out/report")
 
     def __post_init__(self) -> None:
         if bool(self.model) == bool(self.models):
@@ -345,7 +344,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         WordStep(self.probe_set, words).check(store, part(ModelOptions, self))
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """What is missing of each way to decode, or under each instruction."""
+        """Missing prompts of each way to decode, or under each instruction."""
         words, steps = load_words(store, self.word_list), list[Step[Any]]()
         if self.by == "decoding":
             for way in self.grid().decodings():
@@ -356,8 +355,9 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         yield from to_do(store, self.model, part(ModelOptions, self), steps)
 
     def run(self, context: Context) -> Done:
-        """Measure what is missing, and draw the plot."""
-        return (self._by_decoding if self.by == "decoding" else self._by_instruction)(context)
+        return (
+            self._by_decoding(context) if self.by == "decoding" else self._by_instruction(context)
+        )
 
     def _by_decoding(self, context: Context) -> Done:
         store = context.store

@@ -22,18 +22,14 @@ from plumbline.eval_workers.models.instruction import NONE
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling import SamplingOptions
 from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text_files
-from plumbline.eval_workers.scoring.pair_scores import (
-    PairScores,
-    check_imported,
-    score_benchmarks,
-)
+from plumbline.eval_workers.scoring.pair_scores import PairScores, check_imported, score_benchmarks
 from plumbline.eval_workers.scoring.perplexity import Perplexity
 from plumbline.eval_workers.training.mitigation.card import tuned_by
 from plumbline.eval_workers.training.mitigation.options import TuneOptions, published_base
 from plumbline.eval_workers.work.rejects import reasons
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, line_of, planned
-from plumbline.pipelines.command.fields import DataOption, OutputDirectory
+from plumbline.pipelines.command.fields import DataOption, OutputDirectory, ReportDirectory
 from plumbline.pipelines.commands._disclosure import (
     TABLES,
     Sets,
@@ -89,9 +85,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     probe: Annotated[bool, Field(description="Measure base and adapter on the test sets, too.")] = (
         False
     )
-    report: Annotated[OutputDirectory, Field(description="Directory of the report.")] = Path(
-        "out/report"
-    )
+    report: ReportDirectory = Path("out/report")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -105,7 +99,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """How the base is loaded. Raises ``UsageProblem`` for ways that can't be tuned."""
+        """Options that load the base. Raises ``UsageProblem`` for those that can't be tuned."""
         from plumbline.eval_workers.training.mitigation.tune import check
 
         how = part(ModelOptions, self)
@@ -156,7 +150,6 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         yield planned(self.name, "steps", self.steps, "", f"of {self.batch_prompts} prompts")
 
     def run(self, context: Context) -> Done:
-        """Tune what isn't tuned yet; with --probe measure base and adapter."""
         store, how, done = context.store, self.base(), list[Disclosed]()
         sets = self.tested(store) if self.probe else ()
         whole = (*self.sets, *self.dev_sets) if self.as_published else ()
@@ -213,7 +206,7 @@ _TUNING = (
 
 
 def _tuning(store: Store, row: Row, tuned: Tuned) -> Iterator[str]:
-    """How an adapter was tuned, what it was compared with, and what was left out and why."""
+    """Lines on the tuning, the sets it was compared with, and prompts left out, with reasons."""
     yield f"{row['tuning']}: {tuned_by(row)}{', was there already' if tuned.reused else ''}"
     if row["chosen_step"] is not None:
         yield (
@@ -287,7 +280,7 @@ class Compare(ProbeOptions, ModelOptions, Command):
         return {"base": how, "adapter": replace(how, adapter=self.tuned)}
 
     def spec(self) -> FairPairSpec:
-        """How FairPair is measured."""
+        """Options of FairPair."""
         return FairPairSpec(n=self.n, max_new_tokens=self.max_new_tokens)
 
     def check(self) -> None:
@@ -354,7 +347,7 @@ class Compare(ProbeOptions, ModelOptions, Command):
         return given
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """What is missing of each side; no weights are read. Texts are read."""
+        """Missing work of each side; texts are read, weights aren't."""
         held_out = read_held_out(text_files(self.text)) if self.text else None
         found, words = self.compared(store), load_words(store, self.word_list)
         for how in self.sides().values():
@@ -373,26 +366,23 @@ class Compare(ProbeOptions, ModelOptions, Command):
                 yield planned(self.base, "samples to draw, then to compare", self.n, "per side")
 
     def run(self, context: Context) -> Done:
-        """Measure what is missing of both sides, and write the page."""
         held_out = read_held_out(text_files(self.text)) if self.text else None
         found = self.compared(context.store, held_out)
         import_missing(context, [name for name in found.sets if name == SHIPPED], None)
+        store, run_id = context.store, context.run_id
         for side, how in self.sides().items():
-            for wanted, what, work in (
-                (found.sets, "disclosure", _disclosure),
-                (found.benchmarks, "benchmarks", _benchmarks),
-                (self.fairpair, "FairPair", _fairpair),
-            ):
-                if wanted:
-                    context.stage(f"{side}: {what}", work, context, self, found, how)
+            if found.sets:
+                context.stage(f"{side}: disclosure", self._disclosure, context, found, how)
+            if names := found.benchmarks:
+                of = (store, self.base, names, how, run_id)
+                context.stage(f"{side}: benchmarks", score_benchmarks, *of)
+            if self.fairpair:
+                context.stage(f"{side}: FairPair", self._fairpair, context, found, how)
             if held_out is not None:
-                step = Perplexity(held_out, self.window)
-                given = (context.store, self.base, how, [step], context.run_id)
+                given = (store, self.base, how, [Perplexity(held_out, self.window)], run_id)
                 context.stage(f"{side}: perplexity", run_steps, *given)
-        page, results = (
-            context.stage("page", write_comparison, found, self.out),
-            read_results(found),
-        )
+        page = context.stage("page", write_comparison, found, self.out)
+        results = read_results(found)
         missing = not_measured(found, results)
         keys = f"'{found.before.key}', '{found.after.key}'"
         look = f'plumbline sql "FROM disclosure_difference({keys})"'
@@ -404,6 +394,24 @@ class Compare(ProbeOptions, ModelOptions, Command):
             next=missing[0].command if missing else look,
             query=f"FROM disclosure_difference({keys})",
         )
+
+    def _disclosure(self, context: Context, found: Compared, how: ModelOptions) -> None:
+        measure_sets(
+            *(context.store, found.sets, self.base, how, context.run_id),
+            word_list=self.word_list,
+            max_new_tokens=self.gas_tokens,
+        )
+
+    def _fairpair(self, context: Context, found: Compared, how: ModelOptions) -> None:
+        """FairPair of the set, by all scoring functions that know its language."""
+        store, spec, run_id = context.store, self.spec(), context.run_id
+        rows = audit.prompt_rows(store, found.fairpair, spec)
+        audit.write_prompts(store, found.fairpair, rows, run_id)
+        drawn = audit.draw(store, found.fairpair, Target(self.base, how), spec, run_id)
+        keys = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
+        sampled = audit.perturb(store, *keys, spec, run_id)
+        for phi in audit.scoring_functions(spec, rows):
+            audit.score(store, sampled, phi, spec, run_id)
 
     def _tables(self, found: Compared) -> tuple[str, ...]:
         continued = ("continuation", "sampling")
@@ -422,29 +430,3 @@ _NEUTRAL = (
     "ORDER BY ALL"
 )
 _OF_FAIRPAIR = ("perturbed_continuation", "fairpair_prompt", "fairpair_set")
-
-
-def _disclosure(context: Context, command: Compare, found: Compared, how: ModelOptions) -> None:
-    """Probabilities of gendered words, and greedy continuations, after the prompts of the sets."""
-    measure_sets(
-        *(context.store, found.sets, command.base, how, context.run_id),
-        word_list=command.word_list,
-        max_new_tokens=command.gas_tokens,
-    )
-
-
-def _benchmarks(context: Context, command: Compare, found: Compared, how: ModelOptions) -> None:
-    """Scores of the pairs of the benchmarks."""
-    score_benchmarks(context.store, command.base, found.benchmarks, how, context.run_id)
-
-
-def _fairpair(context: Context, command: Compare, found: Compared, how: ModelOptions) -> None:
-    """FairPair of the set, by all scoring functions that know its language."""
-    store, spec, run_id = context.store, command.spec(), context.run_id
-    rows = audit.prompt_rows(store, found.fairpair, spec)
-    audit.write_prompts(store, found.fairpair, rows, run_id)
-    drawn = audit.draw(store, found.fairpair, Target(command.base, how), spec, run_id)
-    keys = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
-    sampled = audit.perturb(store, *keys, spec, run_id)
-    for phi in audit.scoring_functions(spec, rows):
-        audit.score(store, sampled, phi, spec, run_id)

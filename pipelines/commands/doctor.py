@@ -35,12 +35,11 @@ _RELEASED = ("unstereo-eval", "corefbias", "winogender", "debias-llms")
 
 
 class Absent(Exception):
-    """What a probe finds instead of its thing and, if it isn't the table's, the fix; only what the
-    thing is for can't be done."""
+    """A thing that is absent, which limits only its own use; then a fix other than the table's."""
 
 
 class Missing(Absent):
-    """The same of a thing without which the pipeline can't run."""
+    """A thing that the pipeline can't run without."""
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -59,7 +58,6 @@ class Doctor(DataOption, Command):
     out: Annotated[Path, Field(description="Directory that results go to.")] = Path("out")
 
     def run(self, context: Context) -> Done:
-        """A row for each probe."""
         rows = [probe.row(self) for probe in PROBES]
         lacking = [str(row["what"]) for row in rows if row["status"] == "missing"]
         if not lacking:
@@ -69,14 +67,14 @@ class Doctor(DataOption, Command):
 
 
 class Probe(NamedTuple):
-    """What to look for; ``look`` says which there is, or raises; ``fix`` is what brings it."""
+    """A thing to look for: ``look`` describes it or raises ``Absent``; ``fix`` brings it."""
 
     what: str
     look: Callable[[Doctor], str]
     fix: str = ""
 
     def row(self, asked: Doctor) -> Row:
-        """What was found; a probe that fails in its own way is a finding too."""
+        """The result of the probe; an error of its own is a result too."""
         status = "absent"
         try:
             status, seen, fix = "ok", self.look(asked), ""
@@ -118,7 +116,7 @@ def _packages(_: Doctor) -> str:
 
 
 def _requirements(extra: str) -> tuple[list[str], list[str]]:
-    """What an extra (``""``: the core) requires and is absent, and what has a wrong version."""
+    """Requirements of an extra (``""``: the core): those absent, and those of a wrong version."""
     from packaging.requirements import Requirement
 
     absent, wrong = [], []

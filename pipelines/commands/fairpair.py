@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
-import pyarrow.compute as pc
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
@@ -24,16 +23,9 @@ from plumbline.eval_workers.work.continuations import Continuations
 from plumbline.eval_workers.work.continuations import Sampled as Drawn
 from plumbline.eval_workers.work.served_samples import ledger_name
 from plumbline.eval_workers.writing.forecast import FRAME_TOKENS
-from plumbline.pipelines.command.base import (
-    Command,
-    Context,
-    Done,
-    On,
-    Row,
-    planned,
-)
+from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
-from plumbline.pipelines.command.fields import OutputDirectory
+from plumbline.pipelines.command.fields import ReportDirectory
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
@@ -42,6 +34,11 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 _CHARACTERS_A_TOKEN = 4
+_PromptSet: TypeAlias = Annotated[
+    str,
+    Field(description="Set of prompts; common-sents comes with Plumbline."),
+    On(positional=True),
+]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -59,14 +56,8 @@ class Run(FairPairSpec, Command):
     deployable = True
     without = OF_SCORES
 
-    probe_set: Annotated[
-        str,
-        Field(description="Set of prompts; common-sents comes with Plumbline."),
-        On(positional=True),
-    ]
-    out: Annotated[OutputDirectory, Field(description="Directory of the report.")] = Path(
-        "out/report"
-    )
+    probe_set: _PromptSet
+    out: ReportDirectory = Path("out/report")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -183,15 +174,10 @@ class Score(FairPairSpec, Command):
     reads = "fairpair_set"
     without = tuple(f.name for f in fields(FairPairSpec) if f.name not in (*_MEASURING, "model"))
 
-    probe_set: Annotated[
-        str,
-        Field(description="Set of prompts; common-sents comes with Plumbline."),
-        On(positional=True),
-    ]
+    probe_set: _PromptSet
     model: Annotated[str, Field(description="Only that of these names or keys, by commas.")] = ""
 
     def run(self, context: Context) -> Done:
-        """Perturb and measure the samples of each model."""
         store = context.store
         found = steps.continued(store, self.probe_set, self)
         rows = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
@@ -222,12 +208,9 @@ class Report(Command):
     reads = "fairpair_set"
     records = False
 
-    out: Annotated[OutputDirectory, Field(description="Directory of the report.")] = Path(
-        "out/report"
-    )
+    out: ReportDirectory = Path("out/report")
 
     def run(self, context: Context) -> Done:
-        """The report of the whole warehouse."""
         if not context.store.read("fairpair_set").num_rows:
             fix = "run plumbline fairpair run common-sents --model ID_OR_PATH"
             raise UsageProblem(f"warehouse {self.warehouse}", "has no figures of FairPair", fix)
@@ -361,31 +344,24 @@ def figures(
     n_folds, texts = measured.folds, texts_of(measured.as_published)
     yield from _success_lines(store, sampled)
     for name in phi:
-        where = (
-            (pc.field("n_folds") == n_folds)
-            & (pc.field("texts") == texts)
-            & (pc.field("subset") == "all")
-        )
-        of = {**asdict(sampled), "phi": column(name)}
-        rows = store.read("fairpair_set", where, **of).to_pylist()
-        ends = {
-            row["side"]: row
-            for row in rows_of(store.root, _SPREAD, {**of, "n": n_folds, "texts": texts})
-        }
-        for row in sorted(rows, key=lambda row: str(row["side"])):
-            row |= {**_NO_ENDS, **ends.get(row["side"], {})}
+        of = {**asdict(sampled), "phi": column(name), "n_folds": n_folds, "texts": texts}
+        for row in rows_of(store.root, _FIGURES, of):
             folds = f", {n_folds} folds" if n_folds else ""
             yield f"  {column(name)}, {texts}{folds}, {_figure_line(row)}"
 
 
-#: B and V with the ends of their intervals, which are of view `fairpair_spread`.
 _MEANS = ("bias_b", "variability_pg", "variability_gp")
-_NO_ENDS = {f"{mean}_{end}": None for mean in _MEANS for end in ("low", "high")}
-_SPREAD = (
-    "FROM fairpair_spread WHERE probe_set = $probe_set AND model_key = $model_key "
-    "AND sampling_key = $sampling_key AND perturber = $perturber AND phi = $phi AND texts = $texts "
-    "AND n_folds = $n"
-)
+#: Rows of `fairpair_set`, with the ends of the intervals of B and V where there are any.
+_FIGURES = f"""
+SELECT s.*, {", ".join(f"i.{m}_{end}" for m in _MEANS for end in ("low", "high"))}
+FROM fairpair_set AS s
+LEFT JOIN fairpair_spread AS i
+    USING (probe_set, model_key, sampling_key, perturber, phi, n_folds, texts, side)
+WHERE probe_set = $probe_set AND model_key = $model_key AND sampling_key = $sampling_key
+    AND perturber = $perturber AND phi = $phi AND n_folds = $n_folds AND texts = $texts
+    AND s.subset = 'all'
+ORDER BY side
+"""
 
 
 def _figure_line(row: dict[str, Any]) -> str:

@@ -218,7 +218,6 @@ class Text(InterventionOptions, RecordOptions, Command):
     out: Annotated[OutputDirectory, Field(description="Directory of the changed shards.")]
 
     def run(self, context: Context) -> Done:
-        """Write them."""
         form, how = record_form(self.text_field, self.tokenizer), part(InterventionOptions, self)
         with progress("change", "shards") as update:
             done = write_changed(expand_shards(self.shards), how, self.out, form, update)
@@ -252,7 +251,6 @@ class Show(Command):
     seed: Annotated[Seed, Field(description="Decides which.")] = 0
 
     def run(self, context: Context) -> Done:
-        """A row for each; the new word stands in brackets."""
         names = ("shard", "row", "text", "was")
         found = (
             dict(zip(names, one, strict=True)) for one in shown(self.directory, self.n, self.seed)

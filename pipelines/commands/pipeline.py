@@ -62,7 +62,7 @@ class Pipeline(PipelineOptions, Command):
 
     @classmethod
     def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
-        """What stands at the top and in `[pipeline]`; of other tables what is no command's.
+        """Options at the top and in `[pipeline]`, and those of other tables that no command has.
 
         >>> Pipeline.of_settings({"seed": 1, "fairpair": {"n": 3, "run": {}}, "score": {}}, "")
         {'seed': 1, 'fairpair_n': 3}
@@ -89,9 +89,9 @@ class Pipeline(PipelineOptions, Command):
 
     def check(self) -> None:
         """Raise what can be seen of the input before hours are spent on a part of it."""
-        from plumbline.pipelines.parts import checked_plan
+        from plumbline.pipelines.parts import check_plan
 
-        checked_plan(self)
+        check_plan(self)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The corpora, benchmarks and models; that models can be loaded is tried."""
@@ -125,7 +125,7 @@ class Pipeline(PipelineOptions, Command):
         return self.parts(context)
 
     def parts(self, context: Context) -> Done:
-        """As ``run``, here."""
+        """Run the parts in this process."""
         from plumbline.pipelines.parts import Parts, alone, recovered, worth
         from plumbline.pipelines.stages import CONSOLE
 
@@ -172,7 +172,6 @@ class Config(Command):
     conf: Annotated[str, Field(description="Settings file (TOML), or cluster.")] = ""
 
     def run(self, context: Context) -> Done:
-        """The values that the command would run with here."""
         name = current(" ".join(self.command) or "pipeline")
         if name not in targets():
             raise UsageProblem(f"command {name}", "is unknown", f"there is {', '.join(targets())}")
@@ -192,11 +191,10 @@ def _as_toml(kind: type[Command], values: Values, table: str) -> Iterator[str]:
         if inner and field != inside:
             inside = field
             yield f"\n[{'.'.join(filter(None, (table, field)))}]"
-        value = reduce(getattr, inner, usual[field]) if field in usual else one.default
-        found = values.get(one.name, Value(value, "default"))
-        yield f"# {one.about} [{found.source}]"
-        value = one.value(found.value)
-        key = one.path[-1]
+        default = reduce(getattr, inner, usual[field]) if field in usual else one.default
+        chosen = values.get(one.name, Value(default, "default"))
+        yield f"# {one.about} [{chosen.source}]"
+        key, value = one.path[-1], one.value(chosen.value)
         yield f"# {key} =" if value is None or value is ... else f"{key} = {_in_toml(value)}"
 
 

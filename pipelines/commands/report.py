@@ -28,7 +28,7 @@ _CITE = "What to cite: plumbline report cite"
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Narrowed:
-    """What of a warehouse is shown: patterns of names, without any all."""
+    """Patterns of the names that are shown; without any, all are."""
 
     benchmark: Benchmarks = ()
     model: Annotated[
@@ -80,7 +80,6 @@ class Report(Narrowed, Command):
     ] = None
 
     def run(self, context: Context) -> Done:
-        """Draw the pages of one state of the warehouse."""
         from plumbline.pipelines.report.write import write_report
 
         store, to = context.store, self.site or self.out
@@ -119,7 +118,6 @@ class Figure(Narrowed, Command):
         figures.inches(self.width)
 
     def run(self, context: Context) -> Done:
-        """Draw one plot, or list them all."""
         from plumbline.pipelines.report.paper import figures
 
         if not self.name:
@@ -154,7 +152,6 @@ class Table(Narrowed, Command):
     out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
 
     def run(self, context: Context) -> Done:
-        """Write one table, or list them all."""
         from plumbline.pipelines.report.paper import figures, tables
 
         facts = self.facts(context.store)
@@ -183,7 +180,6 @@ class Card(Command):
     out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
 
     def run(self, context: Context) -> Done:
-        """Write the section."""
         from plumbline.pipelines.report.paper.card import model_card
 
         return _given(model_card(context.store, self.model), self.out)
@@ -201,7 +197,6 @@ class Cite(Command):
     without = ("warehouse",)
 
     def run(self, context: Context) -> Done:
-        """Print it."""
         from plumbline.pipelines.report.paper import tables
 
         return _given(tables.citations(), None)
@@ -242,7 +237,6 @@ class Push(Command):
         _named(self.dataset)
 
     def run(self, context: Context) -> Done:
-        """Add a file of results for each benchmark."""
         from plumbline.pipelines.report.paper import hub
 
         store = context.store

@@ -27,7 +27,7 @@ from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.output import say
 from plumbline.warehouse.text.progress import progress
 
-#: What is being done is said where it doesn't mix with results.
+#: Progress goes to standard error, where it doesn't mix with results.
 _announce = partial(say, err=True)
 
 
@@ -49,7 +49,7 @@ class _Figures:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class _Release:
-    """Where the release of UnStereoEval is, and where it is imported to."""
+    """The release of UnStereoEval, and the warehouse it is imported to."""
 
     makes_warehouse: ClassVar[bool] = True
 
@@ -98,7 +98,6 @@ class Unstereoeval(_Release, _Published, _Figures, Command):
     """
 
     def run(self, context: Context) -> Done:
-        """Import the release, measure its models, and compare."""
         from plumbline.pipelines.reproduce import figures, run
         from plumbline.pipelines.reproduce.compare import OFF
         from plumbline.pipelines.reproduce.unstereoeval import claims
@@ -204,7 +203,6 @@ class Lists(Command):
     )
 
     def run(self, context: Context) -> Done:
-        """Words with a delta per pair, and Kendall's tau between pairs."""
         from plumbline.pipelines.reproduce.word_lists import alike, compare_list, write_compared
 
         with progress("draw documents again", "resamples") as update:
@@ -236,7 +234,6 @@ class Pythia(_Release, _Figures, Command):
     evals: Annotated[InputFile, Field(description="CSV of Pythia's released CrowS-Pairs figures.")]
 
     def run(self, context: Context) -> Done:
-        """Import the release, and compare the errors of its models with their leans."""
         from plumbline.pipelines.reproduce import pythia as released
         from plumbline.pipelines.reproduce import pythia_tables as tables
         from plumbline.pipelines.reproduce.resolution import of_pythia
@@ -282,7 +279,6 @@ class Anatomy(_Release, Command):
     )
 
     def run(self, context: Context) -> Done:
-        """Import the release unless it is there, and split."""
         from plumbline.pipelines.reproduce.anatomy import anatomy_tables as tables
         from plumbline.pipelines.reproduce.anatomy import study
 
@@ -337,7 +333,7 @@ class Cause(Command):
     ] = Path("out/cause/warehouse")
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """What is read and predicted."""
+        """The shards it reads, the pairs it scores, and its predictions."""
         from plumbline.pipelines.reproduce.cause import read_design, shards_of
 
         study = read_design(self.design)
@@ -349,7 +345,6 @@ class Cause(Command):
             yield planned(p.name, "expected", p.expected, "", f"{p.column} of {p.view}")
 
     def run(self, context: Context) -> Done:
-        """Count, change, train, score, and look at the predictions."""
         from plumbline.pipelines.reproduce.cause import as_rows, read_design, run, shown_row
 
         study = read_design(self.design)

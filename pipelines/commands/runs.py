@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -27,7 +28,7 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.registry import current, targets
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query import history
 from plumbline.warehouse.storage.runs import package_versions
@@ -68,7 +69,6 @@ class List(Command):
     ] = None
 
     def run(self, context: Context) -> Done:
-        """The runs that fit."""
         kept = {"command": self.command, "since": self.since, "status": self.status or ""}
         found = history.runs(context.store, **kept)
         rows = [
@@ -97,7 +97,6 @@ class Show(Command):
     run_id: RunId
 
     def run(self, context: Context) -> Done:
-        """A row for each thing that is known of it."""
         found = history.details(context.store, self.run_id)
         parts = {
             "option": history.flat(found.pop("options")),
@@ -130,7 +129,6 @@ class Compare(Command):
     second: RunId
 
     def run(self, context: Context) -> Done:
-        """A row for each option, version and metric."""
         found = history.compare(context.store, self.first, self.second)
         rows: list[Row] = [
             {"of": of, "name": name, "a": _text(pair[0]), "b": _text(pair[1])}
@@ -174,7 +172,6 @@ class Note(Command):
     ]
 
     def run(self, context: Context) -> Done:
-        """Write it."""
         row = history.note(context.store, self.run_id, " ".join(self.text.split()))
         return Done(
             rows=[{name: row[name] for name in ("run_id", "command", "note")}], wrote=("run",)
@@ -205,8 +202,10 @@ class Replay(Command):
         if name not in targets():
             known = f"these can be: {', '.join(targets())}"
             raise UsageProblem(f"run {row['run_id']}", f"is of `{row['command']}`", known)
-        where = self.into or self.warehouse
-        return of_values(class_of(name), row["config"], where)
+        kind = class_of(name)
+        if self.into and kind.opens_warehouse and not kind.makes_warehouse:
+            _check_there(self.into, kind.reads)
+        return of_values(kind, row["config"], self.into or self.warehouse)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The command line, and what it would take."""
@@ -225,6 +224,16 @@ class Replay(Command):
         said = [line_of(command), *done.said]
         said += [f"{row['subject']}: {row['note']}" for row in differences(then)]
         return replace(done, said=said, warehouse=command.warehouse)
+
+
+def _check_there(into: Path, reads: str) -> None:
+    """Open a warehouse. Its error advises `--into`, the option that names it here."""
+    try:
+        Store.open(into, create=False, reads=reads)
+    except BadInput as e:
+        what, problem, fix = e.args
+        fix = re.sub("(give|use another) --warehouse", r"\1 --into", fix)
+        raise BadInput(what, problem, fix) from None
 
 
 def differences(then: Row) -> Iterator[Row]:

@@ -202,7 +202,6 @@ class Import(Command):
     ] = "released"
 
     def run(self, context: Context) -> Done:
-        """Scores of each model and benchmark that the directory has."""
         from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
         from plumbline.eval_workers.pairs.harness.samples import import_samples
         from plumbline.eval_workers.pairs.released.scores import import_scores

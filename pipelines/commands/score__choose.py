@@ -54,7 +54,7 @@ class Choose(ChoiceOptions, Command):
             find_key(self.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """What is left to ask of each benchmark, and what it can cost at the most."""
+        """Questions left to ask about each benchmark, and their cost at most."""
         from plumbline.eval_workers.chat.spending_bar import spending
         from plumbline.eval_workers.scoring.choices.pair_choices import left_to_ask
 
@@ -70,7 +70,6 @@ class Choose(ChoiceOptions, Command):
                 yield planned(benchmark, "asked already", n, "requests", spending(spent, currency))
 
     def run(self, context: Context) -> Done:
-        """Ask about each benchmark in turn; what was answered is kept."""
         names = list(dict.fromkeys(self.benchmark))
         done = [context.stage(f"ask about {n}", self._ask, context, n) for n in names]
         of = {"benchmarks": names, "key": done[0].model_key, "setting": self.key()}

@@ -13,11 +13,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.training import models
-from plumbline.eval_workers.training.options import (
-    Base,
-    LearnerOptions,
-    TrainOptions,
-)
+from plumbline.eval_workers.training.options import Base, LearnerOptions, TrainOptions
 from plumbline.jobs.options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory, Seed
@@ -72,7 +68,7 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     ] = 0
 
     def how(self) -> tuple[TrainOptions | NgramOptions, Base | None]:
-        """How it is trained, and what is continued, if anything."""
+        """Options of the training, and the model that is continued, if any."""
         learner = part(LearnerOptions, self)
         return learner.any_training(self.seed), learner.continued(part(ModelOptions, self))
 
@@ -92,7 +88,6 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
             yield planned(self.name, "is there", 1, "model", note)
 
     def run(self, context: Context) -> Done:
-        """Train it, unless it is there."""
         options, base = self.how()
         form = record_form(self.text_field, self.tokenizer)
         with models.progress_bar(self.name) as progress:

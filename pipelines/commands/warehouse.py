@@ -72,7 +72,7 @@ class Compact(Command):
     ] = 7.0
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """What would be removed, and which files would be merged."""
+        """Leftovers to remove, and files to merge."""
         assert store is not None, "this command makes no warehouse"
         todo = compaction.plan(store, self.keep_days)
         for leftover in todo.leftovers:
@@ -82,7 +82,6 @@ class Compact(Command):
             yield planned(subject, "to merge", len(merge.files), "files")
 
     def run(self, context: Context) -> Done:
-        """Do what the plan says."""
         done = compaction.compact(context.store, context.run_id, self.keep_days)
         row = {"n_partitions_merged": len(done.merges), "n_files_removed": len(done.leftovers)}
         return Done(rows=[row], next=_CHECK)
@@ -107,13 +106,13 @@ class Migrate(Command):
             raise UsageProblem(f"warehouse {self.warehouse}", "not a Plumbline warehouse")
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The versions, and the files that would be written again."""
+        """The versions, and the files that would be written again; no row at the newest version."""
         done = migration.migrate(self.warehouse, dry_run=True)
-        note = f"version {done.before} to {done.after}"
-        yield planned(str(self.warehouse), "to write again", len(done.files), "files", note)
+        if done.files or done.before < done.after:
+            note = f"version {done.before} to {done.after}"
+            yield planned(str(self.warehouse), "to write again", len(done.files), "files", note)
 
     def run(self, context: Context) -> Done:
-        """Migrate it."""
         done = migration.migrate(self.warehouse)
         row = {"version_before": done.before, "version": done.after, "n_files": len(done.files)}
         return Done(rows=[row], next=_CHECK)
@@ -133,7 +132,6 @@ class History(Command):
     limit: Annotated[int, Field(ge=1, le=1_000_000, description="The newest so many.")] = 50
 
     def run(self, context: Context) -> Done:
-        """A row for each version."""
         place = context.store.place
         runs = {row["run_id"]: row for row in context.store.read("run").to_pylist()}
         kept = (log.snapshot(place, v) for v in reversed(log.versions(place)[-self.limit :]))
@@ -166,7 +164,6 @@ class Restore(Command):
         version_of(Store.open(self.warehouse, create=False), self.version)
 
     def run(self, context: Context) -> Done:
-        """Restore it."""
         number = version_of(context.store, self.version)
         versions.restore(context.store, number, context.run_id)
         return Done(said=[f"{self.warehouse}: as of version {number} again"], next=_CHECK)
@@ -190,15 +187,13 @@ class Forget(Command):
         versions.file_of(Store.open(self.warehouse, create=False), self.path)
 
     def run(self, context: Context) -> Done:
-        """Take it out."""
         table, file = versions.file_of(context.store, self.path)
         versions.forget(context.store, table, file, context.run_id)
-        wrote = sorted({unit.run_id for unit in file.units})
-        rows = [
-            {"table": table, "path": file.path, "n_rows": file.n_rows, "run_id": w} for w in wrote
-        ]
+        runs = sorted({unit.run_id for unit in file.units})
+        of = {"table": table, "path": file.path, "n_rows": file.n_rows}
+        rows = [{**of, "run_id": run_id} for run_id in runs]
         said = ["No longer in the table: run again what wrote it."]
-        return Done(rows=rows, said=said, next=f"plumbline runs show {wrote[0]}")
+        return Done(rows=rows, said=said, next=f"plumbline runs show {runs[0]}")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -224,7 +219,6 @@ class Export(Command):
     ] = "parquet"
 
     def run(self, context: Context) -> Done:
-        """Write them."""
         made = export(self.warehouse, self.names, self.out, self.format)
         rows = [{"name": one.name, "n_rows": one.n_rows, "path": str(one.path)} for one in made]
         page = f"{self.out}/dictionary.md"
@@ -245,7 +239,7 @@ class _Copy(Command):
     force: Annotated[bool, Field(description="Replace what the copy's own runs wrote.")] = False
 
     def copied(self, source: Store, target: Store, following: str) -> Done:
-        """What a copy did."""
+        """Copy, and return the counts."""
         with progress("copy", "files") as update:
             n_files, n_sent = versions.copy(source, target, self.force, update)
         row = {"copy": str(target.place), "n_files": n_files, "n_files_copied": n_sent}
@@ -265,7 +259,6 @@ class Push(_Copy, Command):
     deployable = True
 
     def run(self, context: Context) -> Done:
-        """Send it."""
         there = Store.open(self.uri)
         return self.copied(context.store, there, f"plumbline sql --warehouse {there.place}")
 
@@ -286,5 +279,4 @@ class Pull(_Copy, Command):
         Store.open(self.uri, create=False)
 
     def run(self, context: Context) -> Done:
-        """Fetch it."""
         return self.copied(Store.open(self.uri, create=False), context.store, _CHECK)

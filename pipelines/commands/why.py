@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @plain_dataclass(frozen=True)
 class Answers:
-    """What was found: the rows of each table, and lines on what has no rows there."""
+    """Rows of each table, and lines on words and corpora that have no rows there."""
 
     lines: tuple[str, ...]
     rows: Mapping[str, Rows]
@@ -124,7 +124,6 @@ class Why(ContrastOption, Command):
         yield from looked_through(store, self.corpora(store))
 
     def run(self, context: Context) -> Done:
-        """Answer, and print or write the answers."""
         of_run: dict[str, Any] = {
             "query": "FROM word_evidence WHERE run_id = $run ORDER BY corpus, frequency_rank, word",
             "params": {"run": context.run_id},

@@ -28,7 +28,7 @@ _lost = threading.Event()
 
 
 def received() -> bool:
-    """Whether this process was told to stop, whatever became of the exception."""
+    """True if this process got a signal to stop, whatever became of the exception."""
     return _received.is_set()
 
 

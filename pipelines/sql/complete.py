@@ -20,7 +20,7 @@ _MACROS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT inter
 
 
 def completions(connection: duckdb.DuckDBPyConnection, text: str) -> list[str]:
-    """What the last word of ``text`` may become, sorted; empty when nothing fits.
+    """Completions of the last word of ``text``, sorted; empty when nothing fits.
 
     After a dot at the line's start: dot commands; after FROM and JOIN: views (tables are views
     here) and table macros; after ``.schema``: views; elsewhere columns and functions as well.

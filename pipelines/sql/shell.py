@@ -50,12 +50,10 @@ def run_query(
 
 def tables(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[Any]]:
     """Names, row counts and number of columns of all tables and views."""
-    names = [row[0] for row in connection.execute("SHOW TABLES").fetchall()]
     rows = []
-    for name in names:
+    for (name,) in connection.execute("SHOW TABLES").fetchall():
         relation = connection.table(name)
-        count = relation.count("*").fetchall()[0][0]
-        rows.append((name, count, len(relation.columns)))
+        rows.append((name, len(relation), len(relation.columns)))
     return ["table or view", "rows", "columns"], rows
 
 
@@ -108,7 +106,7 @@ def answer(
 
 
 def say_unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Which commands fill the tables that a query found empty, on standard error."""
+    """Name the commands that fill the tables that a query found empty, on standard error."""
     if line := unfilled(connection, text):
         say(line, err=True)
 
@@ -124,8 +122,8 @@ def _dot_command(
         show(console, *tables(connection))
     elif name == ".schema" and len(rest) == 1:
         quoted = '"' + rest[0].replace('"', '""') + '"'
-        found = run_query(connection, f"SELECT column_name, column_type FROM (DESCRIBE {quoted})")
-        show(console, *found)
+        query = f"SELECT column_name, column_type FROM (DESCRIBE {quoted})"
+        show(console, *run_query(connection, query))
     elif name == ".examples":
         _examples(connection, console, rest)
     else:
@@ -153,10 +151,8 @@ def _example(console: Console, example: Question) -> None:
 
     console.print(Text(f"\nexample {example.number}: {example.question}", style="bold"))
     console.print(Text(example.meaning))
-    theme = "ansi_dark"
-    console.print(
-        Syntax(example.query, "sql", theme=theme, background_color="default", word_wrap=True)
-    )
+    look: Any = {"theme": "ansi_dark", "background_color": "default", "word_wrap": True}
+    console.print(Syntax(example.query, "sql", **look))
     console.print()
 
 

@@ -15,9 +15,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from plumbline.warehouse.errors import BadInput, Interrupted, disk_problems
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
+from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.locks import may_live, this_process
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.storage.versions import forget
 
 _PACKAGES = (
     "plumbline",
@@ -70,7 +72,8 @@ def recorded(
     of their own: their options that differ from its own are there under ``steps``. Yields the run
     id. An exception is recorded with its first line and re-raised; the status is ``interrupted`` if
     the same command can resume, otherwise ``failed``. The row of a killed process stays
-    ``running``. Raises ``BadInput`` for a disk that can't be written.
+    ``running``. Wrong usage before anything is written is not a run: its row is removed. Raises
+    ``BadInput`` for a disk that can't be written.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
@@ -93,6 +96,7 @@ def recorded(
         "author": os.environ.get("PLUMBLINE_AUTHOR", "").encode(errors="replace").decode() or None,
     }
     publish(store, row)
+    first = store.snapshot().version
     steps: list[dict[str, object]] = []
     token = _JOINED.set((str(store.root), run_id, steps) if joins else None)
     try:
@@ -102,13 +106,25 @@ def recorded(
         error = "interrupted" if stopped else type(e).__name__
         ended = _ended(started, "interrupted" if stopped else "failed", str(e).strip() or error)
         with suppress(BadInput):  # a full disk must not hide the error that filled it
-            publish(store, row | ended)
+            if not (isinstance(e, UsageProblem) and _withdrawn(store, run_id, first)):
+                publish(store, row | ended)
         raise
     finally:
         _JOINED.reset(token)
     if further := [options for step in steps if (options := _beyond(step, config))]:
         row["config"] = _as_json({**config, "steps": further})
     publish(store, row | _ended(started, "finished", None))
+
+
+def _withdrawn(store: Store, run_id: str, first: int) -> bool:
+    """Remove the row of a run that changed nothing since version ``first``; false if it did."""
+    later = (v for v in log.versions(store.place) if v > first)
+    if any(log.snapshot(store.place, version).run_id == run_id for version in later):
+        return False
+    files = [f for f in store.snapshot().files("run") if {u.name for u in f.units} == {run_id}]
+    for file in files:  # none where the row was merged with others meanwhile
+        forget(store, "run", file, run_id)
+    return bool(files)
 
 
 def _beyond(step: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:
