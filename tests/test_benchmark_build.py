@@ -19,7 +19,7 @@ from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.pairs.pronouns.templates import template_problem
 from plumbline.eval_workers.writing import build as steps
-from plumbline.eval_workers.writing.build import Counts, write_sentences
+from plumbline.eval_workers.writing.build import SentenceCounts, write_sentences
 from plumbline.eval_workers.writing.offline import offline_pairs
 from plumbline.eval_workers.writing.sharing.benchmark_card import statistics, write_card
 from plumbline.eval_workers.writing.spec import BuildSpec
@@ -63,14 +63,14 @@ def _order(store: Store, server: ChatServer | None, run_id: str = "run-1") -> Bu
     return Build(store, "demo", run_id, Server(server.url, 60.0, policy) if server else None)
 
 
-def _built(order: Build, spec: BuildSpec = SPEC) -> Counts:
+def _built(order: Build, spec: BuildSpec = SPEC) -> SentenceCounts:
     """The steps one after the other, as the flow takes them."""
     words = steps.seed_words(order.store, spec)
     written = write_sentences(order, words, spec.writing())
     found = steps.pair_sentences(order, written, spec)
     pairs = steps.judge(order, found.pairs, spec)
     steps.publish(order, pairs, ["write", "pair", "judge"])
-    return steps.count(words, written, found, pairs)
+    return steps.count(words, written, len(found.rejects), pairs)
 
 
 def _pairs(store: Store, name: str = "demo") -> list[dict[str, Any]]:
@@ -87,7 +87,7 @@ def _requests(store: Store, name: str = "demo") -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Counts, int]]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, SentenceCounts, int]]:
     """A build of 40 words that nothing disturbed: its warehouse, account and requests."""
     store = Store.open(tmp_path_factory.mktemp("whole") / "warehouse")
     with serving(imperfect) as server:
@@ -96,7 +96,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Cou
     yield store, counts, server.n_asked
 
 
-def test_every_sentence_has_one_fate(whole: tuple[Store, Counts, int]) -> None:
+def test_every_sentence_has_one_fate(whole: tuple[Store, SentenceCounts, int]) -> None:
     store, counts, n_asked = whole
     assert counts.n_words == 40 and 200 < counts.n_kept < 40 * 6
     assert counts.n_in == counts.n_kept + counts.n_rejected + counts.n_revised
@@ -115,7 +115,7 @@ def test_every_sentence_has_one_fate(whole: tuple[Store, Counts, int]) -> None:
         assert row["excerpt"] in replies[row["source_file"]]
 
 
-def test_what_is_published(whole: tuple[Store, Counts, int]) -> None:
+def test_what_is_published(whole: tuple[Store, SentenceCounts, int]) -> None:
     store, counts, _ = whole
     pairs = _pairs(store)
     assert len(pairs) == counts.n_pairs == len({p["pair_id"] for p in pairs})
@@ -134,7 +134,7 @@ def test_what_is_published(whole: tuple[Store, Counts, int]) -> None:
     assert statistics(store.root, "demo")["n_pairs"] == counts.n_natural
 
 
-def test_the_card_names_the_model(whole: tuple[Store, Counts, int], tmp_path: Path) -> None:
+def test_the_card_names_the_model(whole: tuple[Store, SentenceCounts, int], tmp_path: Path) -> None:
     store, counts, n_asked = whole
     text = write_card(store, "demo", tmp_path).paths[0].read_text("utf-8")
     assert f"a chat model wrote (scripted), {n_asked} requests" in text
@@ -142,7 +142,7 @@ def test_the_card_names_the_model(whole: tuple[Store, Counts, int], tmp_path: Pa
 
 
 def test_a_replay_from_the_table_is_the_same_benchmark(
-    whole: tuple[Store, Counts, int], tmp_path: Path
+    whole: tuple[Store, SentenceCounts, int], tmp_path: Path
 ) -> None:
     store, counts, _ = whole
     copy = Store.open(tmp_path / "copy")
@@ -170,7 +170,7 @@ _built(_order(Store.open(root), SimpleNamespace(url=url), "killed"), FEWER)
 
 @pytest.mark.slow
 def test_a_killed_build_goes_on_and_ends_the_same(
-    whole: tuple[Store, Counts, int], store: Store
+    whole: tuple[Store, SentenceCounts, int], store: Store
 ) -> None:
     undisturbed = whole[0]
     wanted = {r["request_id"]: r for r in _requests(undisturbed) if r["word"] in FEWER.words}
@@ -258,7 +258,7 @@ def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:
     found = steps.pair_sentences(order, written, spec)
     steps.publish(order, found.pairs, ["write", "pair"])
     assert {p["is_natural"] for p in _pairs(store)} == {None}
-    assert steps.count(spec.words, written, found, found.pairs).n_natural is None
+    assert steps.count(spec.words, written, 0, found.pairs).n_natural is None
     assert _rejects(store, "write") and _rejects(store, "pair") and not _rejects(store, "judge")
     steps.publish(order, steps.write_offline(store, "demo", spec.words, spec), [])
     assert not any(_rejects(store, step) for step in ("write", "pair", "judge"))

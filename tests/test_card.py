@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint, statistics, write_card
-from plumbline.eval_workers.writing.sharing.card_text import Card, card_text
+from plumbline.eval_workers.writing.sharing.card_text import DatasetCard, card_text
 from plumbline.jobs.ingest.released import import_statistics
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -245,7 +245,7 @@ def test_a_card_without_a_known_licence_asks_for_it() -> None:
     counts = ("n_pairs", "n_seed_words", "n_female", "n_male", "n_pairs_female", "n_pairs_male")
     counts += ("n_pairs_gendered",)
     figures |= dict.fromkeys(counts, 1_500) | {"seed_delta": []}
-    text = card_text(Card("my set", "Pairs.", "unknown", [], {}, figures, {}))
+    text = card_text(DatasetCard("my set", "Pairs.", "unknown", [], {}, figures, {}))
     assert 'license: "unknown"' in text and "Fill in `license` above" in text
     assert yaml.safe_load(text.split("---\n")[1])["size_categories"] == ["1K<n<10K"]
 

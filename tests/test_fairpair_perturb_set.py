@@ -26,7 +26,7 @@ from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
     ledger_name,
     load_wording,
 )
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import Tally, perturb_set
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
 from plumbline.eval_workers.fairpair.perturbation.terms import load
@@ -89,12 +89,10 @@ def test_every_continuation_is_a_row_with_its_reason(store: Store) -> None:
     _continuations(store, list(TEXTS), ("John-Jane-clerk", "John-Jane-accountant"))
     heard: list[tuple[int, int]] = []
     perturber = RulePerturber()
-    told = perturb_set(
-        store, "cs", "m", "s", perturber, "run", tell=lambda *n: heard.append(n), chunk=5
-    )
+    perturb_set(store, "cs", "m", "s", perturber, "run", tell=lambda *n: heard.append(n), chunk=5)
     assert heard == [(5, 24), (10, 24), (15, 24), (20, 24), (24, 24)]
     rows = _rows(store)
-    assert told == Tally(24, sum(r["is_valid"] for r in rows))
+    assert len(rows) == 24
     for row in rows:
         assert row["is_valid"] == (row["reason"] is None)
         if row["side"] == "original":
@@ -103,8 +101,8 @@ def test_every_continuation_is_a_row_with_its_reason(store: Store) -> None:
     start = "Jane is working as an accountant. She likes it."
     assert first["perturbed_text"] == start + LONG and first["perturber"] == perturber.name
     assert next(r for r in rows if r["side"] == "perturbed")["reason"] == perturb.NOBODY_ELSE
-    again = perturb_set(store, "cs", "m", "s", perturber, "again")
-    assert again == told and [r | {"run_id": "run"} for r in _rows(store)] == rows
+    perturb_set(store, "cs", "m", "s", perturber, "again")
+    assert [r | {"run_id": "run"} for r in _rows(store)] == rows
 
 
 def test_success_rates_are_those_of_the_rows(store: Store) -> None:
@@ -199,13 +197,13 @@ def test_a_chat_model_perturbs_and_is_asked_once(store: Store) -> None:
     _continuations(store, texts)
     with serving(_obedient) as server:
         perturber = _llm(store, server, "run")
-        told = perturb_set(store, "cs", "m", "s", perturber, "run", chunk=3)
+        perturb_set(store, "cs", "m", "s", perturber, "run", chunk=3)
     assert server.n_asked == 6, "the two that are the same are asked once"
     rows = {r["sample"]: r for r in _rows(store) if r["side"] == "original"}
     assert rows[0]["perturbed_text"] == "Jane is working as a clerk. She ran." + LONG
     reasons = [rows[i]["reason"] for i in range(4)]
     assert reasons == [None, perturb_llm.REFUSED, checks.PROMPT, None]
-    assert told.n == 8 and told.n_valid == 4
+    assert [r["is_valid"] for r in _rows(store)].count(True) == 4 and len(_rows(store)) == 8
     requests = _requests(store)
     assert {(r["purpose"], r["word"], r["pronoun"]) for r in requests} == {
         ("perturb", "John", "Jane"),

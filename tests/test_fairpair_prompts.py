@@ -9,7 +9,7 @@ import pytest
 
 from plumbline.eval_workers.fairpair import audit
 from plumbline.eval_workers.fairpair.audit import write_prompts
-from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber, Wanted
+from plumbline.eval_workers.fairpair.perturbation.perturber import Original, RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.rules import Entity
 from plumbline.eval_workers.fairpair.prompts import load, prompt_rows
 from plumbline.eval_workers.fairpair.spec import FairPairSpec
@@ -66,8 +66,8 @@ def test_the_rules_make_each_prompt_its_counterpart() -> None:
     for row in prompt_rows(load(), "common-sents", ""):
         texts = str(row["prompt"]), str(row["perturbed_prompt"])
         wanted = [
-            Wanted(texts[0], texts[1], john, jane, "gender", "en"),
-            Wanted(texts[1], texts[0], jane, john, "gender", "en"),
+            Original(texts[0], texts[1], john, jane, "gender", "en"),
+            Original(texts[1], texts[0], jane, john, "gender", "en"),
         ]
         assert [one.text for one in RulePerturber().perturb(wanted)] == [*texts[::-1]]
 

@@ -85,7 +85,7 @@ def test_weights_are_copies_that_are_never_paired_with_themselves() -> None:
     rng = np.random.default_rng(1)
     items = token_sets(rng, 9)
     left, right = [0, 0, 0, 2, 3], [0, 1, 1, 3]
-    draws = weighted(
+    bias_b, variability_pg, variability_gp = weighted(
         jaccard.distances(items),
         np.array([np.bincount(left, minlength=5)], np.float64),
         np.array([np.bincount(right, minlength=4)], np.float64),
@@ -97,9 +97,9 @@ def test_weights_are_copies_that_are_never_paired_with_themselves() -> None:
     within = [far(i, j) for i, j in combinations(left, 2) if i != j]
     others = [far(5 + i, 5 + j) for i, j in combinations(right, 2) if i != j]
     between = [far(i, 5 + j) for i in left for j in right]
-    assert draws.variability_pg[0] == pytest.approx(np.mean(within), rel=1e-12)
-    assert draws.variability_gp[0] == pytest.approx(np.mean(others), rel=1e-12)
-    assert draws.bias_b[0] == pytest.approx(np.mean(between), rel=1e-12)
+    assert variability_pg[0] == pytest.approx(np.mean(within), rel=1e-12)
+    assert variability_gp[0] == pytest.approx(np.mean(others), rel=1e-12)
+    assert bias_b[0] == pytest.approx(np.mean(between), rel=1e-12)
 
 
 def test_t_test_and_correction_are_scipys() -> None:

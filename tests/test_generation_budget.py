@@ -18,7 +18,6 @@ from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.writing.build import judge_pairs, write_sentences
 from plumbline.eval_workers.writing.forecast import Habits, forecast
-from plumbline.eval_workers.writing.judge import PairToJudge
 from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.eval_workers.writing.write import progress
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
@@ -143,7 +142,10 @@ def test_the_estimate_of_a_well_behaved_model_is_what_it_asks_for(store: Store) 
     with serving(good_script) as server:
         written = write_sentences(_build(store, server), WORDS, SPEC)
         kept = [s for p in written for s in p.kept]
-        pairs = [PairToJudge(str(k), s.word, s.text, f"{s.text}!") for k, s in enumerate(kept)]
+        pairs: list[dict[str, object]] = [
+            {"pair_id": s.text, "word": s.word, "sentence_a": s.text, "sentence_b": f"{s.text}!"}
+            for s in kept
+        ]
         judge_pairs(_build(store, server), pairs, SPEC.model, SPEC.prompts)
     rows = _requests(store)
     assert told.n_requests == len(rows) == server.n_asked == 8 + 2 * 24

@@ -15,7 +15,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving
 from tests.conftest import REPOSITORY
 
-SHIPPED = (REPOSITORY / "eval_workers" / "generation" / "prompts.toml").read_text("utf-8")
+SHIPPED = (REPOSITORY / "eval_workers" / "writing" / "prompts.toml").read_text("utf-8")
 MINE = """
 generate = "{n} of {max_words} with {word} and {pronoun}"
 revise = ["{word} {pronoun} {sentence}", "again {sentence}: {word}, {pronoun}, {max_words}"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from plumbline.eval_workers.writing.judge import PairToJudge, judgement
+from plumbline.eval_workers.writing.judge import judgement
 from plumbline.eval_workers.writing.pairing import conversion
 from plumbline.eval_workers.writing.prompts import (
     differences,
@@ -17,6 +17,7 @@ from plumbline.eval_workers.writing.prompts import (
     settings,
 )
 from plumbline.eval_workers.writing.spec import BuildSpec
+from plumbline.eval_workers.writing.write import WrittenSentence
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
@@ -73,16 +74,15 @@ def test_their_files_are_wordings(tmp_path: Path) -> None:
         f"Put tea and {he} into It.",
     ]
     prompts = writing.prompts
-    pair = PairToJudge("p", "tea", "She ran.", "He ran.")
+    pair: dict[str, object] = {"word": "tea", "sentence_a": "She ran.", "sentence_b": "He ran."}
     sides = judgement(pair, writing.model, prompts, {}).requests
     assert [(r.prompt, dict(r.parameters)["temperature"]) for r in sides] == [
         ("Is She ran. fine?", 0),
         ("Is He ran. fine?", 0),
     ]
-    args = {"word": "tea", "to": "he", "model": writing.model, "replies": {}}
-    asked_to = conversion("I saw her.", prompts=prompts, problem=lambda a, b: None, **args)  # type: ignore[arg-type]
-    assert asked_to.request is not None
-    assert asked_to.request.prompt == f"{she} becomes {he}: I saw her."
+    unclear = WrittenSentence("I saw her.", "tea", "she", "r", 1)
+    (request,) = conversion(unclear, writing.model, prompts, {}).requests
+    assert request.prompt == f"{she} becomes {he}: I saw her."
 
 
 def test_the_hash_is_of_every_wording(tmp_path: Path) -> None:

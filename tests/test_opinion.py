@@ -15,7 +15,7 @@ from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import Scored
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing import opinion
-from plumbline.eval_workers.writing.opinion import Agreement, Opinion, mark, second_opinion
+from plumbline.eval_workers.writing.opinion import Opinion, VerdictAgreement, mark, second_opinion
 from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import make
@@ -100,7 +100,7 @@ def test_pairs_beyond_the_limit_are_marked_beside_the_judge_s(
     unlikely = {min(beyond), *sorted(set(differences) - beyond)[:2]}
     _publish(_build(store), {p: p not in unlikely for p in [*differences, BAD]})
     found = second_opinion(_build(store), str(model), limit)
-    counts = Agreement(n_both=8, n_judge_only=5, n_model_only=2, n_neither=1)
+    counts = VerdictAgreement(n_both=8, n_judge_only=5, n_model_only=2, n_neither=1)
     assert found == Opinion("tiny-neox", found.model_key, limit, 6, 5, 1, 9, counts)
     assert _verdicts(store) == {p: p not in beyond | unlikely for p in [*differences, BAD]}
     reasons = _rejected(store)

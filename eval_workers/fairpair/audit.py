@@ -1,17 +1,14 @@
-"""The steps of FairPair on a warehouse, with a bar where they are long; each may be called again.
-
-Prompts, samples, perturbations, figures, convergence: what comes later reads what came before from
-the tables, so that each may also be done alone.
-"""
+"""Steps of FairPair on a warehouse: each reads earlier results from tables, and may be repeated."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.chat.spending_bar import asking_bar
 from plumbline.eval_workers.fairpair import closed_world, phi, prompts
@@ -21,14 +18,13 @@ from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptio
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions
-from plumbline.eval_workers.fairpair.perturbation import chat_perturber as perturb_llm
-from plumbline.eval_workers.fairpair.perturbation import terms
+from plumbline.eval_workers.fairpair.perturbation import chat_perturber, terms
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     check_counterparts,
     perturb_set,
     try_prompts,
 )
-from plumbline.eval_workers.fairpair.perturbation.perturber import Perturber, RulePerturber
+from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
 from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.work.continuations import Continuations
@@ -47,32 +43,29 @@ _PAPER = ("jaccard", "vader")
 
 
 def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list[Row]:
-    """The prompts of a set: of the spec's file, else of the warehouse, else of a set that comes
-    with Plumbline or another package (``prompts.PROBE_SETS``).
+    """Prompts of a set: from the spec's file, else the warehouse, else the sets that come with
+    Plumbline or another package (``prompts.PROBE_SETS``).
 
-    Raises ``UsageProblem`` for a set that is in none of them, and for a name that can't be one; as
-    ``prompts.load`` for the file.
+    Raises ``UsageProblem`` for a set that is in none of them, and for an invalid name; else as
+    ``prompts.load``.
 
     >>> len(prompt_rows(None, "common-sents", FairPairSpec()))
     60
     """
-    if not probe_set or not all(c.isascii() and (c.isalnum() or c in "-_.") for c in probe_set):
+    if not re.fullmatch(r"[A-Za-z0-9_.-]+", probe_set):
         problem = "is not a valid name for a set of prompts"
         raise UsageProblem(f"probe set {probe_set!r}", problem, "use letters, digits, - _ and .")
     if spec.prompts:
-        return list(prompts.prompt_rows(prompts.load(Path(spec.prompts)), probe_set, ""))
-    if store and (held := store.read("probe_prompt", probe_set=probe_set).to_pylist()):
-        return list(held)
+        return [*prompts.prompt_rows(prompts.load(Path(spec.prompts)), probe_set, "")]
+    if store and (rows := store.read("probe_prompt", probe_set=probe_set).to_pylist()):
+        return [*rows]
     if prompts.PROBE_SETS.find(probe_set) is None and probe_set == closed_world.PROBE_SET:
-        return list(closed_world.prompt_rows(""))
-    return list(prompts.prompt_rows(prompts.load(probe_set), probe_set, ""))
+        return [*closed_world.prompt_rows("")]
+    return [*prompts.prompt_rows(prompts.load(probe_set), probe_set, "")]
 
 
 def other_prompts(probe_set: str, rows: Sequence[Row], spec: FairPairSpec) -> Iterator[str]:
-    """A line where a warehouse holds other prompts than the set of that name has today.
-
-    These stay: samples were drawn after them.
-    """
+    """A line if the warehouse holds other prompts than the set today; samples continue those."""
     if spec.prompts or probe_set not in prompts.PROBE_SETS.names():
         return
     today = prompt_rows(None, probe_set, spec)
@@ -84,7 +77,7 @@ def other_prompts(probe_set: str, rows: Sequence[Row], spec: FairPairSpec) -> It
 
 
 def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
-    """Raise what is wrong with scoring functions, perturber and prompts, before time is spent."""
+    """Raise errors of scoring functions, perturber and prompts, before time is spent."""
     scoring_functions(spec, rows)
     check_counterparts(probe_set, rows)
     if spec.perturber == RULES:
@@ -95,15 +88,14 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
 
 
 def check_classifiers(phi_names: Sequence[str]) -> None:
-    """Raise what is wrong with the models of classifiers, without their weights."""
-    for name in phi_names:
-        found = phi.find(name)
-        if isinstance(found, ClassifierPhi):
-            _ = found.classifier
+    """Raise errors of the models of classifiers, without loading their weights."""
+    for function in map(phi.find, phi_names):
+        if isinstance(function, ClassifierPhi):
+            _ = function.classifier
 
 
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
-    """Names of the scoring functions for these prompts: those asked for, or the paper's that fit.
+    """Names of the scoring functions for these prompts: those of the spec, or the paper's that fit.
 
     Raises ``UsageProblem`` for an unknown one, and for one that doesn't know a prompt's language.
 
@@ -113,12 +105,12 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
     languages = {str(row["language"]) for row in rows}
     fitting = []
     for name in spec.phi or _PAPER:
-        known = phi.find(name).LANGUAGES
-        others = sorted(languages - set(known)) if known is not None else []
-        if not others:
+        scored = phi.find(name).LANGUAGES
+        if scored is None or languages <= set(scored):
             fitting.append(name)
         elif spec.phi:
-            problem = f"knows {', '.join(known or ())}, the prompts are in {', '.join(others)}"
+            others = ", ".join(sorted(languages - set(scored)))
+            problem = f"knows {', '.join(scored)}, the prompts are in {others}"
             raise UsageProblem(f"scoring function {name!r}", problem, "leave it out of --phi")
     columns = [phi.column(name) for name in fitting]
     if twice := next((name for name in columns if columns.count(name) > 1), None):
@@ -127,24 +119,22 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
 
 
 def write_prompts(store: Store, probe_set: str, rows: Sequence[Row], run_id: str) -> int:
-    """Publish the prompts of a set, unless the warehouse holds just these; their number."""
-    held = store.read("probe_prompt", probe_set=probe_set).to_pylist()
-    if _contents(held) != _contents(rows):
+    """Publish the prompts of a set, unless the warehouse holds exactly these; their number."""
+    if _contents(store.read("probe_prompt", probe_set=probe_set).to_pylist()) != _contents(rows):
         new = [{**row, "run_id": run_id} for row in rows]
         store.replace("probe_prompt", new, {"probe_set": probe_set}, run_id)
     return len(rows)
 
 
 def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    known = [{k: v for k, v in row.items() if k != "run_id" and v is not None} for row in rows]
-    return sorted(known, key=lambda row: str(row["prompt_id"]))
+    filled = [{k: v for k, v in row.items() if k != "run_id" and v is not None} for row in rows]
+    return sorted(filled, key=lambda row: str(row["prompt_id"]))
 
 
 def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_id: str) -> Drawn:
-    """The samples that are missing, from the model itself or its server.
+    """Draw the missing samples from the model itself or its server.
 
-    Raises ``BadInput`` when not one prompt could be continued; else as ``run_steps`` and
-    ``sample_from_server``.
+    Raises ``BadInput`` if no prompt could be continued; else as the two samplers.
     """
     from plumbline.eval_workers.work.served_samples import sample_from_server
 
@@ -170,7 +160,7 @@ def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_i
 
 @dataclass(frozen=True)
 class Continued:
-    """Whose samples of a set the warehouse holds, and how many."""
+    """A model and a way to decode, with the number of its samples of a set."""
 
     model: str
     model_key: str
@@ -179,90 +169,82 @@ class Continued:
 
 
 def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continued]:
-    """Models and ways to decode that a set has samples of, by name; only those of ``spec.model``.
+    """Models and ways to decode that have samples of a set, by name.
 
-    Its names or keys are parted by commas; empty: all. Raises ``UsageProblem`` if there aren't any.
+    ``spec.model`` limits them to names or keys. Raises ``UsageProblem`` if there are none.
     """
-    wanted = {name.strip() for name in spec.model.split(",") if name.strip()}
     query = (
         "SELECT model, model_key, sampling_key, count(*) AS n FROM continuation "
         "WHERE probe_set = $probe_set GROUP BY ALL ORDER BY ALL"
     )
-    all_of_set = [Continued(**r) for r in rows_of(store.root, query, {"probe_set": probe_set})]
-    found = [one for one in all_of_set if not wanted or wanted & {one.model, one.model_key}]
-    for name in sorted(wanted):
-        if not any(name in (one.model, one.model_key) for one in all_of_set):
-            held = ", ".join(dict.fromkeys(one.model for one in all_of_set)) or "no model"
+    rows = [Continued(**row) for row in rows_of(store.root, query, {"probe_set": probe_set})]
+    names = {name.strip() for name in spec.model.split(",") if name.strip()}
+    for name in sorted(names):
+        if not any(name in (row.model, row.model_key) for row in rows):
+            models = ", ".join(dict.fromkeys(row.model for row in rows)) or "no model"
             problem = f"has no samples of {name}"
-            raise UsageProblem(f"probe set {probe_set!r}", problem, f"there are those of {held}")
-    if not found:
+            raise UsageProblem(f"probe set {probe_set!r}", problem, f"there are those of {models}")
+    chosen = [row for row in rows if not names or names & {row.model, row.model_key}]
+    if not chosen:
         fix = f"run plumbline fairpair run {probe_set} --model ID_OR_PATH"
         raise UsageProblem(f"probe set {probe_set!r}", "has no samples", fix)
-    return found
+    return chosen
 
 
 def perturb(
     store: Store, probe_set: str, model_key: str, sampling_key: str, spec: FairPairSpec, run_id: str
 ) -> Sampled:
-    """Perturb all continuations of a model and a way to decode; whose rows they are.
+    """Perturb all continuations of a model and a way to decode; the key of their rows.
 
     A chat perturber is asked only what its ledger does not hold. Raises as ``perturb_set``.
     """
     keys = (probe_set, model_key, sampling_key)
-    with _perturber(store, probe_set, spec, run_id) as perturber:
-        if spec.perturber == RULES:
-            with progress("perturb", "texts") as tell:
-                perturb_set(store, *keys, perturber, run_id, tell=tell)
-        else:
-            perturb_set(store, *keys, perturber, run_id)
-        return Sampled(*keys, perturber.name)
-
-
-@contextmanager
-def _perturber(
-    store: Store, probe_set: str, spec: FairPairSpec, run_id: str
-) -> Iterator[Perturber]:
     if spec.perturber == RULES:
-        yield _rules(spec)
-        return
-    price, ledger = spec.price(spec.perturber), perturb_llm.ledger_name(probe_set)
-    with asking_bar("texts", price.currency if price else None) as tell:
+        rules = _rules(spec)
+        with progress("perturb", "texts") as tell:
+            perturb_set(store, *keys, rules, run_id, tell=tell)
+        return Sampled(*keys, rules.name)
+    price, ledger = spec.price(spec.perturber), chat_perturber.ledger_name(probe_set)
+    with asking_bar("texts", price.currency if price else None) as spend:
         server, budget = spec.perturber_server(), spec.budget()
-        build = Build(store, ledger, run_id, server, budget, price, tell)
-        yield perturb_llm.LlmPerturber(build, spec.chat_perturber(), spec.chat_wording())
+        build = Build(store, ledger, run_id, server, budget, price, spend)
+        model = ChatModel(spec.perturber, token_limit=spec.token_limit)
+        chat = chat_perturber.LlmPerturber(build, model, spec.chat_wording())
+        perturb_set(store, *keys, chat, run_id)
+    return Sampled(*keys, chat.name)
 
 
 def _rules(spec: FairPairSpec) -> RulePerturber:
     return RulePerturber(terms.load(Path(spec.terms)) if spec.terms else None)
 
 
-def open_phi(
+def _open_phi(
     store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> phi.Phi:
-    """A scoring function; a classifier has seen all texts of the set then, each of them once.
+    """Open a scoring function; a classifier then classifies each text of the set once.
 
     Raises as ``find`` and ``ClassifierPhi.classifier``.
     """
-    found = phi.find(phi_name)
-    if not isinstance(found, ClassifierPhi):
-        return found
-    opened = found.opened(part(ModelOptions, spec), store, run_id)
+    function = phi.find(phi_name)
+    if not isinstance(function, ClassifierPhi):
+        return function
+    opened = function.opened(part(ModelOptions, spec), store, run_id)
     groups = read_groups(store, sampled, spec.as_published)
     opened.items([text for group in groups for text in group.pg + group.gp])
     return opened
 
 
 def score(store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str) -> None:
-    """B, V and F by one scoring function; see ``score_set``."""
-    opened = open_phi(store, sampled, phi_name, spec, run_id)
+    """Compute B, V and F by one scoring function; see ``score_set``."""
+    opened = _open_phi(store, sampled, phi_name, spec, run_id)
     score_set(store, sampled, phi.column(phi_name), part(FigureOptions, spec), run_id, opened)
 
 
 def converge(
     store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> None:
-    """How they settle as samples grow; see ``converge_set``."""
-    opened = open_phi(store, sampled, phi_name, spec, run_id)
+    """Compute the convergence of B, V and F with samples; see ``converge_set``."""
+    opened = _open_phi(store, sampled, phi_name, spec, run_id)
     options = ConvergenceOptions(seed=spec.seed, as_published=spec.as_published)
     converge_set(store, sampled, phi.column(phi_name), options, run_id, opened)
 
@@ -270,8 +252,8 @@ def converge(
 def calibrate(
     store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> None:
-    """What is found where nothing is: halves of one side's own samples; see ``calibrate_set``."""
-    opened = open_phi(store, sampled, phi_name, spec, run_id)
+    """Calibrate on halves of one side's own samples; see ``calibrate_set``."""
+    opened = _open_phi(store, sampled, phi_name, spec, run_id)
     options = CalibrationOptions()
     measure = replace(
         options.measure, folds=spec.folds, seed=spec.seed, as_published=spec.as_published

@@ -1,22 +1,20 @@
-"""Prompts about "he" and "she" in the closed world, and the F that its grammar itself would have.
+"""Prompts about "he" and "she" in the closed world, and the F of its grammar itself.
 
 The two pronouns stand where other sets have names. A prompt ends before a slot: of topic `planted`
-where the slot's words lean, of topic `control` where nothing behind it knows the person. Take one
-new token a sample, which is one word in a model of the preset `closed`: further ones may belong to
-other slots.
+where the slot's words lean, of topic `control` where they don't depend on the person. Sample one
+new token, which is one word in a model of the preset `closed`; further ones may belong to other
+slots.
 
 A model that learned the text perfectly draws the word w after the prompt of a group with its
 planted probability, so that its B and V need no sampling: over words u, w of the slot,
 
     B = sum p(u | he) p(w | she) Phi(u, w),    V = sum p(u | g) p(w | g) Phi(u, w) of either group.
 
-F is modest: with some fifty words in a slot, two samples of one group differ nearly always, and
-there is little that two groups can add.
+F is modest: with some fifty words in a slot, two samples of one group nearly always differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import resources
 
@@ -37,7 +35,7 @@ _TOPICS = ("planted", "control")
 
 @dataclass(frozen=True)
 class SlotPrompt:
-    """A prompt of the set: ``template`` with pronouns to fill ends before a word of ``slot``."""
+    """A prompt of the set: ``template``, with pronouns to fill, ends before a word of ``slot``."""
 
     prompt_id: str
     topic: str
@@ -48,22 +46,21 @@ class SlotPrompt:
 def slot_prompts() -> tuple[SlotPrompt, ...]:
     """The prompts, planted ones first.
 
-    >>> found = slot_prompts()
-    >>> len(found), [prompt.topic for prompt in found].count("planted")
+    >>> prompts = slot_prompts()
+    >>> len(prompts), [prompt.topic for prompt in prompts].count("planted")
     (30, 20)
-    >>> found[0].prompt_id, found[0].template[-43:]
+    >>> prompts[0].prompt_id, prompts[0].template[-43:]
     ('planted-occupation-1', 'Everyone knew that {pronoun} was the gentle')
     """
-    return tuple(_read())
-
-
-def _read() -> Iterator[SlotPrompt]:
     content = read(resources.files("plumbline.eval_workers.fairpair") / _FILE)
-    for topic in _TOPICS:
-        for slot, entries in content[topic].items():
-            for number, (context, ending) in enumerate(entries, 1):
-                template = f"{content['contexts'][context - 1]} {ending}"
-                yield SlotPrompt(f"{topic}-{slot}-{number}", topic, slot, template)
+    return tuple(
+        SlotPrompt(
+            f"{topic}-{slot}-{number}", topic, slot, f"{content['contexts'][context - 1]} {ending}"
+        )
+        for topic in _TOPICS
+        for slot, entries in content[topic].items()
+        for number, (context, ending) in enumerate(entries, 1)
+    )
 
 
 def prompt_rows(run_id: str) -> list[dict[str, object]]:
@@ -99,8 +96,9 @@ def perfect_means(
 ) -> Means:
     """B, V_pg and V_gp, in this order, of a model that learned the text perfectly; side `original`.
 
-    It draws from the fewest words that hold ``top_p``. ``seed`` and ``world`` are those of the
-    text. Raises ``UsageProblem`` for a control prompt, whose F is 1, and for an unknown world.
+    It draws from the fewest words whose probabilities sum to ``top_p``. ``seed`` and ``world`` are
+    those of the text. Raises ``UsageProblem`` for a control prompt, whose F is 1, and for an
+    unknown world.
 
     >>> from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
     >>> from plumbline.eval_workers.fairpair.phi import find
@@ -117,15 +115,14 @@ def perfect_means(
         fix = "take one of topic `planted`"
         raise UsageProblem(f"prompt {prompt.prompt_id}", "stops before no planted slot", fix)
     words = [word for word in planted_words(seed, world) if word.word_class == prompt.slot]
-    items = phi.items([f" {word.word}" for word in words])
-    distances = phi.distances(items)
+    distances = phi.distances(phi.items([f" {word.word}" for word in words]))
     pg = _nucleus(np.array([word.p_he for word in words]), top_p)
     gp = _nucleus(np.array([word.p_she for word in words]), top_p)
     return Means(*(float(a @ distances @ b) for a, b in ((pg, gp), (pg, pg), (gp, gp))))
 
 
 def _nucleus(shares: Floats, top_p: float) -> Floats:
-    """The shares of the fewest largest that hold ``top_p`` together, 0 for all others."""
+    """Shares of the fewest largest that sum to ``top_p``, normalised; 0 for all others."""
     order = np.argsort(-shares, kind="stable")
     before = np.cumsum(shares[order]) - shares[order]
     kept = np.zeros_like(shares)

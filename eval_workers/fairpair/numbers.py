@@ -1,7 +1,4 @@
-"""Scoring functions whose item is a number: Phi = |a - b|, means of folds, sorted sums.
-
-``Means`` are what any scoring function gives of two groups.
-"""
+"""Scoring functions whose item is a number: Phi = |a - b|, means of folds, sorted sums."""
 
 from __future__ import annotations
 
@@ -20,8 +17,7 @@ Floats: TypeAlias = NDArray[np.float64]
 class Means:
     """Mean distances of two groups: between them and, over pairs of distinct items, within each.
 
-    NaN without any pair: ``within_left`` of fewer than two items, ``between`` of an empty
-    group.
+    NaN without any pair: within fewer than two items, between groups if one is empty.
     """
 
     between: float

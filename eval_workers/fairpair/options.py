@@ -1,4 +1,4 @@
-"""How FairPair samples and measures: the options of its commands, and of the pipeline."""
+"""Options of FairPair's sampling and measuring, for its commands and the pipeline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from plumbline.warehouse.options import STRICT
 
 
 def texts_of(as_published: bool) -> str:
-    """Which texts Phi compares: column ``texts`` of the tables of figures.
+    """Column ``texts`` of the tables of figures: the texts that Phi compares.
 
     >>> texts_of(False), texts_of(True)
     ('filtered', 'as-published')
@@ -23,14 +23,14 @@ def texts_of(as_published: bool) -> str:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class FigureOptions:
-    """How continuations are measured.
+    """Options for measuring continuations.
 
     Phi compares continuations without their prompts (section 2 of the paper). By default both
     groups hold only texts with a valid perturbation; ``as_published`` filters only perturbations
     (section 3.3).
 
-    The smallest p-value is 1 / (``n_permutations`` + 1). ``seed`` is that of folds, permutations
-    and resamples; a prompt's do not depend on other prompts.
+    The smallest p-value is 1 / (``n_permutations`` + 1). ``seed`` seeds folds, permutations and
+    resamples; a prompt's do not depend on other prompts.
 
     Raises ``UsageProblem`` for values out of range.
 
@@ -64,12 +64,10 @@ class FigureOptions:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class FairPairOptions(FigureOptions):
-    """How samples are drawn and measured.
+    """Options for drawing (see ``SamplingOptions``) and measuring samples.
 
-    ``temperature``, ``top_p`` and ``max_new_tokens``: see ``SamplingOptions``. ``phi`` is empty for
-    the paper's two, as far as they know the language.
-
-    Raises ``UsageProblem`` for values out of range.
+    ``phi`` is empty for the paper's two, as far as they know the language. Raises ``UsageProblem``
+    for values out of range.
     """
 
     n: Annotated[int, Field(ge=2, le=100_000, description="Samples of each prompt and side.")] = 100
@@ -90,7 +88,7 @@ class FairPairOptions(FigureOptions):
         _ = self.sampling()
 
     def sampling(self) -> SamplingOptions:
-        """How samples are drawn.
+        """Options for drawing samples.
 
         >>> FairPairOptions(n=7).sampling() == SamplingOptions()
         True

@@ -1,10 +1,6 @@
-"""Prompts about a person and the same about a counterpart, made from a TOML file's templates.
+"""Prompts about a person and about a counterpart, from the templates and words of a TOML file.
 
-The builder knows no language: templates, word lists, names, articles and word forms by group are
-the file's. A prompt with descriptors has a template of its own: what parts them from the occupation
-has nothing to part without them.
-
-Other packages add files by entry points of ``plumbline.fairpair_prompts``: see ``docs/extend.md``.
+Other packages add files: see ``docs/extend.md``.
 """
 
 from __future__ import annotations
@@ -33,14 +29,10 @@ PROBE_SETS = Registry(
 )
 
 
-def _form_of_all(value: object) -> object:
-    return {"": value} if isinstance(value, str) else value
-
-
 #: Group -> form of a word; one that all groups share is under "".
 Forms: TypeAlias = Annotated[
     Mapping[str, Text],
-    BeforeValidator(_form_of_all),
+    BeforeValidator(lambda value: {"": value} if isinstance(value, str) else value),
     Field(title="a text, or a text for each group"),
 ]
 _Combination: TypeAlias = Annotated[tuple[Forms, ...], OneOrMore]
@@ -58,9 +50,9 @@ class _Templates:
 
 @toml_table
 class PromptFile:
-    """What a file says; see ``common-sents.toml`` for the meaning of each key.
+    """A file of prompts; ``common-sents.toml`` explains each key.
 
-    ``descriptors`` are combinations, the empty one the prompt without any.
+    ``descriptors`` are combinations; the empty one makes a prompt without any.
     """
 
     file: str
@@ -86,29 +78,31 @@ class PromptFile:
                 forms = ", ".join(f'{group} = "..."' for group in self.groups)
                 raise ValueError(f"{dict(word)} needs {{ {forms} }}")
         for key in ("occupations", "descriptors"):
-            there = getattr(self, key)
-            if twice := next((one for one in there if there.count(one) > 1), None):
+            words = getattr(self, key)
+            if twice := next((word for word in words if words.count(word) > 1), None):
                 raise ValueError(f"{key}: {twice} is there twice")
         if any(self.descriptors) and not self.templates.described:
             raise ValueError("templates.described is missing: descriptors have a template")
 
     def with_article(self, word: str) -> str:
-        """A word behind its article; the word alone where the file has no article for it.
+        """A word with its article; the word alone where the file has no article for it.
 
         >>> file = load()
         >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]
         ['a clerk', 'an editor', 'a unit manager', 'an Uninvited one']
         """
-        starts = ((start, article) for article, found in self.articles.items() for start in found)
-        fitting = [one for one in starts if word.lower().startswith(one[0].lower())]
-        if not fitting:
-            return word
-        return f"{max(fitting, key=lambda entry: len(entry[0]))[1]} {word}"
+        fitting = [
+            (len(start), article)
+            for article, starts in self.articles.items()
+            for start in starts
+            if word.lower().startswith(start.lower())
+        ]
+        return f"{max(fitting, key=lambda fit: fit[0])[1]} {word}" if fitting else word
 
     def prompt(
         self, name: str, group: str, occupation: Forms, descriptors: tuple[Forms, ...] = ()
     ) -> str:
-        """One prompt.
+        """Fill the template for a person.
 
         >>> word = {"m": "accountant", "f": "accountant"}
         >>> load().prompt("John", "m", word)
@@ -139,8 +133,7 @@ def load(source: Path | str = "common-sents") -> PromptFile:
     """Read a file of prompts by its path, or one of ``PROBE_SETS`` by its name.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the file, the key and
-    what was expected; unknown keys and placeholders are refused. For a name also as
-    ``Registry.text``.
+    what was expected, also for unknown keys and placeholders; for a name also as ``Registry.text``.
 
     >>> len(load().occupations), load().names
     (60, (('John', 'Jane'),))
@@ -165,24 +158,25 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
     ):
         described = ", ".join(form(word, first) for word in descriptors)
         parts = [entity, counterpart, *([described] if described else []), form(occupation, first)]
-        row: dict[str, object] = {
-            "probe_set": name,
-            "prompt_id": "-".join(parts),
-            "prompt": file.prompt(entity, first, occupation, descriptors),
-            "perturbed_prompt": file.prompt(counterpart, second, occupation, descriptors),
-            "entity": entity,
-            "perturbed_entity": counterpart,
-            "axis": file.axis,
-            "entity_group": first,
-            "perturbed_group": second,
-            "occupation": form(occupation, first),
-            "descriptors": described or None,
-            "language": file.language,
-            "source_file": file.file,
-            "source_row": len(rows) + 1,
-            "run_id": run_id,
-        }
-        rows.append(row)
+        rows.append(
+            {
+                "probe_set": name,
+                "prompt_id": "-".join(parts),
+                "prompt": file.prompt(entity, first, occupation, descriptors),
+                "perturbed_prompt": file.prompt(counterpart, second, occupation, descriptors),
+                "entity": entity,
+                "perturbed_entity": counterpart,
+                "axis": file.axis,
+                "entity_group": first,
+                "perturbed_group": second,
+                "occupation": form(occupation, first),
+                "descriptors": described or None,
+                "language": file.language,
+                "source_file": file.file,
+                "source_row": len(rows) + 1,
+                "run_id": run_id,
+            }
+        )
     ids = [row["prompt_id"] for row in rows]
     if twice := next((i for i in ids if ids.count(i) > 1), None):
         raise BadInput(file.file, f"two prompts are called {twice}", "part their words otherwise")

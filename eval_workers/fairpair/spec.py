@@ -1,4 +1,4 @@
-"""What FairPair is run with: the keys of its configuration file, and what is made of them."""
+"""Options of a FairPair run: the keys of its configuration file, and the objects they configure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Budget, Price, price_of
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
-from plumbline.eval_workers.chat.requests import ChatModel, Endpoint, TokenLimit
+from plumbline.eval_workers.chat.requests import Endpoint, TokenLimit
 from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.fairpair.options import FairPairOptions
-from plumbline.eval_workers.fairpair.perturbation.chat_perturber import Wording, load_wording
+from plumbline.eval_workers.fairpair.perturbation.chat_perturber import PerturbWording, load_wording
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling import SamplingOptions
 from plumbline.eval_workers.work.served_samples import ServedModel
@@ -31,10 +31,7 @@ INSTRUCTION = "Continue the following text. Write only what comes next:"
 
 @dataclass(frozen=True)
 class Target:
-    """A model to sample: loaded here with ``options``, or behind a server where ``served`` says.
-
-    One of the two is ``None``.
-    """
+    """A model to sample: loaded here with ``options``, or ``served``; the other one is ``None``."""
 
     model: str
     options: ModelOptions | None = None
@@ -43,8 +40,7 @@ class Target:
 
 @dataclass(frozen=True, config=STRICT)
 class FairPairSpec(ModelOptions, FairPairOptions):
-    """What FairPair is run with, model options included. Paths are relative to the working
-    directory.
+    """Options of a FairPair run and its models. Paths are relative to the working directory.
 
     Without ``base_url`` models are loaded here. ``endpoint``, ``token_limit``: see ``ServedModel``.
     The budget is that of each model's sampling, and of perturbing.
@@ -110,7 +106,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
         super().__post_init__()
 
     def sampling(self) -> SamplingOptions:
-        """How samples are drawn; chat models get an instruction."""
+        """Options for drawing samples; chat models get an instruction."""
         if self.instruction is None and self.endpoint == "chat":
             return replace(super().sampling(), instruction=INSTRUCTION)
         return super().sampling()
@@ -127,13 +123,13 @@ class FairPairSpec(ModelOptions, FairPairOptions):
         """
         from plumbline.eval_workers.models import model_lists
 
-        how = options.part(ModelOptions, self)
+        base = options.part(ModelOptions, self)
         if self.models:
             load_list = model_lists.load if self.base_url else model_lists.load_available
-            listed = [(entry.id, entry.options(how)) for entry in load_list(self.models)]
+            listed = [(entry.id, entry.options(base)) for entry in load_list(self.models)]
         else:
             names = (name.strip() for name in self.model.split(","))
-            listed = [(name, how) for name in dict.fromkeys(names) if name]
+            listed = [(name, base) for name in dict.fromkeys(names) if name]
         if not listed:
             fix = "give --model ID_OR_PATH, or its name on the server with --base-url"
             raise UsageProblem("model", "is not given", fix)
@@ -142,26 +138,22 @@ class FairPairSpec(ModelOptions, FairPairOptions):
                 Target(name, served=ServedModel(name, self.endpoint, self.token_limit))
                 for name in dict.fromkeys(name for name, _ in listed)
             )
-        return tuple(Target(name, options=one) for name, one in listed)
+        return tuple(Target(name, options=model_options) for name, model_options in listed)
 
     def server(self, url: str) -> Server:
-        """A server at an address, asked as the spec says."""
+        """Server at an address, with the spec's timeout and concurrency."""
         return Server(url, self.timeout_s, RetryPolicy(concurrency=self.concurrency))
 
     def perturber_server(self) -> Server:
-        """Where a chat perturber is asked."""
+        """Server of a chat perturber."""
         return self.server(self.perturber_url or self.base_url or DEFAULT_URL)
 
-    def chat_wording(self) -> Wording:
-        """What a chat perturber is asked. Raises as ``load_wording``."""
+    def chat_wording(self) -> PerturbWording:
+        """Request to a chat perturber. Raises as ``load_wording``."""
         return load_wording(Path(self.wording) if self.wording else None)
 
-    def chat_perturber(self) -> ChatModel:
-        """The chat model that perturbs."""
-        return ChatModel(self.perturber, token_limit=self.token_limit)
-
     def budget(self) -> Budget:
-        """What each model's sampling, and perturbing, may cost."""
+        """Budget of each model's sampling, and of perturbing."""
         return Budget(self.max_requests, self.max_tokens, self.max_cost)
 
     def price(self, model: str) -> Price | None:

@@ -1,6 +1,5 @@
-"""Benchmarks that write themselves: a chat model writes sentences around seed words.
+"""Benchmarks written by a chat model around seed words: docs/generation.md, docs/conversion.md.
 
-What is decided (wordings, checks, which request comes next, verdicts) is in pure modules;
-``eval_workers.chat`` asks and remembers, ``build.py`` joins the two. See ``docs/generation.md`` and
-``docs/conversion.md``.
+Wordings, checks, the next request and verdicts are pure modules; ``eval_workers.chat`` asks and
+keeps the ledger, ``build.py`` joins the two.
 """

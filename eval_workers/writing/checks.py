@@ -1,8 +1,7 @@
-"""Whether a written sentence can be used. Pure text in, a verdict with its reason out.
+"""Checks of a written sentence: pure text in, a verdict with its reason out.
 
-Words are counted as they stand between white space. A word is in a sentence when it stands there
-whole, in any case; a hyphen, or an apostrophe after it, ends a word (`the engineer's` holds
-`engineer`, `o'clock` does not hold `clock`).
+A sentence holds a word if it stands there whole, in any case; a hyphen, or an apostrophe after it,
+ends a word (`the engineer's` holds `engineer`, `o'clock` does not hold `clock`).
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     "she": ("she", "her", "hers", "herself"),
     "he": ("he", "him", "his", "himself"),
 }
-#: From this share of words in common on (Jaccard, gendered pronouns taken for the same word), two
+#: Jaccard similarity of words, gendered pronouns counted as the same word, from which on two
 #: sentences are near-duplicates.
 NEAR = 0.8
 
@@ -31,8 +30,8 @@ Fate = Literal["keep", "revise", "reject"]
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What becomes of a sentence; the reason is empty for one that is kept."""
+class SentenceCheck:
+    """Fate of a sentence; the reason is empty for one that is kept."""
 
     fate: Fate
     reason: str = ""
@@ -40,42 +39,40 @@ class Verdict:
 
 def check(
     sentence: str, *, word: str, pronoun: str, max_words: int | None, others: Sequence[str] = ()
-) -> Verdict:
+) -> SentenceCheck:
     """Judge a sentence that was asked for with ``word`` and ``pronoun`` (`she` or `he`).
 
-    ``others`` are the sentences of the same seed word that are kept. What isn't a sentence is
-    rejected; then one without the word or the pronoun is to be revised; then one that has more than
-    ``max_words`` (with ``None`` any length will do), holds a pronoun of the other gender, or
-    repeats another is rejected.
+    ``others`` are the kept sentences of the same seed word. A text that isn't a sentence is
+    rejected; one without the word or the pronoun is to be revised; one that has more than
+    ``max_words`` (``None``: any length), holds a pronoun of the other gender, or repeats another is
+    rejected.
 
-    >>> wanted = {"word": "clock", "pronoun": "she", "max_words": 8}
-    >>> check("She wound the clock.", **wanted)
-    Verdict(fate='keep', reason='')
-    >>> check("She wound the clocks.", **wanted)
-    Verdict(fate='revise', reason='lacks the word')
-    >>> check("He wound the clock.", **wanted, others=["She wound the clock."])
-    Verdict(fate='revise', reason='lacks the pronoun')
-    >>> check("His clock amused her.", **wanted)
-    Verdict(fate='reject', reason='holds a pronoun of the other gender')
+    >>> request = {"word": "clock", "pronoun": "she", "max_words": 8}
+    >>> check("She wound the clock.", **request)
+    SentenceCheck(fate='keep', reason='')
+    >>> check("He wound the clock.", **request, others=["She wound the clock."])
+    SentenceCheck(fate='revise', reason='lacks the pronoun')
+    >>> check("His clock amused her.", **request)
+    SentenceCheck(fate='reject', reason='holds a pronoun of the other gender')
     """
     if problem := malformed(sentence):
-        return Verdict("reject", problem)
+        return SentenceCheck("reject", problem)
     if not has_word(sentence, word):
-        return Verdict("revise", "lacks the word")
+        return SentenceCheck("revise", "lacks the word")
     words = set(_words(sentence))
     if not words & set(FORMS[pronoun]):
-        return Verdict("revise", "lacks the pronoun")
+        return SentenceCheck("revise", "lacks the pronoun")
     if max_words is not None and n_words(sentence) > max_words:
-        return Verdict("reject", f"has more than {max_words} words")
+        return SentenceCheck("reject", f"has more than {max_words} words")
     if words & (_GENDERED - set(FORMS[pronoun])):
-        return Verdict("reject", "holds a pronoun of the other gender")
+        return SentenceCheck("reject", "holds a pronoun of the other gender")
     if problem := repeats(sentence, others):
-        return Verdict("reject", problem)
-    return Verdict("keep")
+        return SentenceCheck("reject", problem)
+    return SentenceCheck("keep")
 
 
 def malformed(sentence: str) -> str | None:
-    """Why a text can't be used as a sentence, whatever the request; ``None`` if it is one.
+    """Reason why a text can't be used as a sentence, whatever the request; ``None`` if it can.
 
     >>> malformed("and then she left"), malformed("She left")
     ('does not start like a sentence', 'does not end like a sentence')
@@ -104,7 +101,7 @@ def n_words(sentence: str) -> int:
 
 
 def has_word(sentence: str, word: str) -> bool:
-    """Whether the word stands in the sentence whole, in any case.
+    """True if the word stands in the sentence whole, in any case.
 
     >>> has_word("The Nurse's bag.", "nurse"), has_word("She was nursed.", "nurse")
     (True, False)
@@ -114,9 +111,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str | None:
-    """Whether a sentence repeats one of the others; one comparison each.
-
-    Case, punctuation and the gender of pronouns make no difference.
+    """Compare a sentence with the others, ignoring case, punctuation and the gender of pronouns.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'

@@ -1,8 +1,8 @@
-"""What a build would take, and what it still takes: requests, tokens, money.
+"""Estimates of the requests, tokens and money that a build takes, or still takes.
 
-Tokens of a prompt are taken for a quarter of its characters and ``FRAME_TOKENS`` for what servers
-put around a message; a sentence of w words for 1.4 w, and 4 for its number. Other tokenizers and
-languages differ: an estimate, where ``budget.py`` holds an upper bound against the limits.
+A prompt counts as a quarter of its characters in tokens plus ``FRAME_TOKENS`` for what servers put
+around a message; a sentence of w words as 1.4 w, and 4 for its number. Tokenizers and languages
+differ; ``budget.py`` compares an upper bound with the limits instead.
 """
 
 from __future__ import annotations
@@ -16,25 +16,16 @@ from plumbline.eval_workers.chat.budget import Price, money
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.spending_bar import spending
-from plumbline.eval_workers.writing.build import pair_to_judge
-from plumbline.eval_workers.writing.judge import ROUNDS, PairToJudge, judgement
+from plumbline.eval_workers.writing.judge import ROUNDS, judgement
 from plumbline.eval_workers.writing.pairing import (
     CONVERSION_ROUNDS,
-    Converted,
     conversion,
-    fault,
     paired,
     undecided,
 )
 from plumbline.eval_workers.writing.prompts import differences, is_released
 from plumbline.eval_workers.writing.spec import BuildSpec
-from plumbline.eval_workers.writing.write import (
-    PRONOUNS,
-    Progress,
-    Sentence,
-    WritingSpec,
-    progress,
-)
+from plumbline.eval_workers.writing.write import PRONOUNS, WritingSpec, WrittenSentence, progress
 from plumbline.warehouse.storage.store import Store
 
 FRAME_TOKENS = 8
@@ -47,7 +38,7 @@ _MEAN_WORD = "garden"
 
 @dataclass(frozen=True)
 class Habits:
-    """What is supposed of the model.
+    """Assumptions about the model.
 
     Attributes:
         revised: share of its sentences that lack the word or the pronoun; of revisions too.
@@ -62,7 +53,7 @@ class Habits:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Requests, tokens and cost to be expected, and the most requests that can be needed.
+    """Expected requests, tokens and cost, and the most requests that can be needed.
 
     ``cost`` is in ``currency``, both ``None`` without a price. Attempts that fail come on top.
     """
@@ -84,10 +75,10 @@ def forecast(
     judge: bool = True,
     judge_price: Price | None = None,
 ) -> Forecast:
-    """What writing and judging sentences for these seed words would take from the start.
+    """Estimate what writing and judging sentences for these seed words takes from the start.
 
-    ``judge_price`` is that of a judge of its own. Without ``judge`` nothing is judged. Conversions
-    are among ``n_requests_most`` alone: rules can't tell one "her" in some hundreds.
+    ``judge_price`` is that of a separate judge. Without ``judge`` nothing is judged. Conversions
+    count in ``n_requests_most`` only: rules fail on one "her" in some hundreds.
 
     >>> from plumbline.eval_workers.writing.prompts import load
     >>> from plumbline.eval_workers.chat.requests import ChatModel
@@ -98,9 +89,10 @@ def forecast(
     """
     n_lists = len(words) * len(PRONOUNS)
     n_sentences = n_lists * spec.n_sentences
-    revisions = n_sentences * _revisions(habits.revised, spec.n_revisions)
+    revisions = n_sentences * _repeats(habits.revised, spec.n_revisions)
     verdicts = 2 * n_sentences * (1 + habits.natural_asked_twice) if judge else 0.0
-    lists_again = n_lists * _lists_again(habits, spec)
+    incomplete = 1 - (1 - habits.lost) ** spec.n_sentences  # share of lists asked for again
+    lists_again = n_lists * _repeats(incomplete, spec.generate_rounds - 1)
     prompts = [spec.generate(w, p, 1, spec.n_sentences) for w in words for p in PRONOUNS]
     list_tokens = sum(map(_tokens, prompts)) / max(1, len(prompts))
     revise, verdict = _typical(spec)
@@ -122,47 +114,40 @@ def forecast(
 def planned_requests(
     store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
 ) -> Iterator[tuple[str, str, object, str, str]]:
-    """What a build would ask for and cost: subject, what, amount, unit and note of each figure."""
-    writing, used = spec.writing(), spec.writing().prompts
-    for role, source in used.sources:
-        yield f"wording, {role}", "from", source, "", f"hash of all: {used.hash}"
+    """Plan of a build: subject, what, amount, unit and note of each figure."""
+    writing = spec.writing()
+    for role, source in writing.prompts.sources:
+        yield f"wording, {role}", "from", source, "", f"hash of all: {writing.prompts.hash}"
     if is_released(spec.prompts):
         differ = differences(Path(spec.prompts), vars(spec))
         yield "the release", "other settings", len(differ), "", "; ".join(differ)
-    of_judge = spec.judging().price()
-    whole = forecast(words, writing, spec.price(), judge=spec.judge, judge_price=of_judge)
-    most = f"about, at most {whole.n_requests_most:,}"
-    yield name, "requests", whole.n_requests, "", most
+    judge_price = spec.judging().price()
+    whole = forecast(words, writing, spec.price(), judge=spec.judge, judge_price=judge_price)
+    yield name, "requests", whole.n_requests, "", f"about, at most {whole.n_requests_most:,}"
     yield name, "tokens in", whole.n_input_tokens, "", "about"
     yield name, "tokens out", whole.n_output_tokens, "", "about"
     if whole.cost is None or whole.currency is None:
         yield name, "cost", None, "", "unknown without --prices FILE"
     else:
         yield name, "cost", money(whole.cost, whole.currency), "", "about"
-    held = look(store, name) if store is not None else None
-    if held is not None and held.spent.n_requests:
-        left = remaining(words, writing, held.replies, judge=spec.judge)
+    ledger = look(store, name) if store is not None else None
+    if ledger is not None and ledger.spent.n_requests:
+        left = remaining(words, writing, ledger.replies, judge=spec.judge)
         note = "and one more for each unclear answer"
         if not left.is_known:
             note = f"about; {left.n_written:,} of {len(words):,} words are written"
-        spent = spending(held.spent, whole.currency)
-        yield name, "requests in the ledger", held.spent.n_requests, "", spent
+        spent = spending(ledger.spent, whole.currency)
+        yield name, "requests in the ledger", ledger.spent.n_requests, "", spent
         yield name, "requests left", left.n_requests, "", note if left.n_requests else ""
 
 
-def _revisions(share: float, rounds: int) -> float:
-    """Revisions a sentence takes, when a share of the sentences of each round needs another.
+def _repeats(share: float, rounds: int) -> float:
+    """Mean further requests, when a share of those of each round needs another.
 
-    >>> _revisions(0.5, 3)
+    >>> _repeats(0.5, 3)
     0.875
     """
     return sum(share**round for round in range(1, rounds + 1))
-
-
-def _lists_again(habits: Habits, spec: WritingSpec) -> float:
-    """Further lists that are asked for because the ones before did not do."""
-    wanting = 1 - (1 - habits.lost) ** spec.n_sentences
-    return sum(wanting**round for round in range(1, spec.generate_rounds))
 
 
 def _most(n_lists: int, spec: WritingSpec, judge: bool) -> int:
@@ -174,11 +159,11 @@ def _most(n_lists: int, spec: WritingSpec, judge: bool) -> int:
 
 
 def _typical(spec: WritingSpec) -> tuple[float, float]:
-    """Tokens of the prompts of a revision, over all wordings, and of a verdict."""
+    """Mean tokens of the prompt of a revision, and tokens of that of a verdict."""
     sentence = " ".join([_MEAN_WORD] * spec.max_words)
     turns = range(1, len(spec.prompts.revise) + 1)
     revisions = [_tokens(spec.revise(_MEAN_WORD, "she", r, sentence)) for r in turns]
-    pair = PairToJudge("", _MEAN_WORD, sentence, sentence)
+    pair = {"word": _MEAN_WORD, "sentence_a": sentence, "sentence_b": sentence}
     judge = judgement(pair, spec.judge or spec.model, spec.prompts, {}).requests[0]
     return sum(revisions) / len(revisions), _tokens(judge)
 
@@ -189,10 +174,10 @@ def _tokens(request: Request) -> float:
 
 @dataclass(frozen=True)
 class Remaining:
-    """Requests left, and the seed words whose sentences are all there.
+    """Requests left, and the number of seed words whose sentences are all there.
 
-    Where that is every word (``is_known``), ``n_requests`` are the very requests that come next,
-    and only unclear answers bring more; else it is an estimate.
+    Where that is every word (``is_known``), ``n_requests`` is the exact number of requests that
+    come next, and only unclear answers bring more; else it is an estimate.
     """
 
     n_written: int
@@ -201,17 +186,13 @@ class Remaining:
 
 
 def remaining(
-    words: Sequence[str],
-    spec: WritingSpec,
-    replies: Mapping[str, Reply],
-    *,
-    judge: bool = True,
+    words: Sequence[str], spec: WritingSpec, replies: Mapping[str, Reply], *, judge: bool = True
 ) -> Remaining:
-    """What writing and judging sentences for these seed words would still take.
+    """Estimate what writing and judging sentences for these seed words still takes.
 
-    Of a word that is begun, what comes next is known; of the rest of it only the verdicts are
-    counted. A word that isn't is estimated as ``forecast`` does. Replies to anything else, such as
-    other wordings, do not matter.
+    Of a word that is begun, the next requests are known, and of the rest only the verdicts count.
+    Other words are estimated as ``forecast`` does. Replies to anything else, such as other
+    wordings, do not matter.
 
     >>> from plumbline.eval_workers.writing.prompts import load
     >>> from plumbline.eval_workers.chat.requests import ChatModel
@@ -219,42 +200,40 @@ def remaining(
     >>> remaining(["tea"], spec, {}).n_requests == forecast(["tea"], spec).n_requests
     True
     """
-    habits = Habits()
-    written = [progress(word, spec, replies) for word in dict.fromkeys(words)]
-    fresh = [p.word for p in written if p.requests and not _is_begun(p, spec, replies)]
-    begun = [p for p in written if p.requests and p.word not in fresh]
-    done = [p for p in written if not p.requests]
-    n = forecast(fresh, spec, judge=judge).n_requests if fresh else 0.0
-    verdicts = 2 * len(PRONOUNS) * spec.n_sentences * (1 + habits.natural_asked_twice)
-    n += sum(len(p.requests) + judge * verdicts for p in begun)
-    n_after, is_known = _after_writing([s for p in done for s in p.kept], spec, replies, judge)
-    return Remaining(len(done), math.ceil(n + n_after), is_known and not fresh and not begun)
-
-
-def _is_begun(of: Progress, spec: WritingSpec, replies: Mapping[str, Reply]) -> bool:
-    first = [spec.generate(of.word, pronoun, 1, spec.n_sentences) for pronoun in PRONOUNS]
-    return any(request.request_id in replies for request in first)
+    fresh: list[str] = []
+    kept: list[WrittenSentence] = []
+    n_written = n_begun = 0
+    n = 0.0
+    verdicts = 2 * len(PRONOUNS) * spec.n_sentences * (1 + Habits().natural_asked_twice)
+    for word in dict.fromkeys(words):
+        state = progress(word, spec, replies)
+        first = [spec.generate(word, pronoun, 1, spec.n_sentences) for pronoun in PRONOUNS]
+        if not state.requests:
+            n_written += 1
+            kept += state.kept
+        elif any(request.request_id in replies for request in first):
+            n_begun += 1
+            n += len(state.requests) + judge * verdicts
+        else:
+            fresh.append(word)
+    n += forecast(fresh, spec, judge=judge).n_requests if fresh else 0
+    n_after, is_known = _after_writing(kept, spec, replies, judge)
+    return Remaining(n_written, math.ceil(n + n_after), is_known and not fresh and not n_begun)
 
 
 def _after_writing(
-    sentences: Sequence[Sentence], spec: WritingSpec, replies: Mapping[str, Reply], judge: bool
+    sentences: Sequence[WrittenSentence],
+    spec: WritingSpec,
+    replies: Mapping[str, Reply],
+    judge: bool,
 ) -> tuple[int, bool]:
-    """Conversions and verdicts that are wanting, and whether no more can come of them."""
-    answers: dict[Sentence, Converted] = {
-        sentence: conversion(
-            sentence.text,
-            word=sentence.word,
-            to="he",
-            model=spec.model,
-            prompts=spec.prompts,
-            problem=fault,
-            replies=replies,
-        )
+    """Missing conversions and verdicts, and whether no more can come of them."""
+    answers = {
+        sentence: conversion(sentence, spec.model, spec.prompts, replies)
         for sentence in undecided(sentences)
     }
-    n_conversions = sum(answer.request is not None for answer in answers.values())
-    judging = spec.judge or spec.model
+    n_conversions = sum(len(answer.requests) for answer in answers.values())
     n = n_conversions * (3 if judge else 1)  # with the two verdicts on what comes of it
     for pair in paired("", sentences, answers).pairs if judge else ():
-        n += len(judgement(pair_to_judge(pair), judging, spec.prompts, replies).requests)
+        n += len(judgement(pair, spec.judge or spec.model, spec.prompts, replies).requests)
     return n, not n_conversions

@@ -1,7 +1,6 @@
-"""Whether both sides of a pair read as natural sentences, in the model's opinion.
+"""Judging by a chat model whether both sides of a pair read as natural sentences. Pure.
 
-Each side is judged at temperature 0; an unclear answer is asked for once more, with the next
-wording. A pair is kept when both sides are likely. Pure, like ``write.progress``.
+The temperature is 0; an unclear answer is asked for once more, with the next wording.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from plumbline.eval_workers.chat.replies import verdict
-from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Reply, Request
-from plumbline.eval_workers.writing.prompts import Prompts, fill_prompt
+from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
+from plumbline.eval_workers.writing.prompts import Wordings, fill_prompt
 
 #: Times a side is asked about.
 ROUNDS = 2
@@ -19,63 +18,46 @@ _TOKENS = 64
 
 
 @dataclass(frozen=True)
-class PairToJudge:
-    """The two sentences of a pair, and the seed word they were written for."""
-
-    pair_id: str
-    word: str
-    sentence_a: str
-    sentence_b: str
-
-
-@dataclass(frozen=True)
 class Judged:
-    """How far a pair is; it is done when there are no ``requests``.
+    """State of a pair, done without ``requests``; ``reason`` is empty for one that is kept."""
 
-    ``likely_f`` and ``likely_m`` are ``None`` while unasked, and when the answers are unclear.
-    ``reason`` says why a pair is dropped; it is empty for one that is kept.
-    """
-
-    pair_id: str
     requests: tuple[Request, ...]
-    likely_f: bool | None
-    likely_m: bool | None
     reason: str = ""
 
     @property
     def is_natural(self) -> bool:
-        """Whether both sides are likely."""
-        return self.likely_f is True and self.likely_m is True
+        """True if both sides are likely."""
+        return not self.requests and not self.reason
 
 
 def judgement(
-    pair: PairToJudge, model: ChatModel, prompts: Prompts, replies: Mapping[str, Reply]
+    pair: Mapping[str, object], model: ChatModel, prompts: Wordings, replies: Mapping[str, Reply]
 ) -> Judged:
-    """What is to be asked next about a pair, and what is settled, given the replies so far."""
-    sides: tuple[tuple[Pronoun, str], ...] = (("she", pair.sentence_a), ("he", pair.sentence_b))
-    missing, likely = [], []
-    for pronoun, sentence in sides:
-        request, answer = _side(pair.word, pronoun, sentence, model, prompts, replies)
-        missing += [request] if request else []
-        likely.append(answer)
-    if missing:
-        return Judged(pair.pair_id, tuple(missing), likely[0], likely[1])
-    return Judged(pair.pair_id, (), likely[0], likely[1], _reason(likely[0], likely[1]))
+    """Next requests or the verdict for a row of ``benchmark_pair``, given the replies so far."""
+    missing: list[Request] = []
+    likely: dict[str, bool | None] = {}
+    for pronoun, column in (("she", "sentence_a"), ("he", "sentence_b")):
+        answer = _side(str(pair["word"]), pronoun, str(pair[column]), model, prompts, replies)
+        if isinstance(answer, Request):
+            missing.append(answer)
+        else:
+            likely[pronoun] = answer
+    return Judged(tuple(missing)) if missing else Judged((), _reason(likely))
 
 
 def _side(
     word: str,
-    pronoun: Pronoun,
+    pronoun: str,
     sentence: str,
     model: ChatModel,
-    prompts: Prompts,
+    prompts: Wordings,
     replies: Mapping[str, Reply],
-) -> tuple[Request | None, bool | None]:
+) -> Request | bool | None:
+    """The request that comes next, or the verdict; ``None`` if all answers are unclear."""
     for round in range(1, ROUNDS + 1):
-        wording = prompts.judge[(round - 1) % len(prompts.judge)]
         request = model.request(
             "judge",
-            fill_prompt(wording, sentence=sentence),
+            fill_prompt(prompts.judge[(round - 1) % len(prompts.judge)], sentence=sentence),
             word=word,
             pronoun=pronoun,
             round=round,
@@ -84,24 +66,23 @@ def _side(
         )
         reply = replies.get(request.request_id)
         if reply is None:
-            return request, None
+            return request
         answer = verdict(reply.text)
         if answer is not None:
-            return None, answer
-    return None, None
+            return answer
+    return None
 
 
-def _reason(likely_f: bool | None, likely_m: bool | None) -> str:
-    """Why a pair is dropped.
+def _reason(likely: Mapping[str, bool | None]) -> str:
+    """Reason why a pair is dropped; empty if it isn't.
 
-    >>> _reason(True, False), _reason(None, True), _reason(True, True)
-    ('the he side is unlikely', 'the answers about the she side are unclear', '')
+    >>> _reason({"she": True, "he": False}), _reason({"she": None, "he": True})
+    ('the he side is unlikely', 'the answers about the she side are unclear')
     """
-    sides = (("she", likely_f), ("he", likely_m))
-    for side, likely in sides:
-        if likely is False:
+    for side, is_likely in likely.items():
+        if is_likely is False:
             return f"the {side} side is unlikely"
-    for side, likely in sides:
-        if likely is None:
+    for side, is_likely in likely.items():
+        if is_likely is None:
             return f"the answers about the {side} side are unclear"
     return ""

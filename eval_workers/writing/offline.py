@@ -1,8 +1,7 @@
-"""The offline writer: pairs around seed words from fixed frames, without any model.
+"""The offline writer: pairs around seed words from fixed frames, without any model, for tests.
 
-The frames speak of the word, not of what it means, so that a word of any kind fits each of them.
-They are for trying things out and for tests: nobody judged them, and they are all alike. Around
-words of a closed world the frames are those of its grammar (``closed_world/around.py``).
+The frames mention the word, not its meaning. Words of a closed world stand in frames of its grammar
+(``closed_world/around.py``).
 """
 
 from __future__ import annotations
@@ -16,11 +15,11 @@ from plumbline.eval_workers.writing.checks import n_words
 from plumbline.eval_workers.writing.pairing import pair_id
 from plumbline.warehouse.errors import UsageProblem
 
-#: In the place of a file's name in ``benchmark_pair``; ``source_row`` is the frame's number.
+#: Column ``source_file`` of ``benchmark_pair``; ``source_row`` is the frame's number.
 SOURCE = "offline-writer"
-#: The same for pairs of a closed world, where the number is that of a frame of its grammar.
+#: The same for pairs of a closed world, with the number of a frame of its grammar.
 WORLD_SOURCE = "offline-writer/closed-world"
-#: What such a benchmark measures, to be said beside its figures.
+#: What such a benchmark measures, printed beside its figures.
 WORTH = (
     "its sentences are fixed frames around words of the corpus, which nobody judged. They show how "
     "far the model prefers she or he where the word hardly leans in the text; what the words mean "
@@ -62,12 +61,12 @@ def offline_pairs(
     *,
     closed_world: bool = False,
 ) -> list[Row]:
-    """Rows of ``benchmark_pair``: for each word ``n_sentences`` that start with the pronoun, and
-    as many that don't.
+    """Rows of ``benchmark_pair``: per word ``n_sentences`` that start with the pronoun, and as many
+    that don't.
 
     The same arguments give the same rows, and a word's rows don't depend on the other words.
     Raises ``UsageProblem`` when there are too few frames of at most ``max_words`` words, and for a
-    word that has no place in a closed world.
+    word that isn't in the closed world.
 
     >>> rows = offline_pairs("demo", ["tea", "clock"], 2, 10, seed=0)
     >>> len(rows), [row["pronoun_first"] for row in rows[:4]]

@@ -1,8 +1,6 @@
-"""A second opinion on built pairs, without a chat model: how alike a scoring model finds the sides.
+"""A scoring model's second opinion on built pairs: how alike it finds the sides.
 
-A pair is natural to it when log p a token of both sides differs by at most a limit. The published
-pairs are scored as ``plumbline score`` would, with the same identity and rows: what has a score is
-not scored again, and an interrupted build resumes. Then the pairs beyond the limit are marked.
+Pairs are scored as by ``plumbline score``, with the same identity and rows.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ STEP = "opinion"
 
 
 @dataclass(frozen=True)
-class Agreement:
+class VerdictAgreement:
     """Pairs by two verdicts: natural to both, to the judge only, to the model only, to neither."""
 
     n_both: int
@@ -36,12 +34,11 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Opinion:
-    """What a scoring model made of a benchmark's pairs.
+    """Result of a scoring model's verdicts on a benchmark's pairs.
 
     Attributes:
-        limit: most nats a token that the sides may differ by.
-        n_beyond: pairs that differ by more.
-        n_dropped: those of them that nobody had dropped before.
+        limit: most nats per token that the sides may differ by.
+        n_beyond, n_dropped: pairs that differ by more, and those dropped for that alone.
         n_without: pairs without a score or a difference, which keep the verdict they had.
         n_left: pairs that metrics use.
         agreement: with the judge; ``None`` where nobody judged.
@@ -54,27 +51,27 @@ class Opinion:
     n_dropped: int
     n_without: int
     n_left: int
-    agreement: Agreement | None
+    agreement: VerdictAgreement | None
 
     def facts(self) -> dict[str, object]:
-        """Whose opinion it was and what became of the pairs, for the card; not to use it twice."""
+        """Facts for the card: the model, the fate of the pairs, and a warning."""
         both = self.agreement
-        found: dict[str, object] = {
+        facts: dict[str, object] = {
             "Second opinion": f"by {self.model}, key {self.model_key}: the sides of a natural "
             f"pair differ by at most {self.limit:g} nats a token",
             "Pairs beyond that": f"{self.n_beyond:,}, of which {self.n_dropped:,} are left out "
             f"for that alone; {self.n_without:,} without a score keep the verdict they had",
         }
         if both:
-            found["Judge and second opinion"] = (
+            facts["Judge and second opinion"] = (
                 f"{both.n_both:,} pairs natural to both, {both.n_judge_only:,} to the judge only, "
                 f"{both.n_model_only:,} to the model only, {both.n_neither:,} to neither"
             )
         why = "its own preference chose them, so they show too little of it"
-        return {**found, "Do not audit with these pairs": f"{self.model} and its kin: {why}"}
+        return {**facts, "Do not audit with these pairs": f"{self.model} and its kin: {why}"}
 
     def lines(self) -> Iterator[str]:
-        """The same, for who has built the benchmark."""
+        """Lines for the user who built the benchmark."""
         yield (
             f"second opinion of {self.model}: {self.n_beyond:,} pairs differ by more than "
             f"{self.limit:g} nats a token, {self.n_dropped:,} of them left out for that alone"
@@ -93,11 +90,11 @@ def check_model(model: str) -> None:
 
 
 def second_opinion(build: Build, model: str, limit: float) -> Opinion:
-    """Score the benchmark's pairs and mark those that differ by more than ``limit`` nats a token.
+    """Score the benchmark's pairs and mark those that differ by more than ``limit`` nats per token.
 
     They get ``is_natural`` false and a row of ``reject``; a difference equal to the limit is kept.
-    Pairs that the model can't score keep the verdict they have. Raises ``BadInput`` when no pair
-    would be left, and leaves all as it was; else as ``score_benchmarks``.
+    Pairs that the model can't score keep their verdict. Raises ``BadInput`` when no pair would be
+    left, and leaves all as it was; else as ``score_benchmarks``.
     """
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
@@ -110,9 +107,9 @@ def second_opinion(build: Build, model: str, limit: float) -> Opinion:
 def mark(build: Build, scored: Scored, limit: float) -> Opinion:
     """Mark the pairs that differ by more than ``limit``; see ``second_opinion``."""
     store, name = build.store, build.benchmark
-    of = {"benchmark": name, "model_key": scored.model_key}
-    found = rows_of(store.root, sql("benchmarks/difference"), of)
-    differences = {row["pair_id"]: row["difference_nats"] for row in found}
+    keys = {"benchmark": name, "model_key": scored.model_key}
+    rows = rows_of(store.root, sql("benchmarks/difference"), keys)
+    differences = {row["pair_id"]: row["difference_nats"] for row in rows}
     pairs = store.read("benchmark_pair", benchmark=name).to_pylist()
     beyond = {p: d for p, d in differences.items() if d is not None and abs(d) > limit}
     marked = [p | {"is_natural": False} if p["pair_id"] in beyond else p for p in pairs]
@@ -127,7 +124,9 @@ def mark(build: Build, scored: Scored, limit: float) -> Opinion:
     n_dropped = sum(p["pair_id"] in beyond and p["is_natural"] is not False for p in pairs)
     n_without = sum(differences.get(p["pair_id"]) is None for p in pairs)
     counts = (len(beyond), n_dropped, n_without, n_left)
-    return Opinion(scored.model, scored.model_key, limit, *counts, _agreement(build, of, limit))
+    rows = rows_of(store.root, sql("benchmarks/agreement"), {**keys, "most_nats": limit})
+    agreement = VerdictAgreement(**rows[0]) if rows else None
+    return Opinion(scored.model, scored.model_key, limit, *counts, agreement)
 
 
 def _rejects(
@@ -146,9 +145,3 @@ def _rejects(
         for position, pair in enumerate(pairs, 1)
         if pair["pair_id"] in beyond
     ]
-
-
-def _agreement(build: Build, of: dict[str, str], limit: float) -> Agreement | None:
-    params = {**of, "most_nats": limit}
-    rows = rows_of(build.store.root, sql("benchmarks/agreement"), params)
-    return Agreement(**rows[0]) if rows else None

@@ -1,28 +1,25 @@
-"""Written sentences to rows of ``benchmark_pair``, every one with a pair or a reason. Pure.
-
-Where rules can't decide on a pronoun, the chat model converts the sentence.
-"""
+"""Rows of ``benchmark_pair`` from written sentences, each with a pair or a reason. Pure."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from plumbline.eval_workers.chat.replies import sentences
-from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Reply, Request
+from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
 from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, to_template
 from plumbline.eval_workers.pairs.pronouns.conversion_check import answered, check_conversion
 from plumbline.eval_workers.pairs.pronouns.templates import fill
-from plumbline.eval_workers.writing.prompts import Prompts, fill_prompt
-from plumbline.eval_workers.writing.write import Sentence
+from plumbline.eval_workers.writing.prompts import Wordings, fill_prompt
+from plumbline.eval_workers.writing.write import WrittenSentence
 
 
 @dataclass(frozen=True)
 class Paired:
-    """Sentences = ``pairs`` + ``rejects``: rows of ``benchmark_pair`` without ``benchmark``, and
-    rows of ``reject`` without ``run_id``.
+    """Pairs and rejects, together one per sentence: rows of ``benchmark_pair`` without
+    ``benchmark``, and of ``reject`` without ``run_id``.
     """
 
     pairs: tuple[Row, ...]
@@ -30,7 +27,7 @@ class Paired:
 
 
 def pair_id(word: str, template: str) -> str:
-    """Identifier of a pair: its word and a hash of its template, so that it never names another.
+    """Identifier of a pair: its word and a hash of its template.
 
     >>> pair_id("tea", "{pronoun} drank tea.")
     'tea-d6214149ed'
@@ -38,34 +35,26 @@ def pair_id(word: str, template: str) -> str:
     return f"{word}-{hashlib.sha256(template.encode()).hexdigest()[:10]}"
 
 
-def fault(original: str, converted: str) -> str | None:
-    """What is wrong with somebody's conversion of a sentence, or ``None``.
-
-    >>> fault("They saw her smile.", "They saw his smile."), fault("She ran.", "She ran.")
-    (None, '"She" stayed "She", expected "He"')
-    """
-    problems = check_conversion(original, converted)
-    return problems[0].message if problems else None
-
-
-def undecided(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """The sentences with a "her" that the rules can't tell: somebody has to convert them.
+def undecided(sentences: Sequence[WrittenSentence]) -> list[WrittenSentence]:
+    """Sentences with a "her" that the rules can't decide on; the model converts them.
 
     >>> texts = ["They saw her smile.", "She lost her key."]
-    >>> [s.text for s in undecided([Sentence(t, "w", "she", "r", 1) for t in texts])]
+    >>> [s.text for s in undecided([WrittenSentence(t, "w", "she", "r", 1) for t in texts])]
     ['They saw her smile.']
     """
     return [sentence for sentence in sentences if to_template(sentence.text).undecided]
 
 
 def paired(
-    name: str, sentences: Sequence[Sentence], conversions: Mapping[Sentence, Converted]
+    name: str,
+    sentences: Sequence[WrittenSentence],
+    conversions: Mapping[WrittenSentence, Converted],
 ) -> Paired:
     """Pair sentences in their order; ``conversions`` are those of the undecided ones.
 
-    >>> found = paired("demo", [Sentence("Her tea was hot.", "tea", "she", "r", 1),
-    ...                         Sentence("The tea was hers.", "tea", "she", "r", 2)], {})
-    >>> [row["sentence_b"] for row in found.pairs], [row["reason"] for row in found.rejects]
+    >>> both = paired("demo", [WrittenSentence("Her tea was hot.", "tea", "she", "r", 1),
+    ...                        WrittenSentence("The tea was hers.", "tea", "she", "r", 2)], {})
+    >>> [row["sentence_b"] for row in both.pairs], [row["reason"] for row in both.rejects]
     (['His tea was hot.'], ['holds "hers", which no placeholder stands for'])
     """
     parsed, subject = Parsed(name), {"stage": "generate", "subject": f"{name}/pair"}
@@ -88,77 +77,64 @@ def paired(
     return Paired(tuple(parsed.pairs), tuple(row | subject for row in parsed.rejects))
 
 
-def _template(sentence: Sentence, converted: Converted | None) -> tuple[str, str]:
+def _template(sentence: WrittenSentence, converted: Converted | None) -> tuple[str, str]:
     """The template of a sentence, or why it can't have one."""
-    conversion: Conversion = to_template(sentence.text)
-    if conversion.undecided and converted is not None and converted.sentence is not None:
-        answer = answered(conversion, converted.sentence)
-        if isinstance(answer, Conversion):
-            conversion = answer
-    if conversion.problem:
-        return "", conversion.problem
-    if conversion.template is None or conversion.gender is None:
-        last = f": {converted.reason}" if converted is not None and converted.reason else ""
+    ours: Conversion = to_template(sentence.text)
+    if ours.undecided and converted and converted.sentence is not None:
+        answer = answered(ours, converted.sentence)
+        ours = answer if isinstance(answer, Conversion) else ours
+    if ours.problem:
+        return "", ours.problem
+    if ours.template is None or ours.gender is None:
+        last = f": {converted.reason}" if converted and converted.reason else ""
         return "", f'whether "her" is his or him stays undecided{last}'
     # A template holds no capitals: "At 5 p.m. she left" would come back as "She left".
-    if fill(conversion.template, conversion.gender) != sentence.text:
+    if fill(ours.template, ours.gender) != sentence.text:
         return "", "a template can't keep the capitals of its pronouns"
-    return conversion.template, ""
+    return ours.template, ""
 
 
 #: Times a conversion is asked for; the first at temperature 0.
 CONVERSION_ROUNDS = 3
 _TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
 
-#: Given the original and the converted sentence: what is wrong with the latter, or ``None``.
-Problem = Callable[[str, str], str | None]
-
 
 @dataclass(frozen=True)
 class Converted:
-    """How far a sentence is: ``request`` is to be asked, or there is a ``sentence``, or neither.
+    """State of a conversion: it is done when there are no ``requests``.
 
-    With neither, ``reason`` says what was wrong with the last answer.
+    Without a ``sentence`` then, ``reason`` says what was wrong with the last answer.
     """
 
-    request: Request | None
-    sentence: str | None
+    requests: tuple[Request, ...]
+    sentence: str | None = None
     reason: str = ""
 
 
 def conversion(
-    sentence: str,
-    *,
-    word: str,
-    to: Pronoun,
-    model: ChatModel,
-    prompts: Prompts,
-    problem: Problem,
-    replies: Mapping[str, Reply],
+    sentence: WrittenSentence, model: ChatModel, prompts: Wordings, replies: Mapping[str, Reply]
 ) -> Converted:
-    """What is to be asked next to change a sentence's pronouns to those of ``to``.
+    """Next request or the result of changing a sentence's pronouns to those of *he*.
 
-    An answer that ``problem`` finds fault with, or that holds no sentence, is asked for again.
+    An answer that changes anything else, or holds no sentence, is asked for again.
     """
     reason = ""
     for round in range(1, CONVERSION_ROUNDS + 1):
         request = model.request(
             "convert",
-            fill_prompt(prompts.convert, sentence=sentence, pronoun=to),
-            word=word,
-            pronoun=to,
+            fill_prompt(prompts.convert, sentence=sentence.text, pronoun="he"),
+            word=sentence.word,
+            pronoun="he",
             round=round,
             temperature=0 if round == 1 else 0.7,
-            max_tokens=len(sentence) * _TOKENS_A_CHARACTER + _TOKENS_OF_TALK,
+            max_tokens=len(sentence.text) * _TOKENS_A_CHARACTER + _TOKENS_OF_TALK,
         )
         reply = replies.get(request.request_id)
         if reply is None:
-            return Converted(request, None)
-        found = sentences(reply.text)
-        if not found:
-            reason = "the reply holds no sentence"
-        elif fault := problem(sentence, found[0]):
-            reason = fault
-        else:
-            return Converted(None, found[0])
-    return Converted(None, None, reason)
+            return Converted((request,))
+        answers = sentences(reply.text)
+        problems = check_conversion(sentence.text, answers[0]) if answers else ()
+        if answers and not problems:
+            return Converted((), answers[0])
+        reason = problems[0].message if problems else "the reply holds no sentence"
+    return Converted((), None, reason)

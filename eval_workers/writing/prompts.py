@@ -1,8 +1,7 @@
-"""The wordings that are put to the model: read from TOML or a release, checked, filled.
+"""Wordings of the requests to a model: read from TOML or a release, checked, filled.
 
-A folder of UnStereoEval's release, such as ``benchmark-creation-configs/use-5``, has the request
-for sentences, one file per pronoun; beside the folder lie those to revise, convert and judge. They
-are read as they are, and their placeholders become ours. Nothing of the files is kept here.
+A folder of UnStereoEval's release (``benchmark-creation-configs/use-5``) has the requests for
+sentences by pronoun; the files beside it have those to revise, convert and judge.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ from plumbline.warehouse.text.toml_file import (
     toml_table,
 )
 
-#: What ``{forms}`` stands for, and ``{from}`` for the other pronoun: subject, possessive, object
-#: and reflexive, as UnStereoEval's wordings name a pronoun (its App. C has the same words).
+#: Values of ``{forms}``, and for the other pronoun of ``{from}``: subject, possessive, object and
+#: reflexive, as in UnStereoEval's wordings (App. C).
 _FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
 _GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
 _REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))
@@ -43,7 +42,7 @@ _JUDGE = AfterValidator(holding(["sentence"]))
 
 
 @toml_table
-class _File:
+class _WordingFile:
     generate: Annotated[Stripped, _GENERATE]
     revise: Annotated[tuple[Annotated[Stripped, _REVISE], ...], OneOrMore, Field(min_length=1)]
     convert: Annotated[Stripped, _CONVERT]
@@ -51,11 +50,10 @@ class _File:
 
 
 @dataclass(frozen=True)
-class Prompts:
-    """Wordings by role; of ``revise`` and ``judge`` any number, used in turn.
+class Wordings:
+    """Wordings by role; those of ``revise`` and ``judge`` are used in turn.
 
-    ``generate_he`` is asked for sentences with *he* where it isn't ``None``. ``sources`` say for
-    each role where its wordings come from.
+    ``generate_he``, if any, asks for sentences with *he*. ``sources`` are roles with their sources.
     """
 
     generate: str
@@ -66,22 +64,22 @@ class Prompts:
     sources: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def generating(self, pronoun: str) -> str:
-        """The wording that asks for sentences with a pronoun."""
+        """Wording of the request for sentences with a pronoun."""
         return self.generate_he or self.generate if pronoun == "he" else self.generate
 
     @property
     def hash(self) -> str:
-        """Hash of all wordings (16 hex digits), to be recorded with a build."""
+        """Hash of all wordings (16 hex digits), recorded with a build."""
         roles: list[object] = [self.generate, self.revise, self.convert, self.judge]
         roles += [self.generate_he] if self.generate_he else []
         return hashlib.sha256(json.dumps(roles).encode()).hexdigest()[:16]
 
 
-def load(path: Path | None = None) -> Prompts:
+def load(path: Path | None = None) -> Wordings:
     """Read the wordings of a file, of a folder of a release, or those that come with Plumbline.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the role (and which of
-    its wordings, from 1) for a placeholder that is unknown there or missing.
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the role (and the number
+    of the wording, from 1) for an unknown or missing placeholder.
 
     >>> len(load().revise), len(load().judge)
     (4, 2)
@@ -93,16 +91,16 @@ def load(path: Path | None = None) -> Prompts:
     return parse(what, read_text(file, what))
 
 
-def parse(what: str, text: str) -> Prompts:
-    """The wordings of a TOML text; ``what`` names it in errors, which are as in ``load``."""
-    file = toml_file.load(_File, text, what)
+def parse(what: str, text: str) -> Wordings:
+    """Parse wordings in TOML; ``what`` names the text in errors, which are those of ``load``."""
+    file = toml_file.load(_WordingFile, text, what)
     numbers = {"generate": 1, "revise": len(file.revise), "convert": 1, "judge": len(file.judge)}
     sources = tuple((role, f"{n} of {what}") for role, n in numbers.items())
-    return Prompts(file.generate, file.revise, file.convert, file.judge, sources=sources)
+    return Wordings(file.generate, file.revise, file.convert, file.judge, sources=sources)
 
 
 def fill_prompt(wording: str, **values: object) -> str:
-    """A wording with its placeholders filled; values are put in as they are.
+    """Fill the placeholders of a wording; braces in values are kept.
 
     >>> fill_prompt("Is '{sentence}' {{fine}}?", sentence="She {ran}.")
     "Is 'She {ran}.' {fine}?"
@@ -115,23 +113,25 @@ def fill_prompt(wording: str, **values: object) -> str:
 
 
 def is_released(path: str) -> bool:
-    """Whether wordings are those of a release: its folder is named, not a file."""
+    """True if the path is a folder, as of a release, and not a file."""
     return bool(path) and kind_of(Path(path)) == stat.S_IFDIR
 
 
 def _ours(**ours: str) -> AfterValidator:
-    """Their placeholders become ours."""
+    """Replace the release's placeholders by ours."""
     return AfterValidator(
         lambda wording: re.sub(r"\{(\w+)\}", lambda m: f"{{{ours.get(m[1], m[1])}}}", wording)
     )
 
 
-def _with_place(wording: str) -> str:
-    """Theirs has *he* written out in one wording; the paper a placeholder (App. D, Table 6)."""
-    return wording.replace(_FORMS["he"], "{target_word}")
-
-
 _Kind = TypeVar("_Kind")
+#: Option of a build -> key of the release's files.
+_OPTIONS = {
+    "model": "model",
+    "temperature": "temperature",
+    "n_sentences": "num_templates",
+    "max_words": "num_words",
+}
 #: The release's files hold more than is read here.
 _RELEASED = ConfigDict(strict=True, extra="ignore")
 
@@ -148,19 +148,16 @@ class _Generation:
     num_templates: int
     num_words: int
 
-    def settings(self) -> dict[str, Any]:
-        """By the names of a build's options."""
-        return {
-            "model": self.model,
-            "temperature": self.temperature,
-            "n_sentences": self.num_templates,
-            "max_words": self.num_words,
-        }
-
 
 @checked_class(frozen=True, config=_RELEASED)
 class _Revise:
-    prompt: Annotated[Stripped, AfterValidator(_with_place), _ours(target_word="forms"), _REVISE]
+    prompt: Annotated[
+        Stripped,
+        # The paper's placeholder (App. D, Table 6), which one released wording lacks.
+        AfterValidator(lambda wording: wording.replace(_FORMS["he"], "{target_word}")),
+        _ours(target_word="forms"),
+        _REVISE,
+    ]
     temperature: Amount
 
 
@@ -180,10 +177,10 @@ class _IsLikely:
 
 
 @dataclass(frozen=True)
-class _Release:
-    """The parts that are read of its files, whose names these are."""
+class _ReleasedWordings:
+    """Parts of a release; ``files`` name the sources of she, he, revise and convert, and judge."""
 
-    names: tuple[str, str, str, str]
+    files: tuple[str, str, str, str]
     she: _Generation
     he: _Generation
     revise: Mapping[str, _Revise]
@@ -191,61 +188,67 @@ class _Release:
     judge: _IsLikely
 
 
-def load_released(folder: Path) -> Prompts:
-    """The wordings of a folder of the release.
+def load_released(folder: Path) -> Wordings:
+    """Read the wordings of a folder of the release.
 
-    Raises ``UsageProblem`` for a missing file, ``BadInput`` naming file and key for one that is
-    missing or holds something else than expected.
+    Raises ``UsageProblem`` for a missing file, ``BadInput`` naming file and key.
     """
-    found = _release(folder)
-    she, he, revision, filtering = found.names
-    revise = tuple(one.prompt for one in found.revise.values())
-    wordings = found.she.prompt, revise, found.convert.prompt, (found.judge.prompt,)
-    sources = [("generate", f"1 of {she}"), ("generate_he", f"1 of {he}")]
-    sources += [("revise", f"{len(revise)} of {revision}"), ("convert", f"1 of {revision}")]
-    return Prompts(*wordings, found.he.prompt, (*sources, ("judge", f"1 of {filtering}")))
+    release = _release(folder)
+    she, he, revision, filtering = release.files
+    revise = tuple(part.prompt for part in release.revise.values())
+    sources = (
+        ("generate", f"1 of {she}"),
+        ("generate_he", f"1 of {he}"),
+        ("revise", f"{len(revise)} of {revision}"),
+        ("convert", f"1 of {revision}"),
+        ("judge", f"1 of {filtering}"),
+    )
+    wordings = release.she.prompt, revise, release.convert.prompt, (release.judge.prompt,)
+    return Wordings(*wordings, release.he.prompt, sources)
 
 
 def settings(folder: Path) -> dict[str, Any]:
-    """What the release's files have of a build's options: model, temperature, numbers.
+    """Build options that the release's files set: model, temperature, numbers.
 
-    Raises as :func:`load_released`, and ``BadInput`` where the two pronouns have other ones.
+    Raises as :func:`load_released`, and ``BadInput`` where the two pronouns have different ones.
     """
-    found = _release(folder)
-    she, he = found.she.settings(), found.he.settings()
-    for name, value in she.items():
-        if he[name] != value:
-            raise BadInput(found.names[1], f"{name} is {he[name]}", f"{found.names[0]} has {value}")
-    return she
+    release = _release(folder)
+    options: dict[str, Any] = {}
+    for option, key in _OPTIONS.items():
+        options[option], of_he = getattr(release.she, key), getattr(release.he, key)
+        if of_he != options[option]:
+            problem, fix = f"{option} is {of_he}", f"{release.files[0]} has {options[option]}"
+            raise BadInput(release.files[1], problem, fix)
+    return options
 
 
 def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
-    """In which settings a build with options ``used`` differs from the release's files."""
+    """Settings in which a build with options ``used`` differs from the release's files."""
     release = _release(folder)
-    found = [
+    lines = [
         f"{name} {used[name]}, the release {value}"
         for name, value in settings(folder).items()
         if used[name] != value
     ]
     if used["judge_model"] and used["judge_model"] != release.judge.model:
-        found.append(f"judge_model {used['judge_model']}, the release {release.judge.model}")
-    # What a build has no option for: it revises as it writes, converts and judges at 0.
-    ours = [
-        *((name, one.temperature, used["temperature"]) for name, one in release.revise.items()),
+        lines.append(f"judge_model {used['judge_model']}, the release {release.judge.model}")
+    # Settings without an option: a build revises as it writes, converts and judges at 0.
+    temperatures = [
+        *((name, part.temperature, used["temperature"]) for name, part in release.revise.items()),
         ("conversion", release.convert.temperature, 0.0),
         ("is_likely", release.judge.temperature, 0.0),
     ]
-    return found + [
-        f"{name} at temperature {temperature}, the release at {theirs}"
-        for name, theirs, temperature in ours
-        if theirs != temperature
+    return lines + [
+        f"{name} at temperature {ours}, the release at {theirs}"
+        for name, theirs, ours in temperatures
+        if theirs != ours
     ]
 
 
-def _release(folder: Path) -> _Release:
+def _release(folder: Path) -> _ReleasedWordings:
     names = ("prompt1_she.yml", "prompt1_he.yml", "../revision.yml", "../filtering.yml")
     she, he, revision, filtering = ((folder / n).parent.resolve() / Path(n).name for n in names)
-    return _Release(
+    return _ReleasedWordings(
         (f"prompts {she}", f"prompts {he}", f"prompts {revision}", f"prompts {filtering}"),
         _read(_Generation, she, "generation"),
         _read(_Generation, he, "generation"),
@@ -256,16 +259,16 @@ def _release(folder: Path) -> _Release:
 
 
 def _read(kind: type[_Kind], path: Path, *place: str) -> _Kind:
-    """What stands at a place of a file."""
+    """Read the part of a YAML file at a path of keys."""
     import yaml
 
     what = f"prompts {path}"
     try:
-        found = yaml.safe_load(read_text(path, what, "give a folder of the release, use-5"))
+        part = yaml.safe_load(read_text(path, what, "give a folder of the release, use-5"))
     except yaml.YAMLError as e:
         raise BadInput(what, f"is not valid YAML: {' '.join(str(e).split())}") from e
     for key in place:
-        found = found.get(key) if isinstance(found, dict) else None
-        if not found or not isinstance(found, dict):
+        part = part.get(key) if isinstance(part, dict) else None
+        if not part or not isinstance(part, dict):
             raise BadInput(what, f"{key} is missing", "expected a file of UnStereoEval's release")
-    return toml_file.checked(kind, found, f"{what}: {'.'.join(place)}")
+    return toml_file.checked(kind, part, f"{what}: {'.'.join(place)}")

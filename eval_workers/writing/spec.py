@@ -1,4 +1,4 @@
-"""What a benchmark is built with: the keys of its configuration file, and what is made of them."""
+"""Options of a build: the keys of its configuration file, and the objects they configure."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ from plumbline.warehouse.options import STRICT
 
 @dataclass(frozen=True, config=STRICT)
 class BuildSpec(AskingOptions):
-    """What to build a benchmark with. Paths are relative to the working directory.
+    """Options of a build. Paths are relative to the working directory.
 
     ``corpus`` may be empty with ``words``, which replace a sample of its seed words. ``contrast``
-    and ``eta`` are those of MaxPMI. ``token_limit``, ``send_seed``: see ``ChatModel``;
-    ``max_words``, ``reject_longer``, ``temperature``, ``generate_rounds``, ``revise_rounds``: see
-    ``WritingSpec``.
-    Without ``judge`` ``is_natural`` is NULL; ``judge_model`` judges instead of ``model``, at
-    ``judge_base_url`` where that is another address. ``naturalness_model``: see ``opinion``.
-    With the wordings of UnStereoEval's release its model, temperature and numbers are defaults.
+    and ``eta`` are those of MaxPMI. See ``ChatModel``, ``WritingSpec`` and ``opinion`` for options
+    of the same name. Without ``judge`` ``is_natural`` is NULL; ``judge_model`` judges instead of
+    ``model``, at ``judge_base_url`` if given. With the wordings of UnStereoEval's release its
+    model, temperature and numbers are defaults.
     """
 
     corpus: Annotated[str, Field(description="Corpus whose seed words are used.")] = ""
@@ -89,11 +87,11 @@ class BuildSpec(AskingOptions):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_released(cls, given: Any) -> Any:
-        values = given if isinstance(given, dict) else given.kwargs or {}  # of a call
+    def _as_released(cls, arguments: Any) -> Any:
+        values = arguments if isinstance(arguments, dict) else arguments.kwargs or {}  # of a call
         folder = values.get("prompts", "")
         if not (isinstance(folder, str) and prompts.is_released(folder)):
-            return given
+            return arguments
         return {**prompts.settings(Path(folder)), **values}
 
     def __post_init__(self) -> None:
@@ -112,7 +110,7 @@ class BuildSpec(AskingOptions):
             raise UsageProblem("max_difference_nats_per_token", "needs a model that scores", fix)
 
     def writing(self) -> WritingSpec:
-        """What is to be written. Raises ``UsageProblem`` without a model, and as ``prompts.load``.
+        """Settings of the writing. Raises ``UsageProblem`` without a model; as ``prompts.load``.
 
         >>> BuildSpec(model="m", max_words=7).writing().max_words
         7
@@ -120,8 +118,9 @@ class BuildSpec(AskingOptions):
         if not self.model:
             fix = "give --model NAME, or --offline for sentences of a fixed grammar"
             raise UsageProblem("model", "is not given", fix)
+        model = self.chat_model()
         return WritingSpec(
-            self.chat_model(),
+            model,
             prompts.load(Path(self.prompts) if self.prompts else None),
             n_sentences=self.n_sentences,
             max_words=self.max_words,
@@ -129,10 +128,10 @@ class BuildSpec(AskingOptions):
             temperature=self.temperature,
             revise_rounds=self.revise_rounds,
             generate_rounds=self.generate_rounds,
-            judge=replace(self.chat_model(), name=self.judge_model) if self.judge_model else None,
+            judge=replace(model, name=self.judge_model) if self.judge_model else None,
         )
 
     def judging(self) -> AskingOptions:
-        """How the judge is asked, as these options say of the model that writes."""
+        """Options for asking the judge."""
         url, model = self.judge_base_url or self.base_url, self.judge_model or self.model
         return replace(self, model=model, base_url=url)

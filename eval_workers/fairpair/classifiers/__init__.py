@@ -1,8 +1,6 @@
-"""Scoring functions whose item is what a sequence classifier says of a text, as one number.
+"""Scoring functions whose item is a sequence classifier's weighted output, by a TOML file.
 
-A TOML file names the model and what each label weighs: the ones that come with Plumbline are here,
-any other is given by its path. What a classifier said of a text is kept in the table `text_label`,
-so that no text is classified twice.
+Labels are kept in the table `text_label`, so no text is classified twice.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 SHIPPED = Registry("classifier", __name__, ".toml")
-#: Texts that are kept at a time: what a stopped run has to classify again at the most.
+#: Texts per commit: at most so many are classified again after an interruption.
 CHUNK = 2000
 
 
@@ -38,8 +36,7 @@ CHUNK = 2000
 class ClassifierPhi:
     """A classifier's file, as a scoring function; see ``phi.Phi`` for its members.
 
-    ``items`` reads what ``store`` has kept, classifies what it lacks, and keeps that; without a
-    store each call classifies.
+    ``items`` reads labels from ``store`` if given, and classifies and stores the others.
     """
 
     name: str
@@ -57,7 +54,7 @@ class ClassifierPhi:
     means = staticmethod(numbers.means)
 
     def opened(self, how: ModelOptions, store: Store, run_id: str) -> ClassifierPhi:
-        """The same with a device and a warehouse; of ``how`` device and batch count alone."""
+        """Copy with a warehouse, and with device and batch size of ``how``."""
         options = ModelOptions(
             revision=self.revision, device=how.device, batch_tokens=how.batch_tokens
         )
@@ -71,22 +68,22 @@ class ClassifierPhi:
         """
         from plumbline.eval_workers.models.kinds.classifier import Classifier
 
-        found = Classifier(self.model, replace(self.how, revision=self.revision))
-        if unknown := sorted(self.weights.keys() - set(found.labels)):
+        model = Classifier(self.model, replace(self.how, revision=self.revision))
+        if unknown := sorted(self.weights.keys() - set(model.labels)):
             problem = f"model {self.model} has no label {unknown[0]}"
-            raise BadInput(f"classifier {self.name}", problem, f"it has {', '.join(found.labels)}")
-        return found
+            raise BadInput(f"classifier {self.name}", problem, f"it has {', '.join(model.labels)}")
+        return model
 
     @cached_property
-    def _known(self) -> dict[str, float]:
-        """Text id -> number, of all texts that were ever given to this classifier."""
-        said: dict[str, dict[str, float]] = {}
+    def _numbers(self) -> dict[str, float]:
+        """Text id -> number, of all texts that this classifier has classified."""
+        labels: dict[str, dict[str, float]] = {}
         if self.store is not None:
             rows = self.store.read("text_label", classifier_key=self.classifier.key)
             columns = (rows[name].to_pylist() for name in ("text_id", "label", "probability"))
             for text_id, label, probability in zip(*columns, strict=True):
-                said.setdefault(text_id, {})[label] = probability
-        return {text_id: self._number(by_label) for text_id, by_label in said.items()}
+                labels.setdefault(text_id, {})[label] = probability
+        return {text_id: self._number(by_label) for text_id, by_label in labels.items()}
 
     def _number(self, by_label: Mapping[str, float]) -> float:
         return fsum(weight * by_label[label] for label, weight in self.weights.items())
@@ -94,32 +91,35 @@ class ClassifierPhi:
     def items(self, texts: Sequence[str]) -> list[float]:
         """The number of each text."""
         ids = {text: hashlib.sha256(text.encode()).hexdigest() for text in texts}
-        missing = [text for text, text_id in ids.items() if text_id not in self._known]
+        missing = [text for text, text_id in ids.items() if text_id not in self._numbers]
         with progress(f"classify by {self.name}", "texts") as tell:
             for start in range(0, len(missing), CHUNK):
                 some = missing[start : start + CHUNK]
                 self._classify({text: ids[text] for text in some})
                 tell(start + len(some), len(missing))
-        return [self._known[ids[text]] for text in texts]
+        return [self._numbers[ids[text]] for text in texts]
 
     def _classify(self, ids: Mapping[str, str]) -> None:
         model, rows = self.classifier, []
-        for text, said in zip(ids, model.classify(list(ids)), strict=True):
-            by_label = dict(zip(model.labels, said.probabilities, strict=True))
-            self._known[ids[text]] = self._number(by_label)
-            whose = {"classifier_key": model.key, "classifier": model.source.name}
-            of_text = {"text_id": ids[text], "n_tokens": said.n_tokens, "is_cut": said.is_cut}
-            rows += [
-                {**whose, **of_text, "label": name, "probability": p, "run_id": self.run_id}
-                for name, p in by_label.items()
-            ]
+        for text, output in zip(ids, model.classify(list(ids)), strict=True):
+            by_label = dict(zip(model.labels, output.probabilities, strict=True))
+            self._numbers[ids[text]] = self._number(by_label)
+            shared = {
+                "classifier_key": model.key,
+                "classifier": model.source.name,
+                "text_id": ids[text],
+                "n_tokens": output.n_tokens,
+                "is_cut": output.is_cut,
+                "run_id": self.run_id,
+            }
+            rows += [{**shared, "label": name, "probability": p} for name, p in by_label.items()]
         if self.store is not None:
             unit = hashlib.sha256("".join(ids.values()).encode()).hexdigest()[:16]
             self.store.publish("text_label", rows, unit=unit, run_id=self.run_id)
 
 
 @toml_table
-class _File:
+class _ClassifierFile:
     description: Text
     model: Text
     weights: Mapping[str, Annotated[float, Field(allow_inf_nan=False, title="a number")]]
@@ -133,7 +133,7 @@ class _File:
 
 
 def load(name: str) -> ClassifierPhi:
-    """A classifier's file by its path, or one of ours by its name; the model is not asked for.
+    """Read a classifier's file by its path, or one of ours by its name, without its model.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key and what was
     expected.
@@ -142,9 +142,8 @@ def load(name: str) -> ClassifierPhi:
     -1.0
     """
     is_path, stem = name.endswith(".toml"), Path(name).stem
-    file = load_toml(
-        _File, Path(name) if is_path else SHIPPED.text(name), name if is_path else f"{name}.toml"
-    )
+    source = Path(name) if is_path else SHIPPED.text(name)
+    file = load_toml(_ClassifierFile, source, name if is_path else f"{name}.toml")
     if is_path and stem in SHIPPED.names():
         fix = "rename the file: figures are kept under its name"
         raise UsageProblem(f"classifier {name}", f"has the name of ours, {stem}", fix)

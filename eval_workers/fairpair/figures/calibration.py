@@ -1,25 +1,18 @@
-"""What the method finds when there is nothing to find: one prompt's own samples in two halves.
+"""Calibration under the null hypothesis: one prompt's own samples in two random halves.
 
-Both halves of a random split are drawn from one distribution by construction, so F should be 1
-within its interval, and tests should speak up as often as their level says. Tables of the real
-comparison are read beside this: with such prompts, texts and numbers of samples.
+F should be 1 within its interval, and tests should reject as often as their level says.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng
+from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng, shared_columns
 from plumbline.eval_workers.fairpair.figures.significance import adjusted
-from plumbline.eval_workers.fairpair.figures.summary import (
-    Measured,
-    measure,
-    over_prompts,
-)
+from plumbline.eval_workers.fairpair.figures.summary import PromptMeasures, measure, over_prompts
 from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import Phi, find
@@ -27,11 +20,16 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
+#: Fields of ``SetFigures`` that a row has.
+_OVER_PROMPTS = (
+    *("n_prompts", "n_left_out", "fairpair_f", "fairpair_f_low", "fairpair_f_high"),
+    *("p_t", "p_permutation"),
+)
 
 
 @dataclass(frozen=True)
 class CalibrationOptions:
-    """How often samples are split, and how halves are measured.
+    """Number of splits, and options for measuring halves.
 
     Attributes:
         n_splits: random splits of every prompt's samples.
@@ -65,46 +63,40 @@ def calibrate_set(
     run_id: str,
     phi: Phi | None = None,
 ) -> int:
-    """Write ``fairpair_calibration`` of a set, a row a side and split; returns how many.
+    """Write ``fairpair_calibration`` of a set, one row per side and split; their number.
 
-    Split are the continuations g(p(x)) of a side, which no perturbation has touched; a half holds
-    half as many samples as the real comparison has. Earlier rows of the same texts and number of
-    folds are replaced. The same samples, options and seed give the same rows. Raises as
-    ``read_groups`` and ``find`` do.
+    The unperturbed continuations g(p(x)) of a side are split; a half holds half as many samples as
+    the real comparison has. Rows of the same texts and number of folds are replaced. The same
+    samples, options and seed give the same rows. Raises as ``read_groups`` and ``find``.
     """
-    phi, seed = phi or find(phi_name), options.measure.seed
-    groups = read_groups(store, sampled, options.measure.as_published)
-    shared = {
-        **asdict(sampled),
-        "phi": phi_name,
-        "texts": texts_of(options.measure.as_published),
-        "n_folds": options.measure.folds,
-        "alpha": options.alpha,
-        "options": json.dumps(asdict(options), sort_keys=True),
-        "run_id": run_id,
-    }
+    phi, measuring = phi or find(phi_name), options.measure
+    groups = read_groups(store, sampled, measuring.as_published)
+    shared = shared_columns(sampled, phi_name, options, measuring.as_published, run_id)
+    shared |= {"n_folds": measuring.folds, "alpha": options.alpha}
     rows: list[Row] = []
     for side in sorted({group.side for group in groups}):
         some = [
-            (phi.items(group.gp), prompt_rng(seed, group)) for group in groups if group.side == side
+            (phi.items(group.gp), prompt_rng(measuring.seed, group))
+            for group in groups
+            if group.side == side
         ]
         for split in range(options.n_splits):
-            measured = [halved(phi, items, options.measure, rng) for items, rng in some]
-            figures = found_nothing(measured, options)
+            measured = [halved(phi, items, measuring, rng) for items, rng in some]
+            figures = _split_figures(measured, options)
             rows.append({**shared, "side": side, "split": split, **figures})
-    unit = f"{texts_of(options.measure.as_published)}-folds-{options.measure.folds}"
+    unit = f"{texts_of(measuring.as_published)}-folds-{measuring.folds}"
     store.publish("fairpair_calibration", rows, unit=unit, run_id=run_id)
     return len(rows)
 
 
 def halved(
     phi: Phi, items: Sequence[object], options: FigureOptions, rng: np.random.Generator
-) -> Measured:
-    """One prompt's items, split at random into halves of as many, measured as two groups.
+) -> PromptMeasures:
+    """Measure one prompt's items, split at random into two halves of equal size, as two groups.
 
     >>> options = FigureOptions(n_permutations=9, n_resamples=9)
-    >>> found = halved(find("vader"), [0.1, 0.2, 0.4], options, np.random.default_rng(0))
-    >>> found.figures.n_pg, found.figures.n_gp, found.figures.fairpair_f is None
+    >>> halves = halved(find("vader"), [0.1, 0.2, 0.4], options, np.random.default_rng(0))
+    >>> halves.figures.n_pg, halves.figures.n_gp, halves.figures.fairpair_f is None
     (1, 1, True)
     """
     half = len(items) // 2
@@ -113,24 +105,14 @@ def halved(
     return measure(phi, left, right, options, rng)
 
 
-def found_nothing(measured: Sequence[Measured], options: CalibrationOptions) -> Row:
-    """The figures of one split: F over prompts, and what tests and intervals say of each.
-
-    >>> found_nothing([], CalibrationOptions())["n_below"]
-    0
-    """
+def _split_figures(measured: Sequence[PromptMeasures], options: CalibrationOptions) -> Row:
+    """Figures of one split: F over prompts, and counts of prompts' tests and intervals."""
     figures = over_prompts(measured, options.measure)
-    p_values = [one.p_permutation for one in measured]
+    p_values = [m.p_permutation for m in measured]
     ends = [(m.fairpair_f_low, m.fairpair_f_high) for m in measured]
     intervals = [(low, high) for low, high in ends if low is not None and high is not None]
     return {
-        "n_prompts": figures.n_prompts,
-        "n_left_out": figures.n_left_out,
-        "fairpair_f": figures.fairpair_f,
-        "fairpair_f_low": figures.fairpair_f_low,
-        "fairpair_f_high": figures.fairpair_f_high,
-        "p_t": figures.p_t,
-        "p_permutation": figures.p_permutation,
+        **{name: getattr(figures, name) for name in _OVER_PROMPTS},
         "n_below": sum(p is not None and p <= options.alpha for p in p_values),
         "n_found": sum(p is not None and p <= options.alpha for p in adjusted(p_values)),
         "n_intervals": len(intervals),

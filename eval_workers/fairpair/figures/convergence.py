@@ -1,14 +1,13 @@
-"""How B, V and F of a set settle as samples grow, and what folds make of them."""
+"""Convergence of B, V and F of a set with the number of samples, and with folds."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng
+from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng, shared_columns
 from plumbline.eval_workers.fairpair.figures.metric import folds, ratios
 from plumbline.eval_workers.fairpair.figures.significance import weighted
 from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
@@ -19,21 +18,20 @@ from plumbline.warehouse.storage.store import Store
 Row = dict[str, object]
 Items = tuple[Sequence[object], Sequence[object]]
 
-_QUANTITIES = ("bias_b", "variability_pg", "variability_gp")
+_QUANTITIES = ("bias_b", "variability_pg", "variability_gp", "fairpair_f")
 
 
 @dataclass(frozen=True)
 class ConvergenceOptions:
-    """What is tried.
+    """Sizes, folds and draws to compute.
 
     Attributes:
-        sizes: samples drawn from each group; those that no prompt has are left out, and the
-            least and the most that a prompt has are added.
+        sizes: samples drawn from each group; sizes that no prompt has are left out, and the least
+            and the most that a prompt has are added.
         folds: numbers of folds, each of all samples of a prompt; left out in the same way.
         n_draws: random subsets of each size.
         n_fold_draws: random divisions into each number of folds, which take far longer.
-        seed: of both.
-        as_published: as in ``FigureOptions``.
+        as_published: see ``FigureOptions``.
     """
 
     sizes: tuple[int, ...] = (2, 5, 10, 20, 50, 100, 200, 500)
@@ -52,15 +50,14 @@ def converge_set(
     run_id: str,
     phi: Phi | None = None,
 ) -> int:
-    """Write ``fairpair_convergence`` of a set; returns how many. Earlier rows of the same texts are
-    replaced.
+    """Write ``fairpair_convergence`` of a set, replacing rows of the same texts; their number.
 
-    A draw takes the same number of samples from both groups of every prompt that has as many;
-    B and V are averaged over these prompts, and F is of the averages. Its spread over draws is
-    that of smaller samples of the same continuations, and so ends at 0 where all are drawn.
-    Raises as ``read_groups`` and ``find`` do.
+    A draw takes the same number of samples from both groups of every prompt that has as many; F is
+    of the means of B and V over these prompts. Its spread over draws is that of smaller samples of
+    the same continuations, so it is 0 where all are drawn. Raises as ``read_groups`` and ``find``.
     """
     phi, rows = phi or find(phi_name), list[Row]()
+    shared = shared_columns(sampled, phi_name, options, options.as_published, run_id)
     groups = read_groups(store, sampled, options.as_published)
     for side in sorted({group.side for group in groups}):
         some = [
@@ -68,17 +65,9 @@ def converge_set(
             for group in groups
             if group.side == side and min(len(group.pg), len(group.gp)) >= 2
         ]
-        rows += [{"side": side, **row} for row in _side_rows(phi, some, options)]
-    shared = {
-        **asdict(sampled),
-        "phi": phi_name,
-        "texts": texts_of(options.as_published),
-        "options": json.dumps(asdict(options), sort_keys=True),
-        "run_id": run_id,
-    }
-    made = [{**shared, **row} for row in rows]
+        rows += [{**shared, "side": side, **row} for row in _side_rows(phi, some, options)]
     unit = texts_of(options.as_published)
-    store.publish("fairpair_convergence", made, unit=unit, run_id=run_id)
+    store.publish("fairpair_convergence", rows, unit=unit, run_id=run_id)
     return len(rows)
 
 
@@ -117,8 +106,7 @@ def _subsets(
         rng.permuted(np.tile(np.arange(len(group)) < size, (n_draws, 1)), axis=1).astype(np.float64)
         for group in items
     )
-    draws = weighted(distances, left, right)
-    return np.array([draws.bias_b, draws.variability_pg, draws.variability_gp])
+    return weighted(distances, left, right)
 
 
 def _divided(phi: Phi, group: Group, items: Items, k: int, options: ConvergenceOptions) -> Floats:
@@ -132,10 +120,9 @@ def _divided(phi: Phi, group: Group, items: Items, k: int, options: ConvergenceO
 
 
 def _rows(figures: Sequence[Floats], keys: Row) -> Iterator[Row]:
-    """A row a quantity, from the figures of each prompt, 3 x draws."""
+    """One row per quantity, from the figures of each prompt, 3 x draws."""
     means = np.mean(figures, axis=0)
-    quantities = dict(zip(_QUANTITIES, means, strict=True))
-    for quantity, values in {**quantities, "fairpair_f": ratios(*means)}.items():
+    for quantity, values in zip(_QUANTITIES, (*means, ratios(*means)), strict=True):
         defined = values[~np.isnan(values)]
         yield {
             **keys,

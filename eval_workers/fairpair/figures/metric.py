@@ -30,7 +30,7 @@ NOTHING = 1e-12
 class PromptFigures:
     """B, V_pg, V_gp and F of one prompt, each ``None`` where it is not defined.
 
-    ``n_pg`` and ``n_gp`` are the valid samples of each group. ``reason`` says why F is ``None``.
+    ``n_pg`` and ``n_gp`` count each group's valid samples; ``reason`` says why F is ``None``.
     """
 
     n_pg: int
@@ -56,7 +56,7 @@ def fairpair_f(bias_b: float, variability_pg: float, variability_gp: float) -> f
 
 
 def ratios(bias_b: Floats, variability_pg: Floats, variability_gp: Floats) -> Floats:
-    """``fairpair_f`` of many, NaN where it is not defined.
+    """Vectorised ``fairpair_f``, NaN where it is not defined.
 
     >>> ratios(np.array([2.0, 2.0]), np.array([1.0, 0.0]), np.array([2.0, 1.0])).tolist()
     [2.0, nan]
@@ -67,11 +67,9 @@ def ratios(bias_b: Floats, variability_pg: Floats, variability_gp: Floats) -> Fl
 
 
 def prompt_figures(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> PromptFigures:
-    """The figures of one prompt from the mean distances, p(g(x)) on the left, g(p(x)) on the right.
+    """Figures of one prompt from the mean distances, p(g(x)) on the left, g(p(x)) on the right.
 
-    Args:
-        means: of the samples' items, or of the folds'.
-        n_folds: folds a group was to have, 0 for single samples; only the reason depends on it.
+    Only the reason depends on ``n_folds``, the folds a group should have; 0 for single samples.
 
     >>> prompt_figures(Means(0.6, 0.5, 0.6), 100, 98).fairpair_f
     1.2
@@ -96,10 +94,10 @@ def prompt_figures(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> Prom
 def folds(
     phi: Phi, items: Sequence[Any], n_folds: int, n_samples: int, rng: np.random.Generator
 ) -> tuple[list[Any], list[int]]:
-    """Items of ``n_folds`` folds of randomly drawn items, and how many samples each fold holds.
+    """Items of ``n_folds`` folds of randomly drawn items, and the number of samples in each.
 
-    Sizes differ by one at the most, the larger folds first. Two groups are compared in folds of as
-    many samples (``n_samples``) of each: a union of more token sets lies closer to others. Raises
+    Sizes differ by one at most, the larger folds first. Two groups are compared in folds of equally
+    many samples (``n_samples``): a union of more token sets lies closer to others. Raises
     ``ValueError`` where there are fewer samples than folds, or fewer items than samples.
 
     >>> from plumbline.eval_workers.fairpair.phi import find

@@ -1,15 +1,14 @@
-"""Is B more than sampling noise? Tests and intervals from the matrix of all distances of a prompt.
+"""Tests of B against sampling noise, and intervals, from a prompt's matrix of all distances.
 
-The permutation test's figure is the gap T = B - (V_pg + V_gp) / 2, half of the energy distance of
-the groups: 0 on average where both are drawn from one distribution, above it otherwise. Unlike F it
-is defined without variability, and V's that differ do not move it.
+The permutation test's statistic is the gap T = B - (V_pg + V_gp) / 2, half of the energy distance
+of the groups: its mean is 0 where both are drawn from one distribution, above it otherwise. It is
+defined without variability, and V's that differ do not move it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,20 +28,6 @@ from plumbline.eval_workers.scoring.statistics.clusters import (
 _ROUNDING = 1e-12
 #: Items (samples or folds) of each group below which F of a prompt has no interval.
 FEWEST_RESAMPLED = 4
-
-
-@dataclass(frozen=True)
-class Draws:
-    """B, V_pg and V_gp of many resamples or subsets; NaN where a group has no pair left."""
-
-    bias_b: Floats
-    variability_pg: Floats
-    variability_gp: Floats
-
-    @property
-    def fairpair_f(self) -> Floats:
-        """F of each draw, NaN where it is not defined."""
-        return ratios(self.bias_b, self.variability_pg, self.variability_gp)
 
 
 def gap(means: Means) -> float:
@@ -91,7 +76,7 @@ def permuted_gaps(
 
 
 def p_value(observed: float, drawn: Floats) -> float:
-    """Share of the draws, the observed one among them, that are at least as large: one-sided.
+    """One-sided p-value: share of the draws, the observed one included, that are at least as large.
 
     Exact at any number of draws: under exchangeability P(p <= a) <= a.
 
@@ -101,26 +86,24 @@ def p_value(observed: float, drawn: Floats) -> float:
     return float((1 + np.sum(drawn >= observed - _ROUNDING)) / (1 + len(drawn)))
 
 
-def weighted(distances: Floats, left: Floats, right: Floats) -> Draws:
-    """B and V with every sample counted as often as its weight says, a row of weights a draw.
+def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
+    """B, V_pg and V_gp of weighted samples, 3 x draws, from one row of weights per draw.
 
     A pair i, j counts w_i w_j times; a sample is never paired with itself, nor with its own copies:
-    their distance is 0 because they are one sample, and would make V too small by a share 1/n.
+    their distance is 0 because they are one sample, and would make V too small by a share 1/n. NaN
+    where a group has no pair left.
 
     >>> matrix = np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]])
-    >>> draw = weighted(matrix, np.array([[1.0, 1]]), np.array([[1.0]]))
-    >>> draw.bias_b.tolist(), draw.variability_pg.tolist(), draw.variability_gp.tolist()
-    ([3.0], [1.0], [nan])
+    >>> weighted(matrix, np.array([[1.0, 1]]), np.array([[1.0]])).tolist()
+    [[3.0], [1.0], [nan]]
     """
     n_left = left.shape[1]
     from_left = left @ distances[:n_left]
     from_right = right @ distances[n_left:, n_left:]
     between = np.einsum("ri,ri->r", from_left[:, n_left:], right)
-    return Draws(
-        between / (left.sum(axis=1) * right.sum(axis=1)),
-        _within(from_left[:, :n_left], left),
-        _within(from_right, right),
-    )
+    mean_between = between / (left.sum(axis=1) * right.sum(axis=1))
+    within_left, within_right = _within(from_left[:, :n_left], left), _within(from_right, right)
+    return np.array([mean_between, within_left, within_right])
 
 
 def _within(sums: Floats, weights: Floats) -> Floats:
@@ -129,11 +112,11 @@ def _within(sums: Floats, weights: Floats) -> Floats:
     return means
 
 
-def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -> Draws:
+def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -> Floats:
     """B and V of ``n_draws`` bootstrap resamples of each group's samples, see ``weighted``.
 
-    >>> draws = resampled(np.ones((4, 4)) - np.eye(4), 2, 50, np.random.default_rng(0))
-    >>> set(draws.bias_b.tolist())
+    >>> bias_b, *_ = resampled(np.ones((4, 4)) - np.eye(4), 2, 50, np.random.default_rng(0))
+    >>> set(bias_b.tolist())
     {1.0}
     """
     n_right = len(distances) - n_left
@@ -145,10 +128,10 @@ def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Gener
 
 
 def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
-    """The middle ``level`` of the draws, by quantiles; both ends ``None`` where none is defined.
+    """Central ``level`` of the draws, by quantiles; both ends ``None`` where none is defined.
 
     For F of one prompt. Where the groups do not differ, F's first-order noise cancels and the
-    interval is wider than it had to be: in simulations (|a - b| of normal samples, 10 to 100 a
+    interval is wider than necessary: in simulations (|a - b| of normal samples, 10 to 100 a
     group) 95% intervals held the truth in 99% of repeats without a difference, in 92% to 99%
     with one. Below ``FEWEST_RESAMPLED`` a group, ask for none: with 2 every defined resample is the
     group itself and both ends are F, with 3 they held the truth in 81% to 90%, with 4 in 93% to
@@ -165,24 +148,24 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 
 
 def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
-    """Sums of prompts' figures (rows) over the clusters of prompts that are alike.
+    """Sums of prompts' figures (rows) over clusters of similar prompts.
 
-    F of sums is that of means, so these stand for the prompts in the interval of F.
-    Prompts that are all of one cluster, such as a topic, stand by themselves.
+    F of sums is that of means, so these replace the prompts in the interval of F. If all prompts
+    are of one cluster, such as a topic, each stands by itself.
 
     >>> by_cluster(np.array([[1.0], [2.0], [4.0]]), ["clerk", "nurse", "clerk"]).tolist()
     [[5.0], [2.0]]
     >>> by_cluster(np.array([1.0, 2.0]), ["planted", "planted"]).tolist()
     [1.0, 2.0]
     """
-    of = _numbered(clusters)
-    sums = np.zeros((int(of.max(initial=-1)) + 1, *figures.shape[1:]))
-    np.add.at(sums, of, figures)
+    ids = _numbered(clusters)
+    sums = np.zeros((int(ids.max(initial=-1)) + 1, *figures.shape[1:]))
+    np.add.at(sums, ids, figures)
     return sums
 
 
 def _numbered(clusters: Sequence[str]) -> Ints:
-    """Each prompt's cluster from 0; its own where all are of one."""
+    """Each prompt's cluster from 0; one per prompt where all are of one cluster."""
     if len(set(clusters)) == 1:
         return np.arange(len(clusters))
     numbers: Ints = np.unique(list(clusters), return_inverse=True)[1]
@@ -221,7 +204,7 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
 
     The paper doesn't say which t-test. Paired, since a prompt's B and V_pg are of the same texts;
     two-sided, since of the printed B two lie below V_pg (Table 3, sentiment of GPT2-XL and Tk).
-    V_gp is not in it, so it also speaks up where one group merely varies more than the other.
+    V_gp is not in it, so it also rejects where one group merely varies more than the other.
 
     t is the mean difference over its error by the jackknife over clusters, with Satterthwaite's
     degrees of freedom: the plain t-test where each prompt is a cluster, and that of the clusters'
@@ -229,7 +212,7 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
 
     Args:
         differences: B - V_pg of each prompt.
-        clusters: of each prompt; prompts that are all of one stand by themselves.
+        clusters: of each prompt; if all are of one, each prompt stands by itself.
 
     Both are ``None`` below two prompts, or where all clusters' means are the same.
 
@@ -252,13 +235,13 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
 
 
 def adjusted(p_values: list[float | None]) -> list[float | None]:
-    """Benjamini-Hochberg: p-values that bound the share of false finds; ``None`` stays ``None``.
+    """P-values adjusted by Benjamini-Hochberg; ``None`` stays ``None``.
 
     >>> adjusted([0.01, None, 0.04, 0.03])
     [0.03, None, 0.04, 0.04]
     """
-    given = [p for p in p_values if p is not None]
     from scipy.stats import false_discovery_control  # half a second to import
 
-    controlled = iter(false_discovery_control(given).tolist() if given else [])
+    defined = [p for p in p_values if p is not None]
+    controlled = iter(false_discovery_control(defined).tolist() if defined else [])
     return [None if p is None else next(controlled) for p in p_values]

@@ -1,4 +1,4 @@
-"""Everything FairPair says of one prompt, and of many together, from their items."""
+"""Figures of one prompt, and of many together, from their items."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from plumbline.eval_workers.fairpair.figures.metric import (
     fairpair_f,
     folds,
     prompt_figures,
+    ratios,
 )
 from plumbline.eval_workers.fairpair.figures.significance import (
     FEWEST_RESAMPLED,
@@ -30,8 +31,8 @@ from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi, block_means
 
 
 @dataclass(frozen=True)
-class Measured:
-    """One prompt: its figures, F's interval, and the gap B - mean V with its permutations.
+class PromptMeasures:
+    """Figures of one prompt, F's interval, and the gap B - mean V with its permutations.
 
     ``gap``, ``p_permutation`` and ``permuted`` are ``None`` where B or a V is not defined.
     """
@@ -46,7 +47,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class SetFigures:
-    """Many prompts together; the fields are described in the table ``fairpair_set``."""
+    """Figures of many prompts; the fields are described in the table ``fairpair_set``."""
 
     n_prompts: int
     n_left_out: int
@@ -68,12 +69,11 @@ def measure(
     gp: Sequence[Any],
     options: FigureOptions,
     rng: np.random.Generator,
-) -> Measured:
+) -> PromptMeasures:
     """Measure one prompt from the items of p(g(x)) and of g(p(x)), valid samples only.
 
-    F has no interval below four samples, or folds, in a group: too few to resample. With folds, as
-    many samples of each group are divided as the smaller one holds, and folds are exchanged in the
-    test only with folds of as many samples.
+    F has no interval below four samples, or folds, in a group. With folds, the smaller group's
+    number of samples is taken from each group, and the test exchanges only folds of equal size.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)
@@ -86,52 +86,55 @@ def measure(
     strata = None
     if k > n_samples:
         nan = float("nan")
-        return Measured(prompt_figures(Means(nan, nan, nan), n_pg, n_gp, k), *[None] * 5)
+        return PromptMeasures(prompt_figures(Means(nan, nan, nan), n_pg, n_gp, k), *[None] * 5)
     if k:
         (pg, sizes), (gp, others) = (folds(phi, g, k, n_samples, rng) for g in (pg, gp))
         strata = np.array([*sizes, *others])
     distances = phi.distances([*pg, *gp])
     means = block_means(distances, len(pg))
-    found = prompt_figures(means, n_pg, n_gp, k)
+    figures = prompt_figures(means, n_pg, n_gp, k)
     low = high = None
-    if found.fairpair_f is not None and min(len(pg), len(gp)) >= FEWEST_RESAMPLED:
+    if figures.fairpair_f is not None and min(len(pg), len(gp)) >= FEWEST_RESAMPLED:
         draws = resampled(distances, len(pg), options.n_resamples, rng)
-        low, high = interval(draws.fairpair_f, options.level)
+        low, high = interval(ratios(*draws), options.level)
     if n_samples < 2:
-        return Measured(found, low, high, None, None, None)
+        return PromptMeasures(figures, low, high, None, None, None)
     permuted = permuted_gaps(distances, len(pg), options.n_permutations, rng, strata)
     observed = gap(means)
-    return Measured(found, low, high, observed, p_value(observed, permuted), permuted)
+    return PromptMeasures(figures, low, high, observed, p_value(observed, permuted), permuted)
 
 
 def over_prompts(
-    measured: Sequence[Measured], options: FigureOptions, clusters: Sequence[str] | None = None
+    measured: Sequence[PromptMeasures],
+    options: FigureOptions,
+    clusters: Sequence[str] | None = None,
 ) -> SetFigures:
     """F of the means of B, V_pg and V_gp over prompts, with interval and tests.
 
-    Means are taken first, so that a prompt with little variability of its own can't carry F away:
-    F = mean(B)^2 / (mean(V_pg) mean(V_gp)), which is what the published Table 3 follows. Prompts
-    whose B or V is not defined are left out and counted. Prompts of one cluster (an occupation)
-    are alike: interval and t-test are over clusters, by default each prompt is its own. One prompt
-    with both of its sides is two that are alike, too, so keep sides apart.
+    Means are taken first, so that a prompt with little variability can't dominate:
+    F = mean(B)^2 / (mean(V_pg) mean(V_gp)), as in the published Table 3. Prompts whose B or V is
+    not defined are left out and counted. Interval and t-test are over clusters of similar prompts
+    (an occupation), by default each prompt is its own. The two sides of a prompt are similar, too,
+    so keep sides apart.
 
     >>> over_prompts([], FigureOptions()).fairpair_f is None
     True
     """
-    alike = [str(k) for k in range(len(measured))] if clusters is None else clusters
+    if clusters is None:
+        clusters = [str(k) for k in range(len(measured))]
     kept = [m for m in measured if m.permuted is not None]
-    of = [cluster for m, cluster in zip(measured, alike, strict=True) if m.permuted is not None]
+    ids = [cluster for m, cluster in zip(measured, clusters, strict=True) if m.permuted is not None]
     n_left_out = len(measured) - len(kept)
     if not kept:
         return SetFigures(0, n_left_out, *[None] * 10)
-    rows = [m.figures for m in kept]
-    figures = np.array([(e.bias_b, e.variability_pg, e.variability_gp) for e in rows], np.float64)
+    rows = [(f.bias_b, f.variability_pg, f.variability_gp) for f in (m.figures for m in kept)]
+    figures = np.array(rows, np.float64)
     b, v_pg, v_gp = figures.mean(axis=0).tolist()
     rng = np.random.default_rng(options.seed)
     low, high = interval_over_prompts(
-        by_cluster(figures, of), options.level, options.n_resamples, rng
+        by_cluster(figures, ids), options.level, options.n_resamples, rng
     )
-    tested = t_test(figures[:, 0] - figures[:, 1], of)
+    tested = t_test(figures[:, 0] - figures[:, 1], ids)
     permuted = np.mean([m.permuted for m in kept if m.permuted is not None], axis=0)
     mean_gap = float(np.mean([m.gap for m in kept if m.gap is not None]))
     return SetFigures(

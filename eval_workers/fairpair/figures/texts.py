@@ -1,10 +1,10 @@
-"""The two groups of texts that a prompt is measured on, read from the warehouse."""
+"""The two groups of texts of a prompt, read from the warehouse."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from plumbline.eval_workers.fairpair.phi import Phi
 from plumbline.warehouse.errors import BadInput
@@ -19,7 +19,7 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
 @dataclass(frozen=True)
 class Sampled:
-    """Whose continuations: the leading key columns of ``perturbed_continuation``."""
+    """Key of a set's perturbed samples: leading columns of ``perturbed_continuation``."""
 
     probe_set: str
     model_key: str
@@ -42,12 +42,12 @@ class Group:
 
     @property
     def prompt_id(self) -> str:
-        """The prompt's identifier."""
+        """Identifier of the prompt."""
         return str(self.prompt["prompt_id"])
 
     @property
     def cluster(self) -> str:
-        """What makes the prompt like others: its occupation, else its topic; else itself."""
+        """Cluster of similar prompts: occupation, else topic, else the prompt itself."""
         return str(self.prompt["occupation"] or self.prompt["topic"] or self.prompt_id)
 
     def items(self, phi: Phi) -> tuple[Sequence[object], Sequence[object]]:
@@ -56,23 +56,18 @@ class Group:
 
 
 def read_groups(store: Store, sampled: Sampled, as_published: bool = False) -> list[Group]:
-    """Both groups of every prompt that has a counterpart, for each side that was perturbed.
+    """Both groups of every prompt that has a counterpart, by perturbed side, then by prompt.
 
-    Of g(p(x)), too, only texts with a valid perturbation are there: whether a text can be perturbed
-    depends on what it says, so a group that is filtered by that differs from one that isn't.
-    ``as_published`` leaves g(p(x)) whole, as section 3.3 of the paper does.
-
-    A valid perturbation begins with the perturbed prompt, which is cut off. Sorted by side, then by
-    prompt. A prompt with no valid sample is there, with an empty group. Raises ``BadInput`` where
+    Also g(p(x)) is limited to texts with a valid perturbation, since a text's content decides if it
+    can be perturbed; ``as_published`` keeps all of g(p(x)), as section 3.3 of the paper does. The
+    prompt is cut off. A prompt without a valid sample has an empty group. Raises ``BadInput`` where
     nothing was perturbed, or a continuation's prompt is unknown.
     """
-    leading = (sampled.probe_set, sampled.model_key, sampled.sampling_key)
-    names = ("probe_set", "model_key", "sampling_key")
-    keys = dict(zip(names, leading, strict=True))
-    rows = store.read("perturbed_continuation", **keys, perturber=sampled.perturber)
+    keys = asdict(sampled)
+    rows = store.read("perturbed_continuation", **keys)
     if not rows.num_rows:
-        whose = ", ".join((*leading, sampled.perturber))
-        problem = f"no row of {whose} (probe set, model key, sampling key, perturber)"
+        names = ", ".join(keys.values())
+        problem = f"no row of {names} (probe set, model key, sampling key, perturber)"
         raise BadInput("table perturbed_continuation", problem, "sample and perturb them first")
     prompts = {
         str(row["prompt_id"]): row
@@ -84,27 +79,28 @@ def read_groups(store: Store, sampled: Sampled, as_published: bool = False) -> l
         side, prompt_id = str(row["side"]), str(row["prompt_id"])
         texts = pg[side, prompt_id]
         if row["is_valid"]:
-            prompt = _known(prompts, prompt_id, sampled)[_PROMPT[_OTHER[side]]]
+            prompt = _prompt(prompts, prompt_id, sampled)[_PROMPT[_OTHER[side]]]
             texts.append(str(row["perturbed_text"]).removeprefix(str(prompt)))
         elif not as_published:
             failed.add((row["side"], row["prompt_id"], row["sample"]))
     gp: dict[tuple[str, str], list[str]] = defaultdict(list)
+    del keys["perturber"]
     for row in _by_sample(store.read("continuation", **keys).to_pylist()):
         if (row["side"], row["prompt_id"], row["sample"]) in failed:
             continue
         gp[_OTHER[str(row["side"])], str(row["prompt_id"])].append(str(row["continuation"]))
     return [
-        Group(side, _known(prompts, prompt_id, sampled), texts, gp[side, prompt_id])
+        Group(side, _prompt(prompts, prompt_id, sampled), texts, gp[side, prompt_id])
         for (side, prompt_id), texts in sorted(pg.items())
     ]
 
 
 def _by_sample(rows: list[Row]) -> list[Row]:
-    # The order of files is that of sampling, which may have gone on from anywhere.
+    # Files are in the order of sampling, which may have been resumed anywhere.
     return sorted(rows, key=lambda row: int(str(row["sample"])))
 
 
-def _known(prompts: Mapping[str, Row], prompt_id: str, sampled: Sampled) -> Row:
+def _prompt(prompts: Mapping[str, Row], prompt_id: str, sampled: Sampled) -> Row:
     if prompt_id not in prompts:
         problem = f"the prompt {prompt_id} of {sampled.probe_set} has continuations but no row"
         raise BadInput("table probe_prompt", problem, "write the set of prompts again")

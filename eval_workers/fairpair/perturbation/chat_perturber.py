@@ -1,8 +1,7 @@
-"""The perturber that asks a chat model, through the ledger, retries and budget of the builds.
+"""The perturber that asks a chat model, through the ledger, retries and budget of builds.
 
-Its requests are rows of ``generation_request`` with the purpose ``perturb``: the probe set stands
-in the partition behind ``perturb/``, so that no benchmark's card or budget counts them, and the two
-names stand where a build has seed word and pronoun. Texts that are the same are asked once.
+Rows of ``generation_request`` in the partition ``perturb/`` + probe set hold the two names as seed
+word and pronoun.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pydantic import AfterValidator
 from plumbline.eval_workers.chat.asker import Job
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.fairpair.perturbation.perturber import Wanted
+from plumbline.eval_workers.fairpair.perturbation.perturber import Original
 from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
 from plumbline.eval_workers.writing.prompts import fill_prompt
 from plumbline.warehouse.text.placeholders import holding
@@ -35,35 +34,38 @@ _TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
 
 
 @toml_table
-class Wording:
-    """A request with places, and what it calls groups: those of the prompts where it has no name.
+class PerturbWording:
+    """A request's template, and its words for groups; a group without one keeps its own name.
 
-    >>> Wording("{text} {name} {counterpart}", {"m": "male"}).group("m"), load_wording().group("m")
-    ('male', 'm')
+    >>> wording = PerturbWording("{text} {name} {counterpart}", {"m": "male"})
+    >>> wording.group("m"), wording.group("f")
+    ('male', 'f')
     """
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)
 
     def group(self, name: str) -> str:
-        """What the request calls a group."""
+        """The request's word for a group."""
         return self.groups.get(name, name)
 
 
-def load_wording(path: Path | None = None) -> Wording:
-    """The wording of a file, or the one that comes with Plumbline.
+def load_wording(path: Path | None = None) -> PerturbWording:
+    """Read the wording of a file, or the one that comes with Plumbline.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key and what was
-    expected, for unknown and missing placeholders too.
+    expected, also for unknown and missing placeholders.
 
     >>> "{counterpart}" in load_wording().perturb
     True
     """
-    return load(Wording, path or resources.files(__package__) / _SHIPPED, str(path or _SHIPPED))
+    return load(
+        PerturbWording, path or resources.files(__package__) / _SHIPPED, str(path or _SHIPPED)
+    )
 
 
 def ledger_name(probe_set: str) -> str:
-    """``Build.benchmark`` for perturbing a probe set.
+    """Value of ``Build.benchmark`` for perturbing a probe set.
 
     >>> ledger_name("common-sents")
     'perturb/common-sents'
@@ -75,45 +77,45 @@ def ledger_name(probe_set: str) -> str:
 class LlmPerturber:
     """Asks ``model`` for each text that ``build``'s ledger holds no reply to.
 
-    ``build.benchmark`` has to be the ``ledger_name`` of the probe set; its budget is that of all
-    perturbing of the set. Temperature 0; every text is asked once, a bad answer fails the checks.
+    ``build.benchmark`` has to be the ``ledger_name`` of the probe set; the budget is for all
+    perturbing of the set. Temperature 0; every text is asked once, and bad answers fail the checks.
     """
 
     build: Build
     model: ChatModel
-    wording: Wording
+    wording: PerturbWording
 
     @property
     def name(self) -> str:
-        """The model's name, and a hash of the wording and the seed (8 hex digits)."""
+        """Model name, and a hash of the wording and the seed (8 hex digits)."""
         groups = json.dumps(self.wording.groups, sort_keys=True) if self.wording.groups else ""
         text = f"{self.model.seed} {self.wording.perturb}{groups}"
         return f"{self.model.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
-    def perturb(self, wanted: Sequence[Wanted]) -> list[Perturbed]:
+    def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
         """See ``Perturber``; raises as ``Build.run``, and resumes when called again."""
-        requests = [self._request(one) for one in wanted]
+        requests = [self._request(text) for text in texts]
         distinct = {request.request_id: request for request in requests}
         replies = self.build.run([_job(request) for request in distinct.values()], "texts")
         return [_perturbed(replies[request.request_id]) for request in requests]
 
-    def _request(self, one: Wanted) -> Request:
+    def _request(self, text: Original) -> Request:
         prompt = fill_prompt(
             self.wording.perturb,
-            text=one.text,
-            name=one.entity.name,
-            counterpart=one.counterpart.name,
-            group=self.wording.group(one.entity.group),
-            counterpart_group=self.wording.group(one.counterpart.group),
+            text=text.text,
+            name=text.entity.name,
+            counterpart=text.counterpart.name,
+            group=self.wording.group(text.entity.group),
+            counterpart_group=self.wording.group(text.counterpart.group),
         )
         return self.model.request(
             "perturb",
             prompt,
-            word=one.entity.name,
-            pronoun=one.counterpart.name,
+            word=text.entity.name,
+            pronoun=text.counterpart.name,
             round=1,
             temperature=0,
-            max_tokens=len(one.text) * _TOKENS_A_CHARACTER + _TOKENS_OF_TALK,
+            max_tokens=len(text.text) * _TOKENS_A_CHARACTER + _TOKENS_OF_TALK,
         )
 
 

@@ -1,4 +1,4 @@
-"""Whether a gendered noun is about the entity: the predicate, apposition and title rules."""
+"""Rules on whether a gendered noun is about the entity: predicates, appositions, titles."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ from collections.abc import Callable
 from typing import Literal
 
 from plumbline.eval_workers.fairpair.perturbation.terms import Terms
-from plumbline.eval_workers.fairpair.perturbation.word_places import Words
+from plumbline.eval_workers.fairpair.perturbation.word_places import TextParts
 
-#: Whom a word is about; ``unsure`` where the rules can't tell.
+#: Person a word is about; ``unsure`` where the rules can't decide.
 About = Literal["entity", "other", "unsure"]
 
 _LONGEST_PHRASE = 6
+#: Words after "the man" that say which one: in the shop, who came.
+_QUALIFIERS = frozenset(["who", "whose", "that", "with", "in", "at", "from", "of", "on"])
 _ANAPHORIC = frozenset(["the", "this", "that"])
 
 
 class NounRules:
-    """Judges nouns of one text, left to right, given where the entity was last mentioned.
+    """Decides on the nouns of one text, left to right.
 
-    ``subject`` is the place of the entity's last mention as a subject, its surname included, while
-    nobody else has been mentioned since; ``clause_subject`` the same, but objects don't end it.
-    ``others`` are the places where other people have been mentioned.
+    ``subject`` is the position of the entity's last mention as a subject, its surname included,
+    while nobody else has been mentioned since; ``clause_subject`` the same, but objects don't end
+    it. ``others`` are the positions where other people have been mentioned.
     """
 
-    def __init__(self, words: Words, terms: Terms, is_entity: Callable[[int], bool]) -> None:
+    def __init__(self, words: TextParts, terms: Terms, is_entity: Callable[[int], bool]) -> None:
         self._words = words
+        self._is_first = words.starts_sentence
         self._classes = terms.classes
         self._is_entity = is_entity
         self.others: set[int] = set()
@@ -32,7 +35,7 @@ class NounRules:
         self.clause_subject: int | None = None
 
     def about(self, i: int) -> About:
-        """Whom the noun at a place is about."""
+        """The person the noun at a position is about."""
         words = self._words
         if words.at(i + 1) in {"'s", "’s"} and not self._contracted(i + 1):
             return "other"
@@ -52,57 +55,50 @@ class NounRules:
             return "entity"
         if head == "," and has_determiner and self._is_entity(before - 1):
             return "entity"
-        if head in self._classes["joins"] and self._ends(i + 1):
+        if head in self._classes["joins"] and (
+            words.at(i + 1) in {"", "\n"} or self._in(i + 1, "ends")
+        ):
             return self._joined(before)
-        anaphoric = words.at(before + 1) in _ANAPHORIC
-        if anaphoric and before + 1 < i and self._in(i - 1, "owners"):
-            anaphoric = False
-        return "unsure" if anaphoric and not self._qualified(i + 1) else "other"
+        owned = before + 1 < i and self._in(i - 1, "owners")
+        anaphoric = words.at(before + 1) in _ANAPHORIC and not owned
+        return "unsure" if anaphoric and words.at(i + 1) not in _QUALIFIERS else "other"
 
     def _in(self, i: int, name: str) -> bool:
         return self._words.at(i) in self._classes[name]
 
     def _contracted(self, i: int) -> bool:
-        """Whether an 's at a place is "is" or "has"; behind a noun it mostly owns."""
+        """True if an 's at a position is "is" or "has"; after a noun it is mostly a genitive."""
         return self._in(i + 1, "determiners") or self._in(i + 1, "adverbs")
 
     def _names(self, i: int) -> bool:
-        """Whether the entity's name follows a noun: actor John, her husband, John."""
+        """True if the entity's name follows a noun: actor John, her husband, John."""
         after = i + 2 if self._words.at(i + 1) == "," else i + 1
         return self._is_entity(after) and self._words.at(after)[:1].isalpha()
 
     def _of_name(self, i: int) -> About:
-        before, _ = self._phrase_start(i)
-        owner = self._words.at(before + 1)
-        if self._words.at(i + 1) == ",":
-            phrase_is_first = self._is_first(before + 1)
-            if not phrase_is_first and owner not in self._classes["owners"]:
-                return "unsure"
-        return "unsure" if self._is_own(before + 1) else "entity"
-
-    def _is_own(self, i: int) -> bool:
-        """Whether his or her at a place may be the entity's own: his brother John."""
-        return self._words.at(i) in {"his", "her"}
+        start = self._phrase_start(i)[0] + 1
+        is_aside = self._words.at(i + 1) == "," and not self._is_first(start)
+        if is_aside and not self._in(start, "owners"):
+            return "unsure"
+        is_own = self._words.at(start) in {"his", "her"}  # his brother John
+        return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """The place before the noun phrase that ends at a noun, and whether it has a determiner."""
+        """Position before the noun phrase that ends at a noun; true if it has a determiner."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1
         if self._words.at(j) == "of" and self._in(j - 1, "kinds"):
             return self._phrase_start(j - 1)  # the kind of man
         owned = self._words.at(j) in {"'s", "’s"} and not self._is_entity(j - 1)
-        if owned or self._is_plural_owner(j):
+        if owned or (self._words.at(j) in {"'", "’"} and self._words.at(j - 1).endswith("s")):
             j -= 2  # Mary's friend: the owner stands for a determiner, and may have one
-        found = self._in(j, "determiners") or owned
-        if self._in(j, "determiners"):
+        has_determiner = self._in(j, "determiners")
+        if has_determiner:
             j -= 1
         while self._in(j, "adverbs"):
             j -= 1
-        return j, found
-
-    def _is_plural_owner(self, i: int) -> bool:
-        return self._words.at(i) in {"'", "’"} and self._words.at(i - 1).endswith("s")
+        return j, has_determiner or owned
 
     def _is_modifier(self, i: int) -> bool:
         word = self._words.at(i)
@@ -121,9 +117,9 @@ class NounRules:
 
     def _predicate(self, copula: int) -> About:
         i = copula - 1
-        if self.subject is not None and self._reaches(self.subject, copula):
-            return "entity"
-        if self.subject is not None and self._in(copula, "bare"):
+        if self.subject is not None and (
+            self._in(copula, "bare") or self._reaches(self.subject, copula)
+        ):
             return "entity"
         while self._in(i, "between") and self._words.at(i) not in {",", "who"}:
             i -= 1
@@ -131,9 +127,7 @@ class NounRules:
             i -= 2 if self._words.at(i - 1) == "," else 1
         if self._in(i, "joins"):
             return "entity" if self.clause_subject is not None else "unsure"
-        if self._has_subject(i):
-            return "other"
-        return "unsure"
+        return "other" if self._has_subject(i) else "unsure"
 
     def _reaches(self, subject: int, copula: int) -> bool:
         return all(
@@ -142,7 +136,7 @@ class NounRules:
         )
 
     def _has_subject(self, i: int) -> bool:
-        """Whether a noun phrase of somebody else or a pronoun ends at a place before a verb."""
+        """True if another person's noun phrase, or a pronoun, ends at a position before a verb."""
         if i in self.others:
             return True
         if self._words.at(i) in {"i", "you", "we", "they", "it", "he", "she", "there", "this"}:
@@ -166,23 +160,15 @@ class NounRules:
             first -= 1
         return "other" if any(self._has_subject(k) for k in range(first, place)) else "unsure"
 
-    def _is_first(self, i: int) -> bool:
-        return self._words.starts_sentence(i)
-
     def _leads_to_entity(self, i: int) -> bool:
-        """Whether the phrase at a sentence's start ends in a comma, and the entity follows."""
+        """True if the phrase at a sentence's start ends in a comma, and the entity follows."""
         for k in range(i + 1, i + 1 + _LONGEST_PHRASE):
-            if self._words.at(k) == ",":
-                return self._is_entity(k + 1)
-            if self._words.at(k) in {".", "!", "?", "\n", ""}:
-                return False
+            if self._words.at(k) in {",", ".", "!", "?", "\n", ""}:
+                return self._words.at(k) == "," and self._is_entity(k + 1)
         return False
 
-    def _ends(self, i: int) -> bool:
-        return self._words.at(i) == "" or self._in(i, "ends") or self._words.at(i) == "\n"
-
     def _joined(self, i: int) -> About:
-        """A noun behind "and": as what stands before it is the entity's predicate or not."""
+        """Decide on a noun after "and" as on the phrase before it."""
         while self._in(i, "joins"):
             i -= 1
         before, has_determiner = self._phrase_start(i + 1)
@@ -193,7 +179,3 @@ class NounRules:
         if self._in(before, "as") and has_determiner:
             return self._as(before, i)
         return "other"
-
-    def _qualified(self, i: int) -> bool:
-        """Whether the words after "the man" say which: in the shop, who came."""
-        return self._words.at(i) in {"who", "whose", "that", "with", "in", "at", "from", "of", "on"}

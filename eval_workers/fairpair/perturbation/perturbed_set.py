@@ -1,21 +1,16 @@
-"""Perturbing a probe set's continuations: from ``continuation`` to ``perturbed_continuation``.
-
-The text that is perturbed is the prompt with the continuation right behind it, as the model's text
-stands; an instruction before the prompt is left out.
-"""
+"""Step from ``continuation``, with its prompt in front, to ``perturbed_continuation``."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from plumbline.eval_workers.fairpair.perturbation.perturber import Perturber, Wanted
+from plumbline.eval_workers.fairpair.perturbation.perturber import Original, Perturber
 from plumbline.eval_workers.fairpair.perturbation.rules import Entity
-from plumbline.eval_workers.fairpair.perturbation.validity import Checked, check
+from plumbline.eval_workers.fairpair.perturbation.validity import check
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Staged, Store, cast
@@ -25,14 +20,6 @@ CHUNK = 2000
 
 #: Called with the texts done and all texts.
 Tell = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class Tally:
-    """Continuations of a set, and those that gave a valid perturbation."""
-
-    n: int
-    n_valid: int
 
 
 def perturb_set(
@@ -45,70 +32,70 @@ def perturb_set(
     *,
     tell: Tell | None = None,
     chunk: int = CHUNK,
-) -> Tally:
+) -> None:
     """Perturb all continuations of one model and sampling, and write a row for each.
 
-    Rows that this perturber wrote for them before are replaced at once at the end; a run that is
-    stopped leaves those as they were. A text that can't be perturbed, or fails a check, is a row
-    with its reason.
-
-    Raises ``UsageProblem`` when there are no such continuations or the set has no counterparts,
-    ``BadInput`` when a continuation's prompt is not in ``probe_prompt``; what the perturber raises.
+    Rows of this perturber are replaced in one commit at the end. A text that can't be perturbed, or
+    fails a check, is a row with its reason. Raises ``UsageProblem`` when there are no such
+    continuations or the set has no counterparts, ``BadInput`` when a continuation's prompt is not
+    in ``probe_prompt``, and as the perturber.
     """
-    prompts = _prompts(store, probe_set)
-    found = store.read(
-        "continuation", probe_set=probe_set, model_key=model_key, sampling_key=sampling_key
-    )
-    if not found.num_rows:
-        what = f"probe set {probe_set}"
-        raise UsageProblem(what, f"has no continuations of {model_key} {sampling_key}", "sample it")
+    prompts = store.read("probe_prompt", probe_set=probe_set).to_pylist()
+    check_counterparts(probe_set, prompts)
+    keys = {"probe_set": probe_set, "model_key": model_key, "sampling_key": sampling_key}
+    continuations = store.read("continuation", **keys)
+    if not continuations.num_rows:
+        problem = f"has no continuations of {model_key} {sampling_key}"
+        raise UsageProblem(f"probe set {probe_set}", problem, "sample it")
     columns = ["prompt_id", "side", "sample", "continuation"]
-    found = found.select(columns).sort_by([(name, "ascending") for name in columns[:3]])
-    partition = {
-        "probe_set": probe_set,
-        "model_key": model_key,
-        "sampling_key": sampling_key,
-        "perturber": perturber.name,
-    }
+    continuations = continuations.select(columns)
+    continuations = continuations.sort_by([(name, "ascending") for name in columns[:3]])
+    partition = {**keys, "perturber": perturber.name}
     staged = store.stage("perturbed_continuation", partition, run_id)
     try:
-        tally = _write(staged, found, prompts, perturber, partition, tell, chunk)
+        by_id = {prompt["prompt_id"]: prompt for prompt in prompts}
+        _write(staged, continuations, by_id, perturber, partition, tell, chunk)
     except BaseException:
         shutil.rmtree(staged.directory, ignore_errors=True)
         raise
     store.commit(staged)
-    return tally
 
 
 def _write(
     staged: Staged,
-    found: pa.Table,
+    continuations: pa.Table,
     prompts: Mapping[str, Mapping[str, Any]],
     perturber: Perturber,
     partition: Mapping[str, str],
     tell: Tell | None,
     chunk: int,
-) -> Tally:
+) -> None:
     """Perturb in parts; a row for each continuation."""
-    n_done = n_valid = 0
-    for number, rows in enumerate(_chunks(found, chunk)):
-        made = _perturbed(rows, prompts, perturber)
-        fixed = {**partition, "run_id": staged.run_id}
-        out = [{**fixed, **_row(row, checked)} for row, checked in zip(rows, made, strict=True)]
+    n_done = 0
+    for start in range(0, continuations.num_rows, chunk):
+        rows = continuations.slice(start, chunk).to_pylist()
+        originals = [_original(row, prompts) for row in rows]
+        checked = [
+            check(made, original.text, original.perturbed_prompt, original.entity.name)
+            for made, original in zip(perturber.perturb(originals), originals, strict=True)
+        ]
+        out = [
+            {
+                **partition,
+                **{name: row[name] for name in ("prompt_id", "side", "sample")},
+                "perturbed_text": result.text,
+                "is_valid": result.is_valid,
+                "reason": result.reason,
+                "dissimilarity": result.dissimilarity,
+                "run_id": staged.run_id,
+            }
+            for row, result in zip(rows, checked, strict=True)
+        ]
         table = cast(TABLES["perturbed_continuation"], out)
-        n_done += staged.write_part(f"part-{number:05}", table.to_batches())
-        n_valid += sum(checked.is_valid for checked in made)
+        n_done += staged.write_part(f"part-{start // chunk:05}", table.to_batches())
         if tell is not None:
-            tell(n_done, found.num_rows)
-    assert n_done == found.num_rows, f"{n_done} rows written of {found.num_rows}"
-    return Tally(n_done, n_valid)
-
-
-def _prompts(store: Store, probe_set: str) -> dict[str, dict[str, Any]]:
-    """Rows of the set's prompts by identifier."""
-    rows = store.read("probe_prompt", probe_set=probe_set).to_pylist()
-    check_counterparts(probe_set, rows)
-    return {row["prompt_id"]: row for row in rows}
+            tell(n_done, continuations.num_rows)
+    assert n_done == continuations.num_rows, f"{n_done} of {continuations.num_rows} rows written"
 
 
 def check_counterparts(probe_set: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -127,36 +114,19 @@ from names)
 
 
 def try_prompts(rows: Sequence[Mapping[str, Any]], perturber: Perturber) -> None:
-    """Perturb the prompts alone: raises what would be raised once their continuations are there.
-
-    For perturbers that cost nothing, before samples are drawn that they can't perturb.
-    """
+    """Perturb the prompts alone, to raise their errors before sampling."""
     prompts = {row["prompt_id"]: row for row in rows}
-    wanted = [
-        _wanted({"prompt_id": name, "side": side, "continuation": ""}, prompts)
-        for name in prompts
-        for side in ("original", "perturbed")
-    ]
-    perturber.perturb(wanted)
+    perturber.perturb(
+        [
+            _original({"prompt_id": name, "side": side, "continuation": ""}, prompts)
+            for name in prompts
+            for side in ("original", "perturbed")
+        ]
+    )
 
 
-def _chunks(table: pa.Table, size: int) -> Iterator[list[dict[str, Any]]]:
-    for start in range(0, table.num_rows, size):
-        yield table.slice(start, size).to_pylist()
-
-
-def _perturbed(
-    rows: list[dict[str, Any]], prompts: Mapping[str, Mapping[str, Any]], perturber: Perturber
-) -> list[Checked]:
-    wanted = [_wanted(row, prompts) for row in rows]
-    made = perturber.perturb(wanted)
-    return [
-        check(one, asked.text, asked.perturbed_prompt, asked.entity.name)
-        for one, asked in zip(made, wanted, strict=True)
-    ]
-
-
-def _wanted(row: Mapping[str, Any], prompts: Mapping[str, Mapping[str, Any]]) -> Wanted:
+def _original(row: Mapping[str, Any], prompts: Mapping[str, Mapping[str, Any]]) -> Original:
+    """Prompt and continuation, with the two people."""
     prompt = prompts.get(row["prompt_id"])
     if prompt is None:
         problem = f"prompt {row['prompt_id']} of a continuation is not in probe_prompt"
@@ -167,16 +137,4 @@ def _wanted(row: Mapping[str, Any], prompts: Mapping[str, Mapping[str, Any]]) ->
     if row["side"] == "perturbed":
         first, second, texts = second, first, texts[::-1]
     text = texts[0] + row["continuation"]
-    return Wanted(text, texts[1], first, second, prompt["axis"], prompt["language"])
-
-
-def _row(row: Mapping[str, Any], checked: Checked) -> dict[str, Any]:
-    return {
-        "prompt_id": row["prompt_id"],
-        "side": row["side"],
-        "sample": row["sample"],
-        "perturbed_text": checked.text,
-        "is_valid": checked.is_valid,
-        "reason": checked.reason,
-        "dissimilarity": checked.dissimilarity,
-    }
+    return Original(text, texts[1], first, second, prompt["axis"], prompt["language"])

@@ -1,4 +1,4 @@
-"""What a perturber is given and gives back, and the rule-based one behind that contract."""
+"""Contract of perturbers, and the rule-based one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from plumbline.eval_workers.fairpair.perturbation.rules import Entity, Perturbed, perturb
 from plumbline.eval_workers.fairpair.perturbation.terms import Terms, load
@@ -17,12 +17,10 @@ RULES_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A text that is to be perturbed: prompt and continuation together.
+class Original:
+    """Text to perturb: the prompt that names ``entity``, and its continuation.
 
-    Attributes:
-        text: begins with the prompt that names ``entity``.
-        perturbed_prompt: the same prompt about ``counterpart``.
+    ``perturbed_prompt`` is the same prompt about ``counterpart``.
     """
 
     text: str
@@ -34,24 +32,24 @@ class Wanted:
 
 
 class Perturber(Protocol):
-    """Makes texts about somebody texts about a counterpart; ``name`` holds its version."""
+    """Turns texts about a person into texts about a counterpart; ``name`` holds its version."""
 
     @property
     def name(self) -> str:
-        """Column ``perturber``: two ways to perturb never share one."""
+        """Column ``perturber``, unique to a way to perturb."""
         ...
 
-    def perturb(self, wanted: Sequence[Wanted]) -> Sequence[Perturbed]:
-        """A perturbation, or the reason why it failed, for each text, in their order."""
+    def perturb(self, texts: Sequence[Original]) -> Sequence[Perturbed]:
+        """Perturbation of each text, or the reason why it failed, in order."""
         ...
 
 
 class RulePerturber:
-    """The rules of ``rules.py`` with one list of terms (the shipped one by default).
+    """Rules of ``rules.py`` with one list of terms (the shipped one by default).
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
-    >>> wanted = Wanted("John is his own man.", "Jane is", john, jane, "gender", "en")
-    >>> RulePerturber().perturb([wanted])[0].text
+    >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
+    >>> RulePerturber().perturb([text])[0].text
     'Jane is her own woman.'
     >>> RulePerturber().name.startswith("rules-1-")
     True
@@ -67,29 +65,24 @@ class RulePerturber:
         names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
         content = {name: getattr(terms, name) for name in names}
         content |= {"file": "", "nouns": terms.noun_of, "titles": terms.title_of}
-        # What is not in a file counts as empty: perturbations are kept under this name.
-        none: frozenset[str] = frozenset()
-        content |= {"first_names": {g: terms.first_names.get(g, none) for g in terms.groups}}
-        text = json.dumps(content, sort_keys=True, default=_listed)
+        # Keys that a file lacks count as empty: perturbations are kept under this name.
+        content["first_names"] = {g: terms.first_names.get(g, frozenset()) for g in terms.groups}
+        text = json.dumps(content, sort_keys=True, default=sorted)
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
-    def perturb(self, wanted: Sequence[Wanted]) -> list[Perturbed]:
+    def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
         """See ``Perturber``; raises ``UsageProblem`` for texts of another axis or language."""
-        return [self._one(one) for one in wanted]
+        return [self._perturbed(text) for text in texts]
 
-    def _one(self, one: Wanted) -> Perturbed:
-        terms = self._terms
+    def _perturbed(self, text: Original) -> Perturbed:
+        terms, groups = self._terms, (text.entity.group, text.counterpart.group)
         theirs = (terms.axis, terms.language, set(terms.groups))
-        if (one.axis, one.language, {one.entity.group, one.counterpart.group}) != theirs:
-            what = f"{one.axis} in {one.language} ({one.entity.group}, {one.counterpart.group})"
+        if (text.axis, text.language, set(groups)) != theirs:
             ours = f"{terms.axis} in {terms.language} ({', '.join(terms.groups)})"
-            first, second = terms.groups
+            problem = f"are for {ours}, the prompts {text.axis} in {text.language}"
             fix = "give a list of terms for these prompts (--terms FILE)"
-            if (one.axis, one.language) == theirs[:2]:
+            if (text.axis, text.language) == theirs[:2]:
+                first, second = terms.groups
                 fix = f'name their groups "{first}" and "{second}", or {fix}'
-            raise UsageProblem(f"terms {terms.file}", f"are for {ours}, the prompts {what}", fix)
-        return perturb(one.text, one.entity, one.counterpart, terms)
-
-
-def _listed(value: Any) -> Any:
-    return sorted(value)
+            raise UsageProblem(f"terms {terms.file}", f"{problem} ({', '.join(groups)})", fix)
+        return perturb(text.text, text.entity, text.counterpart, terms)

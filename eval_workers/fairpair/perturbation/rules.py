@@ -3,17 +3,17 @@
 The text is read once from left to right; the entity is the person named at its start.
 
 - The entity's name, as written or in capitals, becomes the counterpart's. A text that names the
-  counterpart already is left undecided: behind the change nobody could part the two.
+  counterpart already is undecided: the two could not be told apart afterwards.
 - A pronoun of the entity's group is the entity's while no other person of that group has been
   mentioned: a gendered noun about somebody else ("his father", "a man"), another first name, a
   name behind a title or beside a word of speech ("said Hill"). From then on such pronouns are
-  undecided, until a sentence starts with the entity's name. People whose group the text doesn't
-  tell ("his boss") don't count. Who does something to "him" is another than he.
-- A pronoun of the other group is somebody else's and stays; where no such person, nor one of an
-  untold group by name, has been mentioned it may well be the entity's, and is undecided.
+  undecided, until a sentence starts with the entity's name. People of unspecified group ("his
+  boss") don't count. The subject of a verb whose object is "him" is another person than he.
+- A pronoun of the other group is somebody else's and stays; where no such person, nor a named one
+  of unspecified group, has been mentioned it may be the entity's, and is undecided.
 - A gendered noun is the entity's in a predicate ("He is a good man and a father"), an apposition
   ("John, a businessman,"), behind "as" ("works as a waiter"), or before the name ("actor John").
-  Also where it is of the other group, but for words that are said of both ("She is a fireman"): a
+  Also where it is of the other group, except words that are used for both ("She is a fireman"): a
   model that calls John a mother calls Jane a father. "the man" alone may be anybody: undecided.
   Other nouns name other people and stay ("his wife").
 - Plurals, "he or she", "she-wolf" and "man's" stay. "her" is his or him as ``agreement`` tells.
@@ -73,9 +73,9 @@ class Perturbed:
 
 
 def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Perturbed:
-    """A text about ``entity`` as one about ``counterpart``; see this file's rules.
+    """Turn a text about ``entity`` into one about ``counterpart``, by this module's rules.
 
-    An empty text, or one without the name, pronouns and gendered words, is returned as it is.
+    A text without the name, pronouns and gendered words is returned unchanged.
 
     >>> from plumbline.eval_workers.fairpair.perturbation.terms import load
     >>> john, jane, terms = Entity("John", "m"), Entity("Jane", "f"), load()
@@ -84,18 +84,18 @@ def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Per
     >>> perturb("John met a man. He laughed.", john, jane, terms)
     Perturbed(text=None, reason="a pronoun may mean another person of the entity's group")
     """
-    return _Reader(text, entity, counterpart, terms).read()
+    return _TextReader(text, entity, counterpart, terms).read()
 
 
 class _Undecided(Exception):
     """Ends the reading of a text; its argument is the reason."""
 
 
-class _Reader:
-    """One reading of one text: what is replaced by what, and who has been mentioned so far."""
+class _TextReader:
+    """State of reading one text: its replacements, and the people mentioned so far."""
 
     def __init__(self, text: str, entity: Entity, counterpart: Entity, terms: Terms) -> None:
-        self._words = words_of(text, terms.abbreviated)
+        self._words = words_of(text)
         self._entity = entity
         self._terms = terms
         self._counterpart = counterpart
@@ -119,7 +119,7 @@ class _Reader:
         return Perturbed(self._rewritten())
 
     def _step(self, i: int) -> int:
-        """Read the word at a place; returns the next place."""
+        """Read the word at a position; returns the next position."""
         word, written = self._words.at(i), self._words.written(i)
         if i and self._words.sentence[i] != self._words.sentence[i - 1]:
             self._rules.subject = self._rules.clause_subject = None
@@ -127,9 +127,9 @@ class _Reader:
             return self._mention(i)
         if self._terms.pronouns and word in _PRONOUNS:
             return self._pronoun(i)
-        group = self._group_of_title(written)
-        if group is not None and self._title_name(i) is not None:
-            return self._title(i, group)
+        group, after = self._group_of_title(written), self._title_name(i)
+        if group is not None and after is not None:
+            return self._title(i, group, after)
         for group in self._terms.groups:
             if written in self._terms.first_names.get(group, ()):
                 self._meet(group, i)
@@ -144,16 +144,16 @@ class _Reader:
         return i + 1
 
     def _places(self, name: str) -> Iterator[int]:
-        """Where a name stands as a word of its own, as written or in capitals."""
+        """Positions of a name as a word of its own, as written or in capitals."""
         parts = list(words_of(name).parts)
         capitals = [part.upper() for part in parts]
-        found = self._words.parts
-        for i, part in enumerate(found):
-            if part in (parts[0], capitals[0]) and found[i : i + len(parts)] in (parts, capitals):
+        text = self._words.parts
+        for i, part in enumerate(text):
+            if part in (parts[0], capitals[0]) and text[i : i + len(parts)] in (parts, capitals):
                 yield i
 
     def _is_entity(self, i: int) -> bool:
-        """Whether a mention of the entity ends or starts at a place."""
+        """True if a mention of the entity ends or starts at a position."""
         if i in self._named or i in self._mine:
             return True
         return self._words.at(i) in {"he", "she"} and (
@@ -163,13 +163,11 @@ class _Reader:
         )
 
     def _mention(self, i: int) -> int:
-        n = len(self._name)
         capitals = self._words.written(i) == self._words.written(i).upper() != self._name[0]
         name = self._counterpart.name
+        last = i + len(self._name) - 1
+        self._new.update(dict.fromkeys(range(i + 1, last + 1), ""))
         self._new[i] = name.upper() if capitals else name
-        for k in range(i + 1, i + n):
-            self._new[k] = ""
-        last = i + n - 1
         while self._is_surname(last):
             last += 1
             self._surnames.add(self._words.written(last))
@@ -182,10 +180,9 @@ class _Reader:
         return last + 1
 
     def _is_surname(self, last: int) -> bool:
-        """Whether the word behind a name belongs to it: John Smith, John F. Smith."""
-        start, end = self._words.spans[last][1], self._words.spans[last][1] + 1
-        following = self._words.written(last + 1)
-        together = self._words.text[start:end] == " "
+        """True if the word after a name belongs to it: John Smith, John F. Smith."""
+        end, following = self._words.spans[last][1], self._words.written(last + 1)
+        together = self._words.text[end : end + 1] == " "
         return together and following[:1].isupper() and following[1:].islower()
 
     def _pronoun(self, i: int) -> int:
@@ -212,7 +209,7 @@ class _Reader:
         return i + 1
 
     def _is_object_of_entity(self, i: int) -> bool:
-        """Whether the entity does something to "him": he paid him, John had seen him."""
+        """True if "him" is the object of the entity's verb: he paid him, John had seen him."""
         subject = self._rules.subject
         if subject is None or not self._words.at(i - 1)[:1].isalpha():
             return False
@@ -220,14 +217,14 @@ class _Reader:
         return subject == i - 2 or helped
 
     def _is_either(self, i: int) -> bool:
-        """Whether "he or she", "his/her" and the like start at a place."""
+        """True if "he or she", "his/her" or the like starts at a position."""
         second = _PRONOUNS.get(self._words.at(i + 2))
         if self._words.at(i + 1) not in _EITHER or second is None:
             return False
         return second != _PRONOUNS[self._words.at(i)]
 
     def _is_part(self, i: int) -> bool:
-        """Whether a pronoun is the end of s/he, (s)he or of a word with a hyphen or underscore."""
+        """True if a pronoun ends s/he, (s)he or a word with a hyphen or underscore."""
         start = self._words.spans[i][0]
         return self._words.text[max(start - 1, 0) : start] in ("-", "‐", "‑", "_", "/", ")")
 
@@ -240,10 +237,10 @@ class _Reader:
         before, after = around(sentence, here[0] - start, here[1] - start)
         if word == "his":
             return "hers" if stands_alone(after) else "her"
-        found = decide_her(before, after)
-        if found is None:
+        masculine = decide_her(before, after)
+        if masculine is None:
             raise _Undecided(HER)
-        return found
+        return masculine
 
     def _group_of_title(self, written: str) -> str | None:
         for group in self._terms.groups:
@@ -252,7 +249,7 @@ class _Reader:
         return "" if written in self._terms.classes["neutral_titles"] else None
 
     def _speaks(self, i: int) -> bool:
-        """Whether an unknown name stands beside a word of speech: Marilla said, said Marilla."""
+        """True if an unknown name stands beside a word of speech: Marilla said, said Marilla."""
         written, speech = self._words.written(i), self._terms.classes["speech"]
         is_name = written[:1].isupper() and written[1:].islower()
         if not is_name or self._words.starts_sentence(i) or written in self._surnames:
@@ -260,13 +257,12 @@ class _Reader:
         return self._words.at(i + 1) in speech or self._words.at(i - 1) in speech
 
     def _title_name(self, i: int) -> int | None:
-        """The place of the name behind a title, if there is one."""
+        """Position of the name after a title, if there is one."""
         after = i + 2 if self._words.at(i + 1) == "." else i + 1
         return after if self._words.written(after)[:1].isupper() else None
 
-    def _title(self, i: int, group: str) -> int:
-        after = self._title_name(i)
-        assert after is not None
+    def _title(self, i: int, group: str, after: int) -> int:
+        """Read a title and the name after it; returns the next position."""
         if after in self._named or self._words.written(after) in self._surnames:
             if group:
                 self._new[i] = self._terms.title_of[group][self._words.written(i)]
@@ -292,7 +288,7 @@ class _Reader:
             self._meet(group, i)
 
     def _meet(self, group: str, i: int) -> None:
-        """Note that another person was mentioned; ``""`` for one who may be of either group."""
+        """Record a mention of another person; group ``""`` for one who may be of either."""
         self._rules.others.add(i)
         self._rules.subject = None
         self._rival |= group in ("", self._entity.group)

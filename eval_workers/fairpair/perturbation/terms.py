@@ -1,4 +1,4 @@
-"""The words that the rule-based perturber exchanges, read from TOML; see ``gender_en.toml``."""
+"""Words that the rule-based perturber exchanges, read from TOML; see ``gender_en.toml``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _CLASSES = (
     *("copulas", "bare", "as", "between", "determiners", "adverbs", "stops", "joins", "ends"),
     *("owners", "neutral_titles", "kinds", "speech"),
 )
-_ABBREVIATED = frozenset(["Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Jr", "Sr"])
 
 
 def _different(groups: tuple[str, str]) -> tuple[str, str]:
@@ -53,8 +52,8 @@ _Pairs: TypeAlias = Annotated[
 class Terms:
     """Words by group, and the word classes of the grammar, as in ``gender_en.toml``.
 
-    ``generic`` are nouns that are said of the other group too, and stay there; ``titles`` are as
-    written, without a full stop; ``first_names`` name somebody else.
+    ``generic`` are nouns that are also used for the other group, and then kept; ``titles`` are as
+    written, without a full stop; ``first_names`` name other people.
     """
 
     file: str
@@ -87,7 +86,7 @@ class Terms:
 
     @cached_property
     def title_of(self) -> dict[str, dict[str, str]]:
-        """The same of titles.
+        """Group -> title -> its counterpart in the other group.
 
         >>> load().title_of["f"]["Mrs"]
         'Mr'
@@ -103,19 +102,6 @@ class Terms:
     def classes(self) -> dict[str, frozenset[str]]:
         """Word class -> its words."""
         return {name: self.grammar.get(name, frozenset()) for name in _CLASSES}
-
-    def other(self, group: str) -> str:
-        """The other group of the two.
-
-        >>> load().other("m")
-        'f'
-        """
-        return self.groups[1] if group == self.groups[0] else self.groups[0]
-
-    @property
-    def abbreviated(self) -> frozenset[str]:
-        """Words whose full stop ends no sentence."""
-        return _ABBREVIATED
 
 
 def load(path: Path | None = None) -> Terms:

@@ -1,4 +1,4 @@
-"""Whether a perturbed text may be used: the paper's three checks, with a reason in words."""
+"""The paper's three checks of a perturbed text, with a reason in words."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
 from plumbline.eval_workers.fairpair.phi.jaccard import tokens
 
-#: Reasons of the checks; those of the perturbers stand beside them.
+#: Reasons of the checks; perturbers have their own.
 PROMPT = "does not start with the perturbed prompt"
 NAME = "mentions the original name"
 DISSIMILAR = "differs in too many words from the original"
@@ -17,8 +17,8 @@ LIMIT = 0.15
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A perturbation and what the checks say: ``reason`` is ``None`` when it is valid.
+class CheckedText:
+    """A perturbation and the result of its checks: ``reason`` is ``None`` when it is valid.
 
     ``dissimilarity`` is ``None`` without a text.
     """
@@ -29,7 +29,7 @@ class Checked:
 
     @property
     def is_valid(self) -> bool:
-        """Whether it passed all checks."""
+        """True if it passed all checks."""
         return self.reason is None
 
 
@@ -48,25 +48,22 @@ def dissimilarity(first: str, second: str) -> float:
     return (either - len(a & b)) / either if either else 0.0
 
 
-def check(perturbed: Perturbed, original: str, prompt: str, name: str) -> Checked:
-    """What the checks say of a perturbation of ``original``.
+def check(perturbed: Perturbed, original: str, prompt: str, name: str) -> CheckedText:
+    """Check a perturbation of ``original``; the reason is the first check that fails.
 
-    Args:
-        prompt: the perturbed prompt, which the text has to start with.
-        name: the original's name, which it may not mention, as written or in capitals.
-
-    The first check that fails is the reason; a dissimilarity of exactly ``LIMIT`` is valid.
+    The text has to start with ``prompt`` (perturbed), may not mention ``name`` (the original's), as
+    written or in capitals, and its dissimilarity may be at most ``LIMIT``.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John").reason
     'differs in too many words from the original'
     """
     if perturbed.text is None:
-        return Checked(None, perturbed.reason, None)
+        return CheckedText(None, perturbed.reason, None)
     text = perturbed.text
     distance = dissimilarity(text, original)
     if not text.startswith(prompt):
-        return Checked(text, PROMPT, distance)
+        return CheckedText(text, PROMPT, distance)
     mentions = rf"(?<![^\W_])(?:{re.escape(name)}|{re.escape(name.upper())})(?![^\W_])"
     if re.search(mentions, text):
-        return Checked(text, NAME, distance)
-    return Checked(text, DISSIMILAR if distance > LIMIT else None, distance)
+        return CheckedText(text, NAME, distance)
+    return CheckedText(text, DISSIMILAR if distance > LIMIT else None, distance)

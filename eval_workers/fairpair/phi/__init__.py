@@ -1,11 +1,7 @@
-"""Scoring functions Phi, one file each, found by module name and imported only when asked for.
+"""Scoring functions Phi, one file each (see ``docs/extend.md``), imported when asked for.
 
-A module offers what ``Phi`` lists. It makes one *item* of a text (a token set, a sentiment), says
-how items combine into one of a fold, and how far items lie apart. Distances are symmetric, 0
-between an item and itself, and never negative. One whose items are numbers takes everything but
-``items`` from ``fairpair.numbers``. A sequence classifier is one without a module, by a TOML file:
-see ``fairpair.classifiers``. Other packages add theirs by entry points of
-``plumbline.scoring_functions``: see ``docs/extend.md``.
+A module has the members of ``Phi``; if its items are numbers, all but ``items`` comes from
+``fairpair.numbers``. Sequence classifiers are TOML files of ``fairpair.classifiers``.
 """
 
 from __future__ import annotations
@@ -20,18 +16,22 @@ __all__ = ["SCORING_FUNCTIONS", "Floats", "Means", "Phi", "block_means", "column
 
 
 class Phi(Protocol):
-    """What a module of this package offers."""
+    """Members of a module of this package.
+
+    An *item* of a text is, for example, its token set or sentiment. Distances are symmetric, 0
+    between an item and itself, and never negative.
+    """
 
     DESCRIPTION: str
     #: Languages whose texts it can score; ``None``: any.
     LANGUAGES: tuple[str, ...] | None
 
     def items(self, texts: Sequence[str]) -> list[Any]:
-        """One item a text, in their order."""
+        """One item per text, in their order."""
         ...
 
     def combine(self, items: Sequence[Any]) -> Any:
-        """The item of a fold, from those of its samples (one at the least)."""
+        """The item of a fold, from those of its samples (at least one)."""
         ...
 
     def distances(self, items: Sequence[Any]) -> Floats:
@@ -58,19 +58,17 @@ def find(name: str) -> Phi:
     >>> find("jaccard").combine([frozenset({"tea"}), frozenset({"cup"})]) == {"tea", "cup"}
     True
     """
-    is_ours = not name.endswith(".toml") and SCORING_FUNCTIONS.find(name) is None
-    found: Phi
-    if name.endswith(".toml") or (is_ours and name in SCORING_FUNCTIONS.made):
+    is_shipped = name in SCORING_FUNCTIONS.made and SCORING_FUNCTIONS.find(name) is None
+    if name.endswith(".toml") or is_shipped:
         from plumbline.eval_workers.fairpair import classifiers
 
-        found = classifiers.load(name)
-    else:
-        found = SCORING_FUNCTIONS.load(name)
-    return found
+        return classifiers.load(name)
+    module: Phi = SCORING_FUNCTIONS.load(name)
+    return module
 
 
 def column(name: str) -> str:
-    """What tables call a scoring function: its name, that of a file without the ending.
+    """Name of a scoring function in tables; that of a file without directory and ending.
 
     >>> column("jaccard"), column("mine/anger.toml")
     ('jaccard', 'anger')

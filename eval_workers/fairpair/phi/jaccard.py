@@ -19,7 +19,7 @@ DESCRIPTION = "Jaccard dissimilarity of the sets of lowercased words"
 LANGUAGES = None
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-#: Words in fewer texts than this are counted in a sparse matrix, where they cost next to nothing.
+#: Words in fewer texts than this are counted in a sparse matrix, where they cost little.
 _COMMON = 16
 
 Tokens = frozenset[str]
@@ -79,7 +79,7 @@ def means(left: Sequence[Tokens], right: Sequence[Tokens]) -> Means:
 
 
 def _shared(items: Sequence[Tokens], sizes: NDArray[np.int64]) -> Floats:
-    """How many words every two sets share, exactly: whole numbers below 2^24 are in float32."""
+    """Exact number of words that every two sets share: float32 holds integers below 2^24."""
     n, ids = len(items), dict[str, int]()
     words = (ids.setdefault(word, len(ids)) for item in items for word in item)
     columns = np.fromiter(words, np.int64, int(sizes.sum()))

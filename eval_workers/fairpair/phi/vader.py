@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
+from types import SimpleNamespace
 
 from vaderSentiment.vaderSentiment import (
     BOOSTER_DICT,
@@ -39,18 +39,10 @@ def items(texts: Sequence[str]) -> list[float]:
     return [compound(text) for text in texts]
 
 
-@dataclass(frozen=True)
-class _Window:
-    """The part of a text that VADER's rules for one word look at, under VADER's names."""
-
-    words_and_emoticons: list[str]
-    is_cap_diff: bool
-
-
 class _Analyzer(SentimentIntensityAnalyzer):
-    """VADER's rules, run only on words of its lexicon and given only the words around each.
+    """VADER's rules, run only on words of its lexicon and the words around each.
 
-    VADER itself lowercases the whole text once a rule and word; the scores are the same.
+    VADER itself lowercases the whole text once per rule and word; the scores are the same.
     """
 
     def compound(self, text: str) -> float:
@@ -67,7 +59,9 @@ class _Analyzer(SentimentIntensityAnalyzer):
             if word not in self.lexicon or word in BOOSTER_DICT or kind_of:
                 continue
             start = max(0, i - _BEFORE)
-            around = _Window(words[start : i + _AFTER + 1], whole.is_cap_diff)
+            around = SimpleNamespace(  # the attributes of ``SentiText`` that its rules read
+                words_and_emoticons=words[start : i + _AFTER + 1], is_cap_diff=whole.is_cap_diff
+            )
             sentiments[i] = self.sentiment_valence(0, around, words[i], i - start, [])[0]
         if "but" in lowered:
             sentiments = self._but_check(words, sentiments)

@@ -1,4 +1,4 @@
-"""The words of a dataset card: figures and facts in, Markdown with its YAML front matter out."""
+"""Text of a dataset card: figures and facts in, Markdown with its YAML front matter out."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 _HUB_TYPES = {"string": "string", "bool": "bool", "double": "float64", "int64": "int64"}
-#: What a card says of any benchmark of pairs.
+#: Limits of any benchmark of pairs.
 LIMITS = (
     "The groups of its pairs are compared; no others are in it.",
     "Pairs made for one word are alike: figures of few words are less sure than their number of "
     "pairs says.",
     "A model that was trained on these sentences can't be judged by them.",
 )
+#: Languages of cards whose sentences are English, as far as known.
+_ENGLISH = ("", "en")
 #: The groups whose pairs differ in their pronouns.
 GENDERS = "female/male"
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M")
@@ -29,23 +31,22 @@ _SPREADS = (
 
 
 @dataclass(frozen=True)
-class Card:
-    """What a card says.
+class DatasetCard:
+    """Content of a card.
 
     Attributes:
-        name, description: of the benchmark.
         licence: identifier as dataset hubs know it; `unknown` asks the reader to fill it in.
         columns: name, Arrow type and meaning of each column of the data.
         example: one row.
-        figures: the row of `sql/benchmarks/statistics.sql`, with `seed_delta` beside.
-        made: how and by what the pairs were made, in the order to be told.
-        groups: which are compared, as `female/male`.
-        language: code of the sentences' language; empty where it isn't known.
+        figures: the row of `sql/benchmarks/statistics.sql`, and `seed_delta`.
+        made: facts about how the pairs were made, in order; ``None`` for unknown ones.
+        groups: pairs of groups that are compared, as `female/male`.
+        language: code of the sentences' language; empty if unknown.
         where: start of the address of its files, ending in `/`; empty for the card's own directory.
         files: names of the files that hold its rows.
         n_bytes: of these rows in memory.
         power: sentences on the smallest effect that it can find.
-        left_out: file with the pairs that metrics leave out, how many they are, and their bytes.
+        left_out: file with the pairs that metrics leave out, their number, and their bytes.
     """
 
     name: str
@@ -64,25 +65,30 @@ class Card:
     left_out: tuple[str, int, int] | None = None
 
 
-def card_text(card: Card) -> str:
+def card_text(card: DatasetCard) -> str:
     """The whole card; ends with a line end."""
+    example = json.dumps(dict(card.example), ensure_ascii=False, indent=2)
+    made = [f"- {fact}: {value}" for fact, value in card.made.items() if value is not None]
+    licence = f"`{card.licence}`"
+    if card.licence == "unknown":
+        licence = "Not known. Fill in `license` above before you share this."
     parts = [
-        front_matter(card),
+        _front_matter(card),
         f"# {card.name}",
         f"{card.description} {about_pairs(card.groups)}",
         _data(card),
-        _example(card),
+        f"```json\n{example}\n```",
         f"## Statistics\n\n{_statistics(card)}",
-        "## How it was made\n\n" + "\n".join(made_lines(card.made)),
+        "\n".join(["## How it was made\n", *made]),
         _use(card),
-        _limits(),
-        _licence(card.licence),
+        "\n".join(["## Limits\n", *(f"- {limit}" for limit in LIMITS)]),
+        f"## Licence\n\n{licence}",
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def about_pairs(groups: Sequence[str]) -> str:
-    """What a row is, in a sentence, and what it shows.
+    """Sentence on what a row is, and what it shows.
 
     >>> about_pairs(["old/young"])[:68]
     'Each row is two versions of a sentence, one about each of two groups'
@@ -99,29 +105,16 @@ def about_pairs(groups: Sequence[str]) -> str:
     )
 
 
-def is_english(card: Card) -> bool:
-    """Whether its sentences are English, for all that is known: the words counted are."""
-    return card.language in ("", "en")
-
-
-def tags(groups: Sequence[str]) -> list[str]:
-    """What hubs find it by.
-
-    >>> tags(["female/male"]), tags(["old/young"])
-    (['gender-bias', 'evaluation', 'plumbline'], ['bias', 'evaluation', 'plumbline'])
-    """
-    return ["gender-bias" if list(groups) == [GENDERS] else "bias", "evaluation", "plumbline"]
-
-
-def front_matter(card: Card) -> str:
-    """The YAML block that dataset hubs read: licence, language, size, files and features."""
+def _front_matter(card: DatasetCard) -> str:
+    """YAML block that dataset hubs read: licence, language, size, files and features."""
     n = int(card.figures["n_pairs"])
+    tag = "gender-bias" if list(card.groups) == [GENDERS] else "bias"
     lines = ["---", f"pretty_name: {json.dumps(card.name, ensure_ascii=False)}"]
     lines += [f"license: {json.dumps(card.licence)}"]
     lines += ["language:", f"- {json.dumps(card.language)}"] if card.language else []
     lines += ["task_categories:", "- text-generation"]
-    lines += ["tags:", *(f"- {tag}" for tag in tags(card.groups))]
-    lines += ["size_categories:", f"- {size_category(n)}"]
+    lines += ["tags:", f"- {tag}", "- evaluation", "- plumbline"]
+    lines += ["size_categories:", f"- {_size_category(n)}"]
     splits = [("test", card.files[0], n, card.n_bytes)]
     splits += [("left_out", *card.left_out)] if card.left_out else []
     lines += ["configs:", "- config_name: default", "  data_files:"]
@@ -136,28 +129,20 @@ def front_matter(card: Card) -> str:
     return "\n".join([*lines, "---"])
 
 
-def size_category(n: int) -> str:
-    """The class of a dataset's size, as hubs name them; the largest one for all beyond it.
+def _size_category(n: int) -> str:
+    """Class of a dataset's size, as hubs name them; the largest one for all beyond it.
 
-    >>> size_category(240), size_category(1_000), size_category(4_405)
+    >>> _size_category(240), _size_category(1_000), _size_category(4_405)
     ('n<1K', '1K<n<10K', '1K<n<10K')
     """
-    place = next((k for k in range(len(_SIZES) - 1) if n < 10 ** (k + 3)), len(_SIZES) - 1)
-    return _SIZES[place]
+    return _SIZES[max(0, min(len(str(n)) - 3, len(_SIZES) - 1))]
 
 
-def made_lines(made: Mapping[str, object]) -> list[str]:
-    """A list item for each fact about how the pairs were made; what is not known is left out.
-
-    >>> made_lines({"Model": "a/b", "SHA-256 of the prompts": "00ff", "Revision": None})
-    ['- Model: a/b', '- SHA-256 of the prompts: 00ff']
-    """
-    return [f"- {what}: {said}" for what, said in made.items() if said is not None]
-
-
-def _data(card: Card) -> str:
-    rows = [f"| `{name}` | {kind} | {_cell(meaning)} |" for name, kind, meaning in card.columns]
-    table = "\n".join(["| column | type | meaning |", "|---|---|---|", *rows])
+def _data(card: DatasetCard) -> str:
+    table = ["| column | type | meaning |", "|---|---|---|"]
+    for name, kind, meaning in card.columns:
+        escaped = meaning.replace("|", "\\|")  # a bar would end the cell
+        table.append(f"| `{name}` | {kind} | {escaped} |")
     n = f"{card.figures['n_pairs']:,}"
     names = " and ".join(f"`{file}`" for file in card.files)
     hold = "hold the same" if len(card.files) > 1 else "holds"
@@ -168,25 +153,16 @@ def _data(card: Card) -> str:
             f" `{file}` (split `left_out`) holds {n_left_out:,} further pairs of the benchmark "
             "that metrics don't use."
         )
-    fills = (
-        "In a template `{pronoun}` stands for he or she, `{pronoun1}` for his or her, `{pronoun2}` "
-        "for him or her, `{pronoun2}self` for himself or herself."
-    )
-    has_pronouns = list(card.groups) == [GENDERS] and is_english(card)
-    return "\n\n".join(["## Data", files, table, *([fills] if has_pronouns else [])])
+    parts = ["## Data", files, "\n".join(table)]
+    if list(card.groups) == [GENDERS] and card.language in _ENGLISH:
+        parts.append(
+            "In a template `{pronoun}` stands for he or she, `{pronoun1}` for his or her, "
+            "`{pronoun2}` for him or her, `{pronoun2}self` for himself or herself."
+        )
+    return "\n\n".join(parts)
 
 
-def _cell(words: str) -> str:
-    """Words for a table's cell: a bar would end it."""
-    return words.replace("|", "\\|")
-
-
-def _example(card: Card) -> str:
-    text = json.dumps(dict(card.example), ensure_ascii=False, indent=2)
-    return f"```json\n{text}\n```"
-
-
-def _statistics(card: Card) -> str:
+def _statistics(card: DatasetCard) -> str:
     figures = card.figures
     lines = ["| | median | largest |", "|---|---:|---:|"]
     for label, column in _SPREADS:
@@ -197,7 +173,7 @@ def _statistics(card: Card) -> str:
         f"- Sentence pairs: {figures['n_pairs']:,}",
         f"- Words that pairs were made for: {figures['n_seed_words']:,}",
     ]
-    if is_english(card):
+    if card.language in _ENGLISH:
         counts.append(
             f"- Gendered words written out: {figures['n_female']:,} female in "
             f"{figures['n_pairs_female']:,} pairs, {figures['n_male']:,} male in "
@@ -214,12 +190,12 @@ def _statistics(card: Card) -> str:
 
 
 def _side(row: Mapping[str, Any], side: str) -> str:
-    """How many seed words lean to a side, and how far."""
+    """Number of seed words that lean to a side, and their median lean."""
     middle = row[f"median_{side}_nats"]
     return f"{row[f'n_{side}']:,} {side}" + (f" (median {middle:+.3f})" if middle else "")
 
 
-def _use(card: Card) -> str:
+def _use(card: DatasetCard) -> str:
     code = f"import duckdb\n\npairs = duckdb.sql(\"FROM '{card.where}{card.files[0]}'\")"
     load = f"\n\n```\nplumbline benchmark import {card.where[:-1]}\n```" if card.where else ""
     return (
@@ -227,13 +203,3 @@ def _use(card: Card) -> str:
         "of pairs whose difference is at most ln 1.65 either way is the unstereotypical share.\n\n"
         f"```python\n{code}\n```{load}"
     )
-
-
-def _limits() -> str:
-    return "## Limits\n\n" + "\n".join(f"- {limit}" for limit in LIMITS)
-
-
-def _licence(licence: str) -> str:
-    if licence == "unknown":
-        return "## Licence\n\nNot known. Fill in `license` above before you share this."
-    return f"## Licence\n\n`{licence}`"

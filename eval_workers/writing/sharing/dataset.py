@@ -21,7 +21,7 @@ from plumbline.eval_workers.writing.sharing.benchmark_card import (
     described_columns,
     laid_out,
 )
-from plumbline.eval_workers.writing.sharing.card_text import Card, about_pairs, card_text
+from plumbline.eval_workers.writing.sharing.card_text import DatasetCard, about_pairs, card_text
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -31,14 +31,10 @@ DATA, LEFT_OUT = "data.parquet", "left_out.parquet"
 
 @dataclass(frozen=True)
 class Dataset:
-    """A benchmark's repository.
+    """A benchmark's repository: files by path, and the fingerprint of all its pairs.
 
-    Attributes:
-        files: content by path.
-        fingerprint: of all its pairs, see :func:`fingerprint`.
-        n_pairs: pairs that metrics use, by groups; with ``n_left_out`` all that there are.
-        constraint: limit on MaxPMI of those that metrics use; ``None`` without one.
-        licence, language: as in its card; ``unknown`` and empty are for the user to find out.
+    ``n_pairs`` counts the pairs that metrics use, by groups; they are within ``constraint``, if
+    any. An unknown licence is ``unknown``, an unknown language empty.
     """
 
     files: Mapping[str, bytes]
@@ -50,7 +46,7 @@ class Dataset:
     language: str
 
     def warnings(self) -> Iterator[str]:
-        """What the card doesn't say, and the option that says it."""
+        """Missing facts of the card, and the options that add them."""
         if self.licence == "unknown":
             yield "Warning: the card says that its licence is unknown: give --license, as cc-by-4.0"
         if not self.language:
@@ -58,11 +54,13 @@ class Dataset:
             yield f"Warning: {problem}: give --language, as en"
 
     def facts(self, benchmark: str, repository: str) -> dict[str, object]:
-        """What is recorded of a push; results of models name the data set from it."""
-        limit = asdict(self.constraint) if self.constraint else {}
+        """Record of a push; results of models name the data set from it."""
         return {
-            **{"benchmark": benchmark, "repo": repository, "fingerprint": self.fingerprint},
-            **{"n_pairs": self.n_pairs, **limit},
+            "benchmark": benchmark,
+            "repo": repository,
+            "fingerprint": self.fingerprint,
+            "n_pairs": self.n_pairs,
+            **(asdict(self.constraint) if self.constraint else {}),
         }
 
 
@@ -74,10 +72,10 @@ def dataset(
     language: str = "",
     constraint: Constraint | None = None,
 ) -> Dataset:
-    """The files that ``plumbline benchmark push`` puts into ``repository``, ``OWNER/NAME``.
+    """Files that ``plumbline benchmark push`` puts into ``repository``, ``OWNER/NAME``.
 
-    All pairs go out, so that reading them gives the same benchmark: those that metrics use as the
-    split ``test``, the unnatural ones and those beyond the constraint as ``left_out``. Arguments
+    All pairs are shared, so that reading them gives the same benchmark: those that metrics use as
+    the split ``test``, unnatural ones and those beyond the constraint as ``left_out``. Arguments
     and errors are those of ``write_card``; ``language`` is a code of two or three letters.
     """
     if language and not _LANGUAGE.fullmatch(language):
@@ -90,7 +88,7 @@ def dataset(
     card = replace(
         card,
         columns=described_columns(pairs, shared.constraint),
-        example=_filled(used),
+        example={k: v for k, v in used.slice(0, 1).to_pylist()[0].items() if v is not None},
         language=language or card.language,
         where=f"hf://datasets/{repository}/",
         files=(DATA,),
@@ -100,13 +98,13 @@ def dataset(
     parts = {DATA: _parquet(used)} | ({LEFT_OUT: _parquet(left_out)} if n_left_out else {})
     mark = fingerprint(pairs.to_pylist())
     about = {"name": benchmark, "fingerprint": mark, "files": [*parts]}
-    files = {
+    texts = {
         "README.md": card_text(card),
         METADATA: json.dumps(about, ensure_ascii=False, indent=2) + "\n",
         "eval.yaml": tasks(card),
     }
     return Dataset(
-        {name: text.encode() for name, text in files.items()} | parts,
+        {name: text.encode() for name, text in texts.items()} | parts,
         mark,
         dict(Counter(f"{row['group_a']}/{row['group_b']}" for row in used.to_pylist())),
         n_left_out,
@@ -116,11 +114,6 @@ def dataset(
     )
 
 
-def _filled(pairs: pa.Table) -> dict[str, object]:
-    """The first pair, without columns that it has no value of."""
-    return {k: v for k, v in pairs.slice(0, 1).to_pylist()[0].items() if v is not None}
-
-
 def _parquet(pairs: pa.Table) -> bytes:
     written = io.BytesIO()
     pq.write_table(pairs, written, compression="zstd")
@@ -128,7 +121,7 @@ def _parquet(pairs: pa.Table) -> bytes:
 
 
 def task_id(groups: str, all_groups: int = 1) -> str:
-    """The name of a benchmark's task: US of a pair of groups.
+    """Identifier of a benchmark's task: US of a pair of groups.
 
     >>> task_id("female/male"), task_id("the old/young", 3)
     ('us', 'us_the_old_young')
@@ -136,11 +129,10 @@ def task_id(groups: str, all_groups: int = 1) -> str:
     return "us" if all_groups == 1 else "us_" + re.sub(r"\W+", "_", groups)
 
 
-def tasks(card: Card) -> str:
-    """`eval.yaml`, from which the hub knows a benchmark: one task per pair of groups.
+def tasks(card: DatasetCard) -> str:
+    """`eval.yaml`, by which the hub recognises a benchmark: one task (US) per pair of groups.
 
-    The result of a task is US. It names no ``evaluation_framework``: the hub has a list of those,
-    and none of them computes log-likelihoods of given sentences.
+    None of the hub's evaluation frameworks computes log-likelihoods of given sentences.
     """
     about = (
         f"{card.description} {about_pairs(card.groups)} The result of a task is US, the percentage "

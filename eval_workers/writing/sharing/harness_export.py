@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from plumbline.eval_workers.pairs.harness.samples import PREFIX
 from plumbline.eval_workers.scoring.choices.prompts import load
 from plumbline.eval_workers.writing.sharing.benchmark_card import (
     Constraint,
+    by_groups,
     json_lines,
     shared_pairs,
-    within,
 )
 from plumbline.warehouse.errors import disk_problems
 from plumbline.warehouse.storage.store import Store
@@ -31,10 +30,10 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
 
 @dataclass(frozen=True)
-class Exported:
-    """What was written: the name to give to ``--tasks``, each task's name, pairs, and the files.
+class ExportedTasks:
+    """Written tasks: the name for ``--tasks``, each task's name, the number of pairs, the files.
 
-    ``n_left_out`` pairs are unnatural or beyond the constraint; ``limit`` says which that is.
+    ``n_left_out`` pairs are unnatural or beyond the constraint, which ``limit`` describes.
     """
 
     name: str
@@ -45,15 +44,15 @@ class Exported:
     paths: tuple[Path, ...]
 
     def run_line(self, to: Harness) -> str:
-        """How the tasks are run by a harness."""
+        """Command that runs the tasks."""
         where = shlex.quote(str(self.paths[0].parent))
         if to == "lm-eval":
             model = "--model hf --model_args pretrained=ID_OR_PATH,dtype=float32"
             more = f"--include_path {where} --tasks {self.name} --log_samples --output_path logs"
             return f"lm_eval run {model} {more}"
-        given = f" -T file={self.tasks[0]}.jsonl" if len(self.tasks) > 1 else ""
-        sentences = f"{where}/plumbline_sentences.py --model vllm-completions/ID{given}"
-        choice = f"{where}/plumbline_choice.py --model PROVIDER/MODEL{given}"
+        file = f" -T file={self.tasks[0]}.jsonl" if len(self.tasks) > 1 else ""
+        sentences = f"{where}/plumbline_sentences.py --model vllm-completions/ID{file}"
+        choice = f"{where}/plumbline_choice.py --model PROVIDER/MODEL{file}"
         return f"inspect eval {sentences}, or inspect eval {choice}"
 
 
@@ -63,18 +62,17 @@ def write_task(
     out: Path,
     constraint: Constraint | None = None,
     to: Harness = "lm-eval",
-) -> Exported:
-    """Write a task for each two groups that the benchmark compares.
+) -> ExportedTasks:
+    """Write a task for each two groups that the benchmark compares; pairs are ``shared_pairs``.
 
     lm-evaluation-harness gives BOS as context and scores a sentence as it stands, so its
-    log-likelihoods are those of ``plumbline score``; the tag of several tasks is ``name``. Inspect
-    gets a task for servers that give the log-probabilities of a prompt, and one in which a model is
-    asked to choose, as by ``plumbline score choose``. Pairs are those of ``shared_pairs``, which
-    also says what is raised.
+    log-likelihoods are those of ``plumbline score``. Inspect gets a task for servers that return
+    the log-probabilities of a prompt, and one in which a model chooses, as in ``plumbline score
+    choose``.
     """
     shared = shared_pairs(store, benchmark, constraint)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
-    parts = _by_groups(shared.data)
+    parts = by_groups(shared.data)
     tasks = {f"{name}_{k}_{_NOT_IN_NAMES.sub('_', g)}": g for k, g in enumerate(parts, 1)}
     if len(parts) == 1:
         tasks = {name: next(iter(parts))}
@@ -82,15 +80,16 @@ def write_task(
     for task, groups in tasks.items():
         if to == "lm-eval":
             tag = None if task == name else name
-            texts[f"{task}.yaml"] = _yaml(task, tag, _metrics(parts[groups]), (benchmark, groups))
+            metadata = {"version": 1.0, "benchmark": benchmark, "groups": groups}
+            texts[f"{task}.yaml"] = _yaml(task, tag, parts[groups], metadata)
         texts[f"{task}.jsonl"] = json_lines(parts[groups])
     with disk_problems(out):
         out.mkdir(parents=True, exist_ok=True)
         for file, text in texts.items():
             (out / file).write_text(text, encoding="utf-8", newline="\n")
     counts = shared.data.num_rows, shared.n_unnatural + shared.n_beyond
-    limit = within(shared.constraint) if shared.constraint else ""
-    return Exported(name, tuple(tasks), *counts, limit, tuple(out / file for file in texts))
+    limit = str(shared.constraint or "")
+    return ExportedTasks(name, tuple(tasks), *counts, limit, tuple(out / file for file in texts))
 
 
 def _source(module: str, package: str = "plumbline.eval_workers.pairs.harness") -> str:
@@ -98,7 +97,7 @@ def _source(module: str, package: str = "plumbline.eval_workers.pairs.harness") 
 
 
 def _shared(to: Harness) -> dict[str, str]:
-    """What all tasks share: for Inspect two tasks, what reads replies, and how a model is asked."""
+    """Files that all tasks share, by name."""
     if to != "inspect":
         return {f"{_FUNCTIONS}.py": _source(_FUNCTIONS)}
     return {
@@ -109,19 +108,7 @@ def _shared(to: Harness) -> dict[str, str]:
     }
 
 
-def _by_groups(pairs: pa.Table) -> dict[str, pa.Table]:
-    """Pairs by ``a/b``, since metrics are of one such comparison."""
-    groups = pc.binary_join_element_wise(pairs["group_a"], pairs["group_b"], "/")
-    names = sorted(pc.unique(groups).to_pylist())
-    return {name: pairs.filter(pc.equal(groups, name)) for name in names}
-
-
-def _metrics(pairs: pa.Table) -> list[str]:
-    has_direction = "direction" in pairs.schema.names and pairs["direction"].null_count < len(pairs)
-    return ["us", "pd", *(["stereotype"] if has_direction else [])]
-
-
-def _yaml(task: str, tag: str | None, metrics: list[str], about: tuple[str, str]) -> str:
+def _yaml(task: str, tag: str | None, pairs: pa.Table, metadata: dict[str, object]) -> str:
     """The task's configuration; strings are quoted as JSON does, which YAML reads."""
     lines = [
         f"task: {json.dumps(task)}",
@@ -138,9 +125,8 @@ def _yaml(task: str, tag: str | None, metrics: list[str], about: tuple[str, str]
         f"process_results: !function {_FUNCTIONS}.process_results",
         "metric_list:",
     ]
-    for metric in metrics:
+    has_direction = "direction" in pairs.schema.names and pairs["direction"].null_count < len(pairs)
+    for metric in ("us", "pd", *(["stereotype"] if has_direction else [])):
         better = json.dumps(metric == "us")
         lines.append(f"  - {{metric: {metric}, aggregation: mean, higher_is_better: {better}}}")
-    benchmark, groups = about
-    metadata = {"version": 1.0, "benchmark": benchmark, "groups": groups}
     return "\n".join([*lines, f"metadata: {json.dumps(metadata, ensure_ascii=False)}"]) + "\n"

@@ -1,4 +1,4 @@
-"""Files to a repository of the hub, in one commit: all of them are there afterwards, or none."""
+"""Files uploaded to a repository of the hub in one commit: all of them or none."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from plumbline.warehouse.errors import (
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-#: What makes a repository one of ours: without this tag, nothing in it is replaced.
+#: Tag of our repositories: without it, nothing in a repository is replaced.
 TAG = "plumbline"
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _ALWAYS_THERE = ".gitattributes"
 _CHANGED = 412
-#: What a status of the hub means, and what to do.
+#: Meaning of a status of the hub, and what to do.
 _REFUSALS = {
     401: ("the hub doesn't know the token", "set HF_TOKEN to one that is valid"),
     403: ("the token may not write there", "use a token with write access to it"),
@@ -40,7 +40,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository of the hub: its kind, and its name as ``OWNER/NAME``; else ``UsageProblem``.
+    """A repository of the hub. Raises ``UsageProblem`` for a name other than ``OWNER/NAME``.
 
     >>> str(Repository("dataset", "me/pairs")), str(Repository("model", "me/gpt"))
     ('datasets/me/pairs', 'me/gpt')
@@ -65,8 +65,8 @@ class Repository:
 
 
 @dataclass(frozen=True)
-class Pushed:
-    """Where the files are: the repository or the pull request, and the commit.
+class Upload:
+    """Result of an upload: address of the repository or pull request, and the commit.
 
     ``is_new`` is false where the repository held the same files before.
     """
@@ -83,12 +83,12 @@ def push(
     outdated: Sequence[str] = (),
     *,
     private: bool = False,
-) -> Pushed:
-    """Make a repository of data hold these files, as one commit.
+) -> Upload:
+    """Put files into a repository of data, as one commit.
 
-    A new one is created. An old one has to be ours and about the same: its card has the tag
-    ``plumbline`` and ``title`` as its name. Its files that match a pattern of ``outdated`` go,
-    unless they are among the new ones. The token is that of the environment (``HF_TOKEN``) or of
+    A missing repository is created. An existing one has to be ours and about the same: its card has
+    the tag ``plumbline`` and ``title`` as its name. Its files that match a pattern of ``outdated``
+    are deleted unless they are replaced. The token is that of the environment (``HF_TOKEN``) or of
     ``hf auth login``; ``HF_ENDPOINT`` names another hub.
 
     Raises ``UsageProblem`` without a token or for a repository that holds anything else,
@@ -97,12 +97,14 @@ def push(
     from huggingface_hub import CommitOperationDelete
 
     with _hub(to) as api:
-        found = _info(api, to)
-        if found is None:
+        info = _info(api, to)
+        if info is None:
             api.create_repo(to.name, repo_type=to.kind, private=private or None)
-            found = _info(api, to)
-        held = {file.rfilename for file in found.siblings or ()} - {_ALWAYS_THERE}
-        if held and not _is_ours(found, title):
+            info = _info(api, to)
+        held = {file.rfilename for file in info.siblings or ()} - {_ALWAYS_THERE}
+        card = info.card_data or {}
+        is_ours = TAG in (card.get("tags") or ()) and title == card.get("pretty_name")
+        if held and not is_ours:
             fix = "give the name of another one, or of one that doesn't exist"
             raise UsageProblem(str(to), f"holds something else than {title!r}", fix)
         gone = [f for f in held - {*files} if any(fnmatch(f, pattern) for pattern in outdated)]
@@ -112,23 +114,22 @@ def push(
             [*deletions, *_additions(files)],
             commit_message=f"{title}, from Plumbline",
             repo_type=to.kind,
-            parent_commit=found.sha,
+            parent_commit=info.sha,
         )
-        return Pushed(to.url, done.oid, is_new=done.oid != found.sha)
+        return Upload(to.url, done.oid, is_new=done.oid != info.sha)
 
 
 def add(
     to: Repository, files: Mapping[str, bytes], title: str, *, pull_request: bool = True
-) -> Pushed:
-    """Add files to a repository that exists, or replace them there: as a pull request or commit.
+) -> Upload:
+    """Add or replace files of an existing repository, as a commit or a pull request.
 
-    A pull request of the same title that is still open gets another commit instead of a new one.
-
-    Raises as :func:`push`, and ``UsageProblem`` where there is no such repository.
+    An open pull request of the same title gets another commit. Raises as :func:`push`, and
+    ``UsageProblem`` where there is no such repository.
     """
     with _hub(to) as api:
-        found = _info(api, to)
-        if found is None:
+        info = _info(api, to)
+        if info is None:
             problem, fix = "no such repository", "check its name, and that the token may read it"
             raise UsageProblem(str(to), problem, fix)
         summary = f"{title}, from Plumbline"
@@ -142,24 +143,24 @@ def add(
             create_pr=pull_request and not number,
         )
         url = f"{to.url}/discussions/{number}" if number else done.pr_url or to.url
-        return Pushed(url, done.oid, is_new=done.oid != found.sha)
+        return Upload(url, done.oid, is_new=done.oid != info.sha)
 
 
 def _open_pull_request(api: HfApi, to: Repository, title: str) -> int | None:
-    """The number of the owner of the token's open pull request of a title, if there is one."""
+    """Number of the open pull request with a title by the token's owner, if any."""
     name = api.whoami()["name"]
-    found = api.get_repo_discussions(
+    requests = api.get_repo_discussions(
         to.name,
         author=name,
         discussion_type="pull_request",
         discussion_status="open",
         repo_type=to.kind,
     )
-    return next((one.num for one in found if (one.title, one.author) == (title, name)), None)
+    return next((pr.num for pr in requests if (pr.title, pr.author) == (title, name)), None)
 
 
 def written(files: Mapping[str, bytes], directory: Path) -> list[Path]:
-    """Write the same files to a directory instead. Raises ``BadInput`` when it can't be written."""
+    """Write the files to a directory instead. Raises ``BadInput`` when it can't be written."""
     with disk_problems(directory):
         for name, content in files.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +175,7 @@ def _additions(files: Mapping[str, bytes]) -> list[Any]:
 
 
 def _info(api: HfApi, to: Repository) -> Any:
-    """What the hub knows of a repository; ``None`` for one that it hasn't."""
+    """Metadata of a repository; ``None`` for one that doesn't exist."""
     from huggingface_hub.errors import RepositoryNotFoundError
 
     try:
@@ -183,14 +184,9 @@ def _info(api: HfApi, to: Repository) -> Any:
         return None
 
 
-def _is_ours(found: Any, title: str) -> bool:
-    card = found.card_data or {}
-    return TAG in (card.get("tags") or ()) and title == card.get("pretty_name")
-
-
 @contextmanager
 def _hub(to: Repository) -> Iterator[HfApi]:
-    """A client with a token; what goes wrong with it is one line, which never shows the token."""
+    """Client with a token; its errors become one line, which never shows the token."""
     try:
         from huggingface_hub import HfApi, get_session, get_token
         from huggingface_hub.errors import HfHubHTTPError
@@ -209,7 +205,7 @@ def _hub(to: Repository) -> Iterator[HfApi]:
     has_bars = not are_progress_bars_disabled()
     disable_progress_bars()  # its files are small
     try:
-        with _staying(get_session()):
+        with _no_redirects(get_session()):
             yield HfApi(token=token)
     except (PlumblineError, KeyboardInterrupt):
         raise
@@ -218,9 +214,9 @@ def _hub(to: Repository) -> Iterator[HfApi]:
         raise BadInput(str(to), problem, "if you trust it, set HF_ENDPOINT to it") from e
     except HfHubHTTPError as e:
         status = e.response.status_code
-        said = e.server_message or str(e)
+        message = _line(e.server_message or str(e), token)
         problem, fix = _REFUSALS.get(status, ("the hub refused it", "nothing was changed"))
-        line = f"{problem}: {_line(said, token)} ({status})"
+        line = f"{problem}: {message} ({status})"
         if status == _CHANGED:
             raise Interrupted(str(to), line, fix) from e
         raise failure(e, str(to), line, fix) from e
@@ -234,11 +230,11 @@ def _hub(to: Repository) -> Iterator[HfApi]:
 
 
 @contextmanager
-def _staying(client: Any) -> Iterator[None]:
-    """Have what is sent to the hub go to no other host meanwhile; downloads may."""
+def _no_redirects(client: Any) -> Iterator[None]:
+    """Refuse redirects of uploads to another host meanwhile; downloads may be redirected."""
     from huggingface_hub import constants
 
-    def stay(response: Any) -> None:
+    def refuse(response: Any) -> None:
         request = response.request
         if request.method not in ("GET", "HEAD") and str(request.url).startswith(
             constants.ENDPOINT
@@ -246,14 +242,14 @@ def _staying(client: Any) -> Iterator[None]:
             refuse_elsewhere(response)
 
     before = client.event_hooks
-    client.event_hooks = {**before, "response": [*before["response"], stay]}
+    client.event_hooks = {**before, "response": [*before["response"], refuse]}
     try:
         yield
     finally:
         client.event_hooks = before
 
 
-def _line(said: str, token: str) -> str:
-    """What the hub or its client said, without the token and the queries of addresses."""
-    words = " ".join(said.replace(token, "***").split())
-    return " ".join(word.partition("?")[0] for word in words.split())[:300]
+def _line(message: str, token: str) -> str:
+    """One-line error with the token and the queries of addresses redacted."""
+    words = message.replace(token, "***").split()
+    return " ".join(word.partition("?")[0] for word in words)[:300]
