@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from plumbline.pipelines.report.explorer import pairs as pairs_module
-from plumbline.pipelines.report.explorer.pairs import Pairs, align, pairs
+from plumbline.pipelines.report.explorer.pairs import SentencePairs, align, pairs
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.storage.store import Store
@@ -75,7 +75,7 @@ def tokens() -> Iterator[dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def found(store: Store) -> Pairs:
+def found(store: Store) -> SentencePairs:
     made = pairs(Facts(store))
     assert made is not None
     return made
@@ -98,7 +98,7 @@ def side(ratio: float) -> int:
 
 
 def test_ratios_are_those_of_the_tables_and_stay_on_their_side(
-    store: Store, found: Pairs, page: Path
+    store: Store, found: SentencePairs, page: Path
 ) -> None:
     held, index = records(page, "keys"), index_of(page)
     assert list(held) == [one.key for one in found.pairs] and len(held) == 5
@@ -121,7 +121,7 @@ def test_ratios_are_those_of_the_tables_and_stay_on_their_side(
     assert round(RATIOS[2], 3) > EPSILON  # what rounding would do
 
 
-def test_a_pair_says_what_is_known_of_it(found: Pairs, page: Path) -> None:
+def test_a_pair_says_what_is_known_of_it(found: SentencePairs, page: Path) -> None:
     held, index = records(page, "keys"), index_of(page)
     assert index["sets"] == [["other (she/they)", "she", "they"], ["plain", "female", "male"]]
     assert [record[1] for record in held.values()] == [None, None, False, True, None]
@@ -136,7 +136,9 @@ def test_a_pair_says_what_is_known_of_it(found: Pairs, page: Path) -> None:
     assert "plain/0" in furthest and "plain/1" not in furthest
 
 
-def test_the_log_ratio_by_word_sums_to_that_of_its_tokens(store: Store, found: Pairs) -> None:
+def test_the_log_ratio_by_word_sums_to_that_of_its_tokens(
+    store: Store, found: SentencePairs
+) -> None:
     of = {one.key: one for one in found.pairs}
     assert {key for key, one in of.items() if one.by_word} == {"plain/0"}
     ((model, values),) = of["plain/0"].by_word

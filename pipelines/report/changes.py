@@ -1,16 +1,11 @@
-"""How the lean of words differs between two texts, as a section."""
+"""The section on words whose lean differs between two texts."""
 
 from __future__ import annotations
 
 from collections import Counter
 
 from plumbline.pipelines.report.findings.estimates import finding
-from plumbline.pipelines.report.model import (
-    Section,
-    shown,
-    stem,
-    table,
-)
+from plumbline.pipelines.report.model import Section, shown, stem, table
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import ALPHA
 
@@ -24,15 +19,16 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     """The section of two texts, from their rows of ``word_change``; ``n`` words are listed."""
     a, b, contrast = (rows[0][name] for name in ("text_a", "text_b", "contrast"))
     ways = Counter(finding(row, "change_nats").verdict for row in rows)
-    n_told = ways["above"] + ways["below"]
-    sentence = f"Of {len(rows):,} words compared none is shown to lean otherwise in {b} than in {a}"
-    if n_told:
+    if n_clear := ways["above"] + ways["below"]:
         female, _, male = contrast.partition("/")
-        sentence = (
-            f"Of {len(rows):,} words compared {n_told:,} lean otherwise in {b} than in {a}: "
+        verdict = (
+            f"{n_clear:,} lean otherwise in {b} than in {a}: "
             f"{ways['above']:,} more to {female}, {ways['below']:,} more to {male} (q ≤ "
             f"{ALPHA:.0%}: of such words one in {1 / ALPHA:.0f} is expected by chance)"
         )
+    else:
+        smallest = shown(min(row["q"] for row in rows), 2)
+        verdict = f"none is shown to lean otherwise in {b} than in {a} (smallest q {smallest})"
     listed = table(
         f"Words with the smallest adjusted p ({contrast})",
         Rows(surest(rows)[:n], rows.sql),
@@ -47,13 +43,11 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
         searchable=True,
     )
     base = rows[0]["base_change_nats"]
-    how = (
+    intro = (
+        f"Of {len(rows):,} words compared {verdict}. "
         f"{shown(base, 2, signed=True)} nats of every difference come from how often the texts "
         "have the two words of the contrast. Intervals are over documents; p is adjusted for all "
         "words compared."
     )
     title = f"Words that lean otherwise in {b} than in {a}"
-    smallest = min(row["q"] for row in rows)
-    if not n_told:
-        sentence += f" (smallest q {shown(smallest, 2)})"
-    return Section(stem("change", a, b, contrast), title, [f"{sentence}. {how}"], tables=[listed])
+    return Section(stem("change", a, b, contrast), title, [intro], tables=[listed])

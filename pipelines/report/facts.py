@@ -1,4 +1,4 @@
-"""What sections read from a warehouse: rows of ``sql/report/*.sql``, or of any other query."""
+"""Rows of a warehouse for sections: of ``sql/report/*.sql``, or of any other query."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.rows import Row, Rows, filled
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import (
-    connect,
-    model_labels,
-    opened,
-    query,
-    sql,
-)
+from plumbline.warehouse.query.connection import connect, model_labels, opened, query, sql
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
 if TYPE_CHECKING:
@@ -95,10 +89,10 @@ class Facts:
         if text not in self._known:
             self._known[text] = Rows(map(self._labelled, run().to_pylist()), text)
         rows = self._known[text]
-        known = {c: value for c, value in self._wanted.items() if rows and c in rows[0]}
+        columns = {c: value for c, value in self._wanted.items() if rows and c in rows[0]}
         if rows and "model_key" in self._wanted and "n_models" in rows[0]:
             return rows.only(lambda _: False)
-        return rows.where(**known) if known else rows
+        return rows.where(**columns) if columns else rows
 
     def _labelled(self, row: Row) -> Row:
         label = self._labels.get(row.get("model_key", ""))
@@ -111,12 +105,12 @@ def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
     Raises ``UsageProblem`` for one that names nothing. What is of no benchmark, model or corpus
     stays, such as figures that need no text.
     """
-    wanted: dict[str, object] = {}
+    columns: dict[str, object] = {}
     for option, of in patterns.items():
         if of:
             keys = named(option, of, facts.rows("named"))
-            wanted |= dict.fromkeys(_COLUMNS[option], (*keys, "", None))
-    return facts.within(**wanted)
+            columns |= dict.fromkeys(_COLUMNS[option], (*keys, "", None))
+    return facts.within(**columns)
 
 
 def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
@@ -125,18 +119,18 @@ def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[st
     Raises ``UsageProblem``, with what there is, for a pattern that names nothing.
     """
     names = {str(r["key"]): str(r["name"]) for r in rows if r["option"] == option}
-    found = list[str]()
+    keys = list[str]()
     for pattern in patterns:
         of = [key for key, name in names.items() if _is_named(name, pattern)]
         if not of:
             there = ", ".join(names.values()) or "none yet"
             raise UsageProblem(f"--{option} {pattern}", "names nothing here", f"there is {there}")
-        found += of
-    return tuple(dict.fromkeys(found))
+        keys += of
+    return tuple(dict.fromkeys(keys))
 
 
 def _is_named(name: str, pattern: str) -> bool:
-    """Whether a pattern names something; an owner before the name may be left out.
+    """True if a pattern matches a name, with or without the owner before it.
 
     >>> _is_named("EleutherAI/pythia-70m", "pythia-*"), _is_named("a/gpt2", "a/*")
     (True, True)

@@ -1,4 +1,4 @@
-"""How pages name the two groups that pairs are about."""
+"""Names of the two groups that pairs are about."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def sets(rows: Sequence[Row]) -> list[dict[str, str]]:
     >>> sets([{"benchmark": "b", "groups": "x/y", "n": n} for n in (1, 2)])
     [{'benchmark': 'b', 'groups': 'x/y'}]
     """
-    found = sorted({(str(r["benchmark"]), str(r["groups"])) for r in rows})
-    return [{"benchmark": benchmark, "groups": groups} for benchmark, groups in found]
+    names = sorted({(str(r["benchmark"]), str(r["groups"])) for r in rows})
+    return [{"benchmark": benchmark, "groups": groups} for benchmark, groups in names]
 
 
 def by_set(rows: Rows) -> list[Rows]:

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from plumbline.pipelines.report.groups import set_name
-from plumbline.pipelines.report.model import (
-    Cell,
-    Column,
-    Columns,
-    PageTable,
-    estimate,
-    table,
-    text,
-)
+from plumbline.pipelines.report.model import Cell, Column, Columns, PageTable, estimate, table, text
 from plumbline.pipelines.report.rows import Row, Rows, with_ends
 from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.text.display import display
@@ -34,16 +25,20 @@ IN_BRACKETS = "95% intervals in brackets"
 FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_key", "options")
 
 
-def _heading(row: Row) -> str:
-    """A heading for each metric, each log base of AuFC and all options of others."""
+def _options(row: Row) -> list[str]:
+    """The options that are part of a metric's name: AuFC's log base, all of an unusual metric."""
     metric, options = row["metric"], kept_object(row, "options")
-    heading = display(metric, row["unit"]).heading
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")
-        return heading if base == "e" else f"{heading}, base {base}"
-    if options and metric not in _FIRST:
-        heading += f" ({', '.join(f'{k} {v}' for k, v in options.items())})"
-    return heading
+        return [] if base == "e" else [f"base {base}"]
+    return [] if metric in _FIRST else [f"{name} {value}" for name, value in options.items()]
+
+
+def _heading(row: Row) -> str:
+    heading, options = display(row["metric"], row["unit"]).heading, ", ".join(_options(row))
+    if not options:
+        return heading
+    return f"{heading}, {options}" if row["metric"] == "aufc" else f"{heading} ({options})"
 
 
 def by_metric(rows: Rows, *keys: str) -> Rows:
@@ -51,28 +46,28 @@ def by_metric(rows: Rows, *keys: str) -> Rows:
 
     Its ``metrics`` are the rows of the group, by heading: what ``metric_columns`` shows.
     """
-    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    groups: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
-        key = tuple(row[k] for k in keys)
-        start = {**dict(zip(keys, key, strict=True)), "n": row["n"], "metrics": {}}
-        group = found.setdefault(key, start)
+        same = {key: row[key] for key in keys}
+        start = {**same, "n": row["n"], "metrics": {}}
+        group = groups.setdefault(tuple(same.values()), start)
         if row["metric"] != "n":
             group["metrics"][_heading(row)] = row
-    return Rows(found.values(), rows.sql)
+    return Rows(groups.values(), rows.sql)
 
 
 def metric_columns(rows: Rows) -> list[tuple[str, Column]]:
     """A column for each metric among rows of ``metric_value``, the usual ones first."""
-    found = {(_place(r), _heading(r)) for r in rows if r["metric"] != "n"}
-    return [(heading, partial(_figure, heading)) for _, heading in sorted(found)]
+
+    def figure(heading: str) -> Column:
+        return lambda row: estimate(row["metrics"].get(heading))
+
+    headings = {(_place(r), _heading(r)) for r in rows if r["metric"] != "n"}
+    return [(heading, figure(heading)) for _, heading in sorted(headings)]
 
 
 def _place(row: Row) -> int:
     return _FIRST.index(row["metric"]) if row["metric"] in _FIRST else len(_FIRST)
-
-
-def _figure(heading: str, row: Row) -> Cell:
-    return estimate(row["metrics"].get(heading))
 
 
 def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
@@ -84,29 +79,25 @@ def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
     >>> name, ranks({"metrics": {"US %": us}}).text
     ('ranks by US', '3 to 9')
     """
+
+    def cell(heading: str) -> Column:
+        return lambda row: ranks(row["metrics"].get(heading, {})) or text(None)
+
     ranked = rows.only(lambda r: r.get("rank") is not None and r["metric"] in ("us", "aufc"))
     headings = sorted(set(map(_heading, ranked)), reverse=True)
-    return [(f"ranks by {name.removesuffix(' %')}", _ranks(name)) for name in headings]
-
-
-def _ranks(heading: str) -> Column:
-    def cell(row: Row) -> Cell:
-        of = row["metrics"].get(heading)
-        return text(None) if of is None else ranks(of) or text(None)
-
-    return cell
+    return [(f"ranks by {name.removesuffix(' %')}", cell(name)) for name in headings]
 
 
 def ranks(row: Row) -> Cell | None:
     """The ranks that a model may have by a row of ``metric_value``, where they are known."""
-    if row["rank"] is None:
+    if row.get("rank") is None:
         return None
     low, high = row["rank_low"], row["rank_high"]
     return Cell(f"{low}" if low == high else f"{low} to {high}", row["rank"], True, low, high)
 
 
 def predicts_beyond(row: Row) -> str:
-    """Whether delta predicts beyond its controls, of a row of ``control``, in words.
+    """The verdict on delta beside its controls, of a row of ``control``, in words.
 
     ``does not`` is said as what it stands for: an effect shown to be smaller than small.
 
@@ -133,15 +124,11 @@ def corpus_name(row: Row) -> str | None:
     return f"{corpus} ({row['contrast']})" if corpus and row["contrast"] else corpus
 
 
-def _corpus(row: Row) -> Cell:
-    return text(corpus_name(row))
-
-
 #: What is shown of a row of ``control``.
 CONTROL_COLUMNS: Columns = [
     "model",
     "benchmark",
-    ("corpus", _corpus),
+    ("corpus", corpus_name),
     ("correlation with delta", "correlation", 2),
     ("others held fixed", "partial_correlation", 2),
     "coefficient",
@@ -166,15 +153,10 @@ def of_fits(rows: Rows) -> Rows:
 
 def models_table(rows: Rows) -> PageTable:
     """Rows of ``metric_value`` as a table: a line for each benchmark and model."""
-    lines = by_metric(rows, "benchmark", "groups", "model", "model_key")
-    lines.sort(key=lambda r: [r[c] for c in ("benchmark", "groups", "model", "model_key")])
-    columns: Columns = [
-        "benchmark",
-        "model",
-        "n",
-        *metric_columns(rows),
-        *rank_columns(rows),
-    ]
+    keys = ("benchmark", "groups", "model", "model_key")
+    lines = by_metric(rows, *keys)
+    lines.sort(key=lambda r: [r[c] for c in keys])
+    columns: Columns = ["benchmark", "model", "n", *metric_columns(rows), *rank_columns(rows)]
     return table(f"Models on all pairs of each benchmark, {IN_BRACKETS}", lines, columns)
 
 
@@ -183,7 +165,7 @@ def _fitted(rows: Rows) -> set[str]:
 
 
 def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> list[dict[str, Any]]:
-    """What `plumbline measure` prints: figures with their intervals and ranks, in their units.
+    """Rows that `plumbline measure` prints: figures with intervals and ranks, in their units.
 
     A row for each benchmark and model, over all pairs, then for each fit, then for each row of
     ``control`` about delta. ``labels`` are names to show by model key
@@ -195,41 +177,28 @@ def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> l
     )
     every.sort(key=lambda r: [r[column] for column in FIT])
     pairs, fits = of_pairs(every).where(subset="all"), of_fits(every)
-    found = _flat(by_metric(pairs, "benchmark", "groups", "model", "model_key"), "n_pairs")
-    found += _flat(by_metric(fits, *FIT), "n_points", "subset", "corpus", "contrast")
-    names = ("correlation", "partial_correlation", "coefficient", "gain")
+    lines = _flat(by_metric(pairs, "benchmark", "groups", "model", "model_key"), "n_pairs")
+    lines += _flat(by_metric(fits, *FIT), "n_points", "subset", "corpus", "contrast")
+    figures = ("correlation", "partial_correlation", "coefficient", "gain")
+    columns = ["model", "corpus", "contrast", *(end for name in figures for end in with_ends(name))]
     for row in others.where(predictor="delta"):
-        figures = {end: row[end] for name in names for end in with_ends(name)}
-        about = {name: row[name] for name in ("model", "corpus", "contrast")}
-        counts = {name: row[name] for name in ("n_pairs", "n_words")}
-        said = {"so": predicts_beyond(row)}
-        found.append({"benchmark": set_name(row), **about, **figures, **counts, **said})
-    return found
+        line = {name: row[name] for name in (*columns, "n_pairs", "n_words")}
+        lines.append({"benchmark": set_name(row), **line, "so": predicts_beyond(row)})
+    return lines
 
 
 def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
     """Rows of ``by_metric`` with a column for each metric, both ends of its interval, its ranks."""
-    found = []
+    lines = []
     for row in rows:
         flat = {"benchmark": set_name(row), "model": row["model"]}
         flat |= {name: row[name] for name in about} | {n: row["n"]}
         for of in sorted(row["metrics"].values(), key=_place):
-            name = _column(of)
+            name = re.sub(r"\W+", "_", " ".join([of["metric"], *_options(of)]))
             flat |= zip(with_ends(name), map(of.get, with_ends("value")), strict=True)
             if of.get("rank") is not None and of["metric"] in ("us", "aufc"):
                 places = map(of.get, with_ends("rank"))
                 flat |= zip(with_ends(f"{name}_rank"), places, strict=True)
-        found.append(flat)
-    columns = dict.fromkeys(name for flat in found for name in flat)
-    return [{name: flat.get(name) for name in columns} for flat in found]
-
-
-def _column(row: Row) -> str:
-    """A metric's name as a column: with its log base or options, where these aren't the usual."""
-    metric, options = row["metric"], kept_object(row, "options")
-    if metric == "aufc":
-        base = str(options.get("log_base")).removesuffix(".0")
-        options = {} if base == "e" else {"base": base}
-    elif metric in _FIRST:
-        options = {}
-    return re.sub(r"\W+", "_", " ".join([metric, *(f"{k} {v}" for k, v in options.items())]))
+        lines.append(flat)
+    columns = dict.fromkeys(name for flat in lines for name in flat)
+    return [{name: flat.get(name) for name in columns} for flat in lines]

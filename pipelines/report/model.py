@@ -1,4 +1,4 @@
-"""What a page is made of: cells, tables, figures and sections. Plain data, no HTML and no SQL."""
+"""Parts of a page: cells, tables, figures and sections. Plain data, no HTML and no SQL."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Lead:
 
     @property
     def anchor(self) -> str:
-        """Where it stands on the page."""
+        """Its address on the page."""
         return stem(self.question)
 
 
@@ -118,12 +118,7 @@ class Page:
 
 
 def table(
-    caption: str,
-    rows: Rows,
-    columns: Columns,
-    *,
-    folded: bool = False,
-    searchable: bool = False,
+    caption: str, rows: Rows, columns: Columns, *, folded: bool = False, searchable: bool = False
 ) -> PageTable:
     """A table with a row for each row of a query.
 
@@ -204,13 +199,13 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def number(value: float | None, digits: int = 2, *, signed: bool = False) -> Cell:
+def number(value: float | None, digits: int = 2) -> Cell:
     """A cell of a figure rounded to ``digits``; ``None`` is a dash.
 
-    >>> number(-0.126, signed=True).text, number(None).text
+    >>> number(-0.126).text, number(None).text
     ('−0.13', '–')
     """
-    return Cell(shown(value, digits, signed=signed), value, True)
+    return Cell(shown(value, digits), value, True)
 
 
 def probability(p: float | None) -> Cell:
@@ -340,6 +335,27 @@ def stem(*parts: str) -> str:
     'us-use-5-b-x'
     """
     return re.sub(r"[^a-z0-9.]+", "-", " ".join(parts).lower().replace("..", "")).strip("-.")[:120]
+
+
+def numbered(seen: Counter[str], name: str) -> str:
+    """A name with a number from its second use on; ``seen`` counts the uses.
+
+    >>> seen = Counter[str]()
+    >>> [numbered(seen, name) for name in "aba"]
+    ['a', 'b', 'a-2']
+    """
+    seen[name] += 1
+    return name if seen[name] == 1 else f"{name}-{seen[name]}"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Names, at most ``most`` of them, and the number of others.
+
+    >>> first_of(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def plain_rows(one: PageTable) -> Iterator[dict[str, object]]:

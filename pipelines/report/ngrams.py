@@ -1,4 +1,4 @@
-"""What differs: n-grams that one group holds more often, with the texts behind them."""
+"""N-grams that one group's texts hold more often, with the texts behind them."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _SHOWN, _READ, _TEXTS = 12, 60, 3
 _LENGTH = 120
 
 
-def ngram_parts(facts: Facts, of: Row) -> tuple[list[Figure], list[PageTable]]:
-    """Log-odds of a set's n-grams, and a table of them with texts; nothing where there are none.
+def ngram_parts(facts: Facts, of: Row) -> tuple[Figure, PageTable] | None:
+    """Log-odds of a set's n-grams, and a table of them with texts; ``None`` without any.
 
     ``of`` is a row of ``fairpair_set``. The texts compared are of its two groups, all changed to be
     about one of its two persons.
@@ -39,16 +39,16 @@ def ngram_parts(facts: Facts, of: Row) -> tuple[list[Figure], list[PageTable]]:
     own = {column: of[column] for column in KEY}
     rows = facts.rows("fairpair_ngram", side=of["side"], most=_READ).where(**own)
     if not rows:
-        return [], []
+        return None
     upper = distinct([r for r in rows if r["z"] > 0])
     lower = distinct([r for r in reversed(rows) if r["z"] < 0])
     kept = Rows([*upper, *reversed(lower)], rows.sql)
     names = [of["entity"] or "the one named", of["perturbed_entity"] or "the counterpart"]
     other, told_of = names if of["side"] == "original" else reversed(names)
     name = stem("fairpair", "ngrams", of["probe_set"], of["model"])
-    wanted = {"ngrams": [r["ngram"] for r in kept], "of_perturbed": [r["z"] > 0 for r in kept]}
-    texts = facts.rows("fairpair_example", **wanted, **own, side=of["side"], most=_TEXTS)
-    return [_figure(name, kept, other, told_of)], [_table(kept, texts, other, told_of)]
+    chosen = {"ngrams": [r["ngram"] for r in kept], "of_perturbed": [r["z"] > 0 for r in kept]}
+    texts = facts.rows("fairpair_example", **chosen, **own, side=of["side"], most=_TEXTS)
+    return _figure(name, kept, other, told_of), _table(kept, texts, other, told_of)
 
 
 def _figure(name: str, rows: Rows, other: str, told_of: str) -> Figure:
@@ -74,8 +74,8 @@ def _table(rows: Rows, texts: Rows, other: str, told_of: str) -> PageTable:
         return lambda r: Cell(f"{count(r[n]).text} of {count(r[total]).text}", r[n], True)
 
     def cuttings(row: Row) -> Cell:
-        found = texts.only(lambda r: r["ngram"] == row["ngram"])
-        return text("\n".join(cutting(r["text"], r["ngram"]) for r in found) or None)
+        hits = texts.only(lambda r: r["ngram"] == row["ngram"])
+        return text("\n".join(cutting(r["text"], r["ngram"]) for r in hits) or None)
 
     columns: Columns = [
         ("n-gram", "ngram"),
@@ -106,7 +106,7 @@ def distinct(rows: Sequence[Row]) -> list[Row]:
 
 
 def _is_one_phrase(row: Row, other: Row) -> bool:
-    """Whether one holds the other, or continues where the other began but for a word."""
+    """True if one n-gram holds the other, or they overlap in all but a word."""
     if any(row[c] != other[c] for c in ("n_texts_perturbed", "n_texts_other")):
         return False
     short, long = sorted((row["ngram"].split(), other["ngram"].split()), key=len)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.groups import set_name, sets
-from plumbline.pipelines.report.model import stem
+from plumbline.pipelines.report.model import numbered, stem
 
 #: Directories of a site.
 KINDS = ("models", "benchmarks")
@@ -28,18 +28,15 @@ def parts(facts: Facts) -> list[SitePart]:
     """A part for each measured model, then one for each benchmark with its groups."""
     rows = facts.rows("metric").where(subset="all", metric="us")
     models = {str(r["model_key"]): str(r["model"]) for r in rows}
-    wanted = [("models", name, {"model_key": key}) for key, name in models.items()]
-    wanted += [("benchmarks", set_name(of), of) for of in sets(rows)]
-    seen: Counter[str] = Counter()
-    found = []
-    for kind, name, of in wanted:
-        file = stem(name) or "page"
-        seen[f"{kind}/{file}"] += 1
-        n = seen[f"{kind}/{file}"]
-        found.append(SitePart(kind, name, file if n == 1 else f"{file}-{n}", facts.within(**of)))
-    return found
+    subjects = [("models", name, {"model_key": key}) for key, name in models.items()]
+    subjects += [("benchmarks", set_name(of), of) for of in sets(rows)]
+    seen = {kind: Counter[str]() for kind in KINDS}
+    return [
+        SitePart(kind, name, numbered(seen[kind], stem(name) or "page"), facts.within(**of))
+        for kind, name, of in subjects
+    ]
 
 
 def links(pages: Sequence[SitePart]) -> dict[str, str]:
-    """Where each model and benchmark has its page, from the site's first page."""
+    """Paths of the pages of models and benchmarks, from the site's first page."""
     return {part.name: f"{part.kind}/{part.stem}.html" for part in pages}

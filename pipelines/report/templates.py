@@ -43,9 +43,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=_visible,
     )
-    filters = {"data_uri": _data_uri, "inline": _inline, "prose": _prose}
-    filters |= {"csv": as_csv, "sha256": policy_hash}
-    environment.filters |= filters
+    environment.filters |= {"data_uri": _data_uri, "inline": _inline, "prose": _prose}
+    environment.filters |= {"csv": as_csv, "sha256": policy_hash}
     return environment
 
 
@@ -63,7 +62,7 @@ def _inline(figure: Figure) -> Markup:
 
 
 def _visible(value: object) -> object:
-    """What an expression of the page gives, with what is invisible in text shown as an escape."""
+    """The value of an expression; invisible characters of text are shown as escapes."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return terminal(value, lines=True)
     return value

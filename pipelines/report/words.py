@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from itertools import zip_longest
 
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import word_leans
@@ -53,7 +54,6 @@ def word_section(answer: Answer, *, folded: bool = False) -> Section:
 
 
 def _sides(contrast: str) -> dict[str, str]:
-    """What each side is called."""
     female, is_pair, male = contrast.partition("/")
     if is_pair:
         return {"female": female, "male": male}
@@ -61,7 +61,7 @@ def _sides(contrast: str) -> dict[str, str]:
 
 
 def headline(lean: Row) -> str:
-    """Which way a word leans, in a sentence with its interval.
+    """The lean of a word, in a sentence with its interval.
 
     >>> headline({"word": "tea", "corpus": "c", "contrast": "she/he", "delta_nats": 0.7,
     ...           "delta_nats_low": 0.2, "delta_nats_high": 1.2, "clusters": "document",
@@ -92,23 +92,22 @@ def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
 
 def _counts(lean: Row, sides: Mapping[str, str]) -> str:
     near = " and ".join(
-        f"{counted(lean[n], 'co-occurrence')} with {name}{_pmi(lean[pmi])}"
-        for name, n, pmi in zip(
-            sides.values(), ("n_pair_f", "n_pair_m"), ("pmi_f_nats", "pmi_m_nats"), strict=True
-        )
+        f"{counted(lean[f'n_pair_{side}'], 'co-occurrence')} with {name}"
+        f"{_pmi(lean[f'pmi_{side}_nats'])}"
+        for name, side in zip(sides.values(), "fm", strict=True)
     )
-    said = (
+    sentence = (
         f"It occurs {counted(lean['n_word'], 'time')}, {lean['per_million']:,.1f} per million kept "
         f"words (rank {lean['frequency_rank']:,} by frequency), and has {near}."
     )
     if "/" not in lean["contrast"]:
-        said += f" It has both counts for {counted(lean['n_defined'], 'pair')} of the list."
+        sentence += f" It has both counts for {counted(lean['n_defined'], 'pair')} of the list."
     if lean["delta_nats_se"] is not None and lean["delta_nats_count_se"] is not None:
-        said += (
+        sentence += (
             f" The standard error of the lean is {lean['delta_nats_se']:.3f} nats over "
             f"{lean['clusters']}s; the counts alone give {lean['delta_nats_count_se']:.3f}."
         )
-    return said
+    return sentence
 
 
 def _pmi(pmi: float | None) -> str:
@@ -150,27 +149,19 @@ def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
 
 
 def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
-    """Side by side the collocates of both sides."""
     female, male = sides.values()
     columns = [
         [r for r in rows if (r["log_odds_nats"] > 0) == is_f][:_COLLOCATES]
         for is_f in (True, False)
     ]
-    listed = rows.where(collocate=tuple(r["collocate"] for column in columns for r in column))
-    length = max(map(len, columns))
-    lines = [
-        [cell for column in columns for cell in _collocate(column[k] if k < len(column) else None)]
-        for k in range(length)
-    ]
-    n_told = sum(
-        finding(r, "log_odds_nats").verdict != "cannot be told"
-        for column in columns
-        for r in column
-    )
+    every = [r for column in columns for r in column]
+    listed = rows.where(collocate=tuple(r["collocate"] for r in every))
+    lines = [[*_collocate(f), *_collocate(m)] for f, m in zip_longest(*columns)]
+    n_told = sum(finding(r, "log_odds_nats").verdict != "cannot be told" for r in every)
     headings = [f"more near {female}", "log odds", f"{female} / {male}"]
     headings += [f"more near {male}", "log odds", f"{female} / {male}"]
-    told = f"{n_told or 'none'} of them beyond chance"
-    caption = f"Words around it that differ most between the two sides, {told} (q ≤ {ALPHA:.0%})"
+    clear = f"{n_told or 'none'} of them beyond chance"
+    caption = f"Words around it that differ most between the two sides, {clear} (q ≤ {ALPHA:.0%})"
     return PageTable(caption, headings, lines, folded, listed.sql)
 
 
@@ -209,9 +200,7 @@ def _where(row: Row) -> str:
 
 def answers(rows: Mapping[str, Rows]) -> list[dict[str, Rows]]:
     """The rows of each word, corpus and contrast, from those of all."""
-    keys = ("corpus", "contrast", "word")
-    found = []
-    for lean in rows["word_evidence"]:
-        wanted = {key: lean[key] for key in keys}
-        found.append({name: own.where(**wanted) for name, own in rows.items()})
-    return found
+    words = [
+        {key: lean[key] for key in ("corpus", "contrast", "word")} for lean in rows["word_evidence"]
+    ]
+    return [{name: own.where(**word) for name, own in rows.items()} for word in words]

@@ -23,7 +23,7 @@ from plumbline.pipelines.report.explorer.pages import (
 from plumbline.pipelines.report.explorer.pairs import pairs
 from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front.page import Front, figures_of, front, named_after
-from plumbline.pipelines.report.model import Figure, Missing, Page, Section
+from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.schema.catalog import units_of_columns
@@ -45,69 +45,61 @@ def write_report(
 ) -> Path:
     """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
 
-    Beside it lie ``appendix.html`` with everything that the first page leaves out, the plots as
-    SVG files and their data as CSV; with ``is_site`` also a page like the first one for each model
-    (``models``) and each benchmark (``benchmarks``). ``words.html`` and ``pairs.html`` search words
-    and sentence pairs. The pages ask for nothing from outside; files of an earlier report are
-    removed. Sections without data are left out and listed with the command that would fill them.
-    Raises ``BadInput`` when ``warehouse`` is not one, or ``out`` cannot be written, and
-    ``UsageProblem`` when a pattern of ``about`` (``facts.narrowed``) names nothing.
+    Beside it lie ``appendix.html``, the plots as SVG with their data as CSV, and ``words.html`` and
+    ``pairs.html``, which search words and sentence pairs; with ``is_site`` also a page for each
+    model and each benchmark. Files of an earlier report are removed. Raises ``BadInput`` when
+    ``warehouse`` is not one, or ``out`` cannot be written, and ``UsageProblem`` when a pattern of
+    ``about`` (``facts.narrowed``) names nothing.
     """
     out = Path(out)
     with _turn(out):  # before reading: the last one to write has read the latest
         facts = narrowed(Facts(warehouse), about or {})
         appendix = replace(make_page(facts), home="index.html")
         parts = site.parts(facts) if is_site else []
-        found = pairs(facts)
-        words = explorer(facts, found.n_with if found else None)
-        searches = {"words": "words.html" if words else "", "pairs": "pairs.html" if found else ""}
+        sentence_pairs = pairs(facts)
+        words = explorer(facts, sentence_pairs.n_with if sentence_pairs else None)
+        searches = {
+            "words": "words.html" if words else "",
+            "pairs": "pairs.html" if sentence_pairs else "",
+        }
         first = replace(front(facts, appendix), links=site.links(parts), searches=searches)
         for kind in site.KINDS:
-            of_kind = [
-                (p, replace(front(p.facts, Page()), searches=searches, questions=()))
-                for p in parts
-                if p.kind == kind
-            ]
-            if of_kind or (out / kind / _LISTING).is_file():
-                _publish_parts(of_kind, out / kind)
+            fronts = {
+                part.stem: named_after(
+                    replace(front(part.facts, Page()), searches=searches, questions=(), up="../"),
+                    part.stem,
+                )
+                for part in parts
+                if part.kind == kind
+            }
+            of_kind = {f"{name}.html": render_front(page) for name, page in fronts.items()}
+            plots = [figure for page in fronts.values() for figure in figures_of(page)]
+            _publish_in(of_kind, plots, out / kind)
         pages = {"index.html": render_front(first), "appendix.html": render(appendix)}
         if words:
             pages["words.html"] = explorer_page(words, page_names(words) if is_site else {})
-        if found:
-            pages["pairs.html"] = pair_page(found)
-        files = {
-            "words": dict(word_files(words, is_site)) if words else {},
-            "pairs": dict(pair_files(found, words)) if found else {},
-        }
-        for kind, scripts in files.items():
-            if scripts or (out / kind / _LISTING).is_file():
-                _publish_in(scripts, [], out / kind)
+        if sentence_pairs:
+            pages["pairs.html"] = pair_page(sentence_pairs)
+        _publish_in(dict(word_files(words, is_site)) if words else {}, [], out / "words")
+        _publish_in(
+            dict(pair_files(sentence_pairs, words)) if sentence_pairs else {}, [], out / "pairs"
+        )
         return _publish(pages, [*figures_of(first), *_figures(appendix)], out)
 
 
-def _publish_parts(parts: Sequence[tuple[site.SitePart, Front]], out: Path) -> None:
-    """The pages of one kind; names of their plots begin with that of their page."""
-    pages, figures = {}, list[Figure]()
-    for part, page in parts:
-        page = named_after(replace(page, up="../"), part.stem)
-        pages[f"{part.stem}.html"] = render_front(page)
-        figures += figures_of(page)
-    _publish_in(pages, figures, out)
-
-
 def _publish_in(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> None:
-    """Pages and plots in a directory beside the first page, which is made."""
-    with _writable(out):
-        out.mkdir(exist_ok=True)
-    _publish(pages, figures, out)
+    """Pages and plots in a directory beside the first page, if there are or were any."""
+    if pages or (out / _LISTING).is_file():
+        with _writable(out):
+            out.mkdir(exist_ok=True)
+        _publish(pages, figures, out)
 
 
 def publish(page: Page, out: Path) -> Path:
-    """Write a page, its plots and their data to the directory ``out``.
+    """Write a page, its plots and their data to ``out``; returns the path of its ``index.html``.
 
-    Returns the path of its ``index.html``. Raises ``BadInput`` when it can't be written. Where
-    several commands write to one directory, one waits for the other; the last page and its plots
-    are what stays.
+    Of several commands that write to one directory the last one's files stay. Raises ``BadInput``
+    when it can't be written.
     """
     with _turn(out):
         numbered = replace(page, sections=_numbered(page.sections))
@@ -165,18 +157,15 @@ def named_sections(facts: Facts, name: str = "") -> list[Section]:
 
 def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
     """Sections and figures whose names are distinct: of two of a name the second gets a number."""
-    sections = [part for part in parts if isinstance(part, Section)]
-    seen: Counter[str] = Counter()
-
-    def named(name: str) -> str:
-        seen[name] += 1
-        return name if seen[name] == 1 else f"{name}-{seen[name]}"
-
-    anchors = [named(f"#{one.anchor}")[1:] for one in sections]
-    figures = [[replace(f, stem=named(f.stem)) for f in one.figures] for one in sections]
+    anchors, stems = Counter[str](), Counter[str]()
     return [
-        replace(one, anchor=anchor, figures=some)
-        for one, anchor, some in zip(sections, anchors, figures, strict=True)
+        replace(
+            part,
+            anchor=numbered(anchors, part.anchor),
+            figures=[replace(f, stem=numbered(stems, f.stem)) for f in part.figures],
+        )
+        for part in parts
+        if isinstance(part, Section)
     ]
 
 
@@ -204,7 +193,7 @@ def _files(figures: Sequence[Figure]) -> dict[str, bytes]:
 
 
 def data_of(figure: Figure) -> dict[str, bytes]:
-    """What comes with a plot, by the ending of its file: its data, and what these are.
+    """Files beside a plot, by their endings: its data, and a description.
 
     The latter is JSON: what is shown, the columns with their units, the query, versions, and how
     to cite it.

@@ -1,4 +1,4 @@
-"""What a comparison's figures say, in sentences."""
+"""A comparison's findings in sentences."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plumbline.pipelines.report.model import (
     interval,
     shown,
 )
-from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.rows import Row, Rows, with_ends
 
 if TYPE_CHECKING:
     from plumbline.pipelines.report.comparison.results import Results
@@ -31,20 +31,23 @@ _ONE_BY_ONE = 4
 def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
     """The answer: disclosure on sets not tuned on, the cost, what carried over."""
     unseen = results.disclosure.where(topic=None).only(lambda r: not r["n_tuned_on"])
-    left_out = [f"Not measured: {part.title}. To add it: {part.command}" for part in missing]
-    cost = [perplexity_sentence(row) for row in results.perplexity]
-    carried = [preference_sentence(row) for row in results.preference]
-    carried += [fairpair_sentence(row) for row in results.fairpair if row["side"] == "original"]
-    every = [
-        Lead("Did it disclose less on prompts that it was not tuned on?", disclosure(unseen)),
-        Lead("What did it cost?", cost),
-        Lead("Did it carry over?", carried),
-        Lead("What is not known?", left_out),
-    ]
-    return [lead for lead in every if lead.sentences]
+    original = results.fairpair.where(side="original")
+    every = {
+        "Did it disclose less on prompts that it was not tuned on?": _disclosure(unseen),
+        "What did it cost?": map(_perplexity, results.perplexity),
+        "Did it carry over?": [
+            *map(preference_sentence, results.preference),
+            *map(_fairpair, original),
+        ],
+        "What is not known?": [
+            f"Not measured: {part.title}. To add it: {part.command}" for part in missing
+        ],
+    }
+    answers = [Lead(question, list(sentences)) for question, sentences in every.items()]
+    return [lead for lead in answers if lead.sentences]
 
 
-def disclosure(rows: Rows) -> list[str]:
+def _disclosure(rows: Rows) -> list[str]:
     """A sentence for each measure of whole sets; one that says so where there are none."""
     sentences = []
     for measure, name in _MEASURES.items():
@@ -81,29 +84,25 @@ def _verb(row: Row, untold: str = "is not shown") -> str:
 
 
 def _by(row: Row, digits: int, scale: float = 1) -> str:
-    """The difference and its interval."""
     ends = interval(row, "difference", digits, scale=scale) or "no interval of one alone"
     return f"{shown(scale * row['difference'], digits, signed=True)}, {ends}"
 
 
-def perplexity_sentence(row: Row) -> str:
-    """What perplexity did on a text."""
-    percent = shown(100 * (row["perplexity_ratio"] - 1), 1, signed=True)
-    ends = ""
-    if row["perplexity_ratio_low"] is not None:
-        low, high = (
-            shown(100 * (row[c] - 1), 1, signed=True)
-            for c in ("perplexity_ratio_low", "perplexity_ratio_high")
-        )
-        ends = f", 95% interval {low}% to {high}%"
+def _perplexity(row: Row) -> str:
+    """The change of perplexity on a text."""
+    percent, low, high = (
+        None if row[name] is None else shown(100 * (row[name] - 1), 1, signed=True) + "%"
+        for name in with_ends("perplexity_ratio")
+    )
+    ends = f", 95% interval {low} to {high}" if low else ""
     return (
         f"Perplexity on {row['text_set']} {_verb(row)} from {shown(row['before_perplexity'])} to "
-        f"{shown(row['after_perplexity'])} ({percent}%{ends}; {row['n_documents']:,} documents)."
+        f"{shown(row['after_perplexity'])} ({percent}{ends}; {row['n_documents']:,} documents)."
     )
 
 
 def preference_sentence(row: Row) -> str:
-    """What US or PD did on a benchmark."""
+    """The change of US or PD on a benchmark."""
     scale, unit = (100, "%") if row["measure"] == "us" else (1, " points")
     digits = digits_showing(scale * row["difference"], 1)
     means = (row["before_mean"], row["after_mean"])
@@ -114,7 +113,7 @@ def preference_sentence(row: Row) -> str:
     )
 
 
-def fairpair_sentence(row: Row) -> str:
+def _fairpair(row: Row) -> str:
     """F before and after, each with its interval."""
     before, after = (
         "not defined" if row[f"{side}_f"] is None else estimate(row, f"{side}_f", 2).text

@@ -1,21 +1,15 @@
-"""What is on the page of a comparison, in order."""
+"""The page of a comparison."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline.pipelines.report.comparison.answer import leads
-from plumbline.pipelines.report.comparison.results import (
-    MEASURES,
-    Compared,
-    Results,
-    read_results,
-)
+from plumbline.pipelines.report.comparison.results import MEASURES, Compared, Results, read_results
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.model import (
-    Cell,
     Column,
     Columns,
     Figure,
@@ -80,32 +74,29 @@ def _sections(order: Compared, results: Results) -> Iterator[Section]:
     yield _methods(order)
     yield _data(order, results)
     yield Section("limits", "Limits", _LIMITS)
-    if results.disclosure:
-        yield _disclosure(results.disclosure)
-    if results.perplexity:
-        yield _perplexity(results.perplexity)
-    if results.preference:
-        yield _preference(results.preference)
-    if results.fairpair:
-        yield _fairpair(results.fairpair)
+    for section, rows in (
+        (_disclosure, results.disclosure),
+        (_perplexity, results.perplexity),
+        (_preference, results.preference),
+        (_fairpair, results.fairpair),
+    ):
+        if rows:
+            yield section(rows)
     intro = ["The macros that the queries of this page ask, as they are in every warehouse."]
     code = [sql(f"views/{name}") for name in _SQL]
     yield Section("macros", "How the macros compute", intro, code=code)
 
 
 def not_measured(order: Compared, results: Results) -> list[Missing]:
-    """What was not asked for, with the command that adds it."""
-    rows: Sequence[tuple[object, str, str]] = (
-        (results.disclosure, "Disclosure", "--sets topics"),
-        (results.perplexity, "Perplexity on held-out text", "--text FILE"),
-        (results.fairpair, "FairPair", "--fairpair common-sents"),
+    """Parts that were not measured, each with the command that adds it."""
+    imported = f"plumbline benchmark import winobias, then {order.command}"
+    parts = (
+        (results.disclosure, "Disclosure", f"{order.command} --sets topics"),
+        (results.perplexity, "Perplexity on held-out text", f"{order.command} --text FILE"),
+        (results.fairpair, "FairPair", f"{order.command} --fairpair common-sents"),
+        (results.preference, "US and PD of a benchmark", f"{imported} --benchmarks winobias"),
     )
-    missing = [Missing(name, f"{order.command} {more}") for it, name, more in rows if not it]
-    if not results.preference:
-        first = "plumbline benchmark import winobias, then"
-        command = f"{first} {order.command} --benchmarks winobias"
-        missing.append(Missing("US and PD of a benchmark", command))
-    return missing
+    return [Missing(title, command) for rows, title, command in parts if not rows]
 
 
 def _precision(order: Compared) -> str:
@@ -114,7 +105,6 @@ def _precision(order: Compared) -> str:
 
 
 def _methods(order: Compared) -> Section:
-    """How both sides were measured, in brief."""
     versions = ", ".join(f"{name} {version}" for name, version in package_versions().items())
     intro = [
         f"Precision: both sides in {_precision(order)}; one command loads both, so that they can't "
@@ -155,22 +145,21 @@ def _data(order: Compared, results: Results) -> Section:
 
 
 def _measured(results: Results) -> list[str]:
-    """What both sides were measured on, with sizes."""
-    sets = {r["probe_set"]: r["n_prompts"] for r in results.disclosure.where(topic=None)}
-    pairs = {r["benchmark"]: r["n_pairs"] for r in results.preference}
-    documents = {r["text_set"]: r["n_documents"] for r in results.perplexity}
-    prompts = {r["probe_set"]: r["after_n"] for r in results.fairpair}
-    sizes_of = (
-        ("Sets of prompts", sets, "prompts"),
-        ("Benchmarks", pairs, "pairs"),
-        ("Held-out text", documents, "documents"),
-        ("FairPair", prompts, "prompts"),
+    """The sets, benchmarks and texts of both sides, with their sizes."""
+    whole = results.disclosure.where(topic=None)
+    parts = (
+        ("Sets of prompts", whole, "probe_set", "n_prompts", "prompts"),
+        ("Benchmarks", results.preference, "benchmark", "n_pairs", "pairs"),
+        ("Held-out text", results.perplexity, "text_set", "n_documents", "documents"),
+        ("FairPair", results.fairpair, "probe_set", "after_n", "prompts"),
     )
-    return [
-        f"{what}: {', '.join(f'{name} ({n:,} {unit})' for name, n in sizes.items())}."
-        for what, sizes, unit in sizes_of
-        if sizes
-    ]
+    sentences = []
+    for what, rows, name, size, unit in parts:
+        sizes = {r[name]: r[size] for r in rows}
+        if sizes:
+            each = (f"{of} ({n:,} {unit})" for of, n in sizes.items())
+            sentences.append(f"{what}: {', '.join(each)}.")
+    return sentences
 
 
 def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column]]:
@@ -187,7 +176,7 @@ def _scale(row: Row) -> int:
 
 
 def _disclosure(rows: Rows) -> Section:
-    whole, topics = rows.where(topic=None), rows.but(topic=None)
+    whole = rows.where(topic=None)
     intro = [
         "GAS is the share of prompts after which the greedy continuation holds a gendered word, "
         "GLD the distance between the probabilities of female and male words next, over their sum, "
@@ -202,7 +191,7 @@ def _disclosure(rows: Rows) -> Section:
         if n
     ]
     tables = [_disclosure_table("Whole sets", whole)]
-    if topics:
+    if topics := rows.but(topic=None):
         tables.append(_disclosure_table("By topic", topics, folded=True))
     figures = []
     if drawn := whole.where(measure=tuple(plots.MEASURES)):
@@ -221,13 +210,12 @@ def _disclosure_table(caption: str, rows: Rows, *, folded: bool = False) -> Page
         ("before", "before_mean", 4),
         ("after", "after_mean", 4),
         *_changes(4),
-        ("tuned on", _tuned_on),
+        (
+            "tuned on",
+            lambda r: text("not known") if r["n_tuned_on"] is None else count(r["n_tuned_on"]),
+        ),
     ]
     return table(caption, rows, columns, folded=folded)
-
-
-def _tuned_on(row: Row) -> Cell:
-    return text("not known") if row["n_tuned_on"] is None else count(row["n_tuned_on"])
 
 
 def _perplexity(rows: Rows) -> Section:

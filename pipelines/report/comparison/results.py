@@ -1,4 +1,4 @@
-"""What the page of `plumbline disclosure compare` reads, and the queries that give it."""
+"""The queries of `plumbline disclosure compare` and their rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Compared:
-    """What is compared: both models, what they were measured on, and the command line.
+    """A comparison: both models, what they were measured on, and the command line.
 
     ``greedy_key`` and ``fairpair_key`` are the ways to sample of GAS and of FairPair's set.
     """
@@ -58,36 +58,24 @@ class Results:
 
     def changes(self) -> list[Row]:
         """A row for each figure that both sides have."""
+        whole = self.disclosure.where(topic=None)
         return [
-            *(_change(r, r["probe_set"], r["measure"]) for r in self.disclosure.where(topic=None)),
-            *(_change(r, r["benchmark"], r["measure"]) for r in self.preference),
+            *(_change(r, r["probe_set"], r["measure"], "mean") for r in whole),
+            *(_change(r, r["benchmark"], r["measure"], "mean") for r in self.preference),
+            *(_change(r, r["text_set"], "perplexity", "perplexity") for r in self.perplexity),
             *(
-                _row(r["text_set"], "perplexity", r["before_perplexity"], r["after_perplexity"])
-                for r in self.perplexity
-            ),
-            *(
-                _row(r["probe_set"], f"F, {r['phi']}, {r['side']}", r["before_f"], r["after_f"])
+                _change(r, r["probe_set"], f"F, {r['phi']}, {r['side']}", "f")
                 for r in self.fairpair
             ),
         ]
 
 
-def _change(row: Row, of: str, measure: str) -> Row:
+def _change(row: Row, of: str, measure: str, figure: str) -> Row:
+    """A figure before and after; its difference only where it is a mean."""
+    change = {"of": of, "measure": measure}
+    change |= {when: row[f"{when}_{figure}"] for when in ("before", "after")}
     ends = with_ends("difference")
-    return _row(of, measure, row["before_mean"], row["after_mean"], *(row[name] for name in ends))
-
-
-def _row(
-    of: str,
-    measure: str,
-    before: float | None,
-    after: float | None,
-    difference: float | None = None,
-    low: float | None = None,
-    high: float | None = None,
-) -> Row:
-    row = {"of": of, "measure": measure, "before": before, "after": after}
-    return row | {"difference": difference, "difference_low": low, "difference_high": high}
+    return change | {end: row[end] if figure == "mean" else None for end in ends}
 
 
 def read_results(order: Compared) -> Results:

@@ -1,4 +1,4 @@
-"""What is known of each word: leans by text, sources, sentences, and the models' preference."""
+"""Words of the explorer: lean by text, sources, sentences, and the models' preference."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ ORDER BY model, model_key, benchmark, groups, word;
 
 
 @dataclass(frozen=True)
-class Text:
+class ExploredText:
     """A corpus and a contrast.
 
     Attributes:
@@ -145,12 +145,12 @@ class Word:
 
 @dataclass(frozen=True)
 class Explorer:
-    """What the page shows. ``benchmarks`` have a name and what values above and below 0 prefer.
+    """Data of the page. ``benchmarks`` have a name and what values above and below 0 prefer.
 
     ``reach`` is that of the axis of preferences.
     """
 
-    texts: list[Text]
+    texts: list[ExploredText]
     models: list[str]
     benchmarks: list[tuple[str, str, str]]
     reach: float
@@ -183,16 +183,16 @@ def explorer(facts: Facts, n_pairs: Mapping[str, int] | None = None) -> Explorer
     for k, ((corpus, contrast), rows) in enumerate(of_text.items()):
         texts.append(_text(facts, corpus, contrast, rows))
         for row in rows:
-            key = corpus, contrast, row["word"]
-            found = {**row, "sources": sources.get(key, []), "sentences": sentences.get(key, [])}
-            name = terminal(row["word"])
-            words.setdefault(name, Word(name)).leans[k] = found
+            key, name = (corpus, contrast, row["word"]), terminal(row["word"])
+            lean = {**row, "sources": sources.get(key, []), "sentences": sentences.get(key, [])}
+            words.setdefault(name, Word(name)).leans[k] = lean
     models, benchmarks, reach = _add_preferences(facts, words)
-    order = sorted(
-        words.values(),
-        key=lambda w: (-max([r["n_word"] or 0 for r in w.leans.values()] or [0]), w.word),
-    )
-    order = [replace(word, n_pairs=(n_pairs or {}).get(word.word, 0)) for word in order]
+
+    def place(word: Word) -> tuple[int, str]:
+        return -max((r["n_word"] or 0 for r in word.leans.values()), default=0), word.word
+
+    counts = n_pairs or {}
+    order = [replace(w, n_pairs=counts.get(w.word, 0)) for w in sorted(words.values(), key=place)]
     return Explorer(texts, models, benchmarks, reach, order)
 
 
@@ -200,13 +200,13 @@ def _listed(facts: Facts) -> Rows:
     return facts.rows("word", top=TOP_WORDS)
 
 
-def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> Text:
+def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> ExploredText:
     first, is_pair, second = contrast.partition("/")
     of = {"corpus": corpus, "contrast": contrast}
     query = "SELECT delta_nats FROM word_delta WHERE corpus = $corpus AND contrast = $contrast"
-    found = facts.connection.execute(query, of).fetchnumpy()["delta_nats"]
+    leans = facts.connection.execute(query, of).fetchnumpy()["delta_nats"]
     deltas: NDArray[np.float64] = np.array(
-        [*found, *(r["delta_nats"] for r in rows if not found.size)], float
+        [*leans, *(r["delta_nats"] for r in rows if not leans.size)], float
     )
     deltas = deltas[np.isfinite(deltas)]
     reach = float(min(_WIDEST, np.ceil(2 * np.abs(deltas).max(initial=0.5)) / 2))
@@ -215,16 +215,16 @@ def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> Text
         "SELECT any_value(source) FROM corpus WHERE corpus = $corpus", {"corpus": corpus}
     ).fetchall()
     is_she_he = "" if contrast == "she/he" else f" --contrast {shlex.quote(contrast)}"
-    how = f"plumbline why WORD --corpus {shlex.quote(corpus)}{is_she_he}"
+    command = f"plumbline why WORD --corpus {shlex.quote(corpus)}{is_she_he}"
     furthest, is_clear = _furthest(_listed(facts).where(**of))
-    return Text(
+    return ExploredText(
         terminal(corpus),
         terminal(contrast),
         terminal(first) if is_pair else "female words",
         terminal(second) if is_pair else "male words",
         reach,
         (counts / max(counts.max(initial=0), 1)).round(3).tolist(),
-        "" if source == ("imported",) else terminal(how),
+        "" if source == ("imported",) else terminal(command),
         furthest,
         is_clear,
     )
@@ -234,15 +234,10 @@ def _furthest(
     rows: Sequence[Row],
 ) -> tuple[tuple[list[tuple[str, str]], list[tuple[str, str]]], bool]:
     """The words that the report lists, the surest first; whether their intervals are known."""
-    listed = sorted(rows, key=lambda r: r["place"])
-    up, down = (
-        [
-            (terminal(r["word"]), estimate(r, "lean_nats").text)
-            for r in listed
-            if (r["lean_bound_nats"] > 0) == up
-        ]
-        for up in (True, False)
-    )
+    up, down = list[tuple[str, str]](), list[tuple[str, str]]()
+    for row in sorted(rows, key=lambda r: r["place"]):
+        side = up if row["lean_bound_nats"] > 0 else down
+        side.append((terminal(row["word"]), estimate(row, "lean_nats").text))
     return (up, down), any(r["lean_nats_low"] is not None for r in rows)
 
 
@@ -297,11 +292,10 @@ def _around(text: str, found: list[re.Match[str]], mark: int = 2) -> list[tuple[
 
 
 def _joined(parts: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Plain parts beside each other as one."""
-    found: list[tuple[int, str]] = []
+    joined: list[tuple[int, str]] = []
     for mark, text in parts:
-        if found and not mark and not found[-1][0]:
-            found[-1] = (0, found[-1][1] + text)
+        if joined and not mark and not joined[-1][0]:
+            joined[-1] = (0, joined[-1][1] + text)
         else:
-            found.append((mark, text))
-    return found
+            joined.append((mark, text))
+    return joined

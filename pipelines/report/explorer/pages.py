@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from plumbline.pipelines.report.explorer.data import Explorer, Text, Word
-from plumbline.pipelines.report.explorer.pairs import Pair, Pairs
+from plumbline.pipelines.report.explorer.data import ExploredText, Explorer, Word
+from plumbline.pipelines.report.explorer.pairs import Pair, SentencePairs
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import word_leans
-from plumbline.pipelines.report.model import shown, stem
+from plumbline.pipelines.report.model import numbered, shown, stem
 from plumbline.pipelines.report.rows import Row, with_ends
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.query.finding import Finding
@@ -44,7 +44,7 @@ def explorer_page(found: Explorer, pages: Mapping[str, str] | None = None) -> st
     return _page("words", index, found=found, shown=shown)
 
 
-def pair_page(found: Pairs) -> str:
+def pair_page(found: SentencePairs) -> str:
     """The page ``pairs.html``, which loads files of ``pair_files`` from the directory ``pairs``."""
     index = {
         "sets": found.sets,
@@ -63,11 +63,11 @@ def pair_page(found: Pairs) -> str:
     return _page("pairs", index, found=found, shown=shown)
 
 
-def _page(kind: str, index: Mapping[str, Any], **how: object) -> str:
+def _page(kind: str, index: Mapping[str, Any], **values: object) -> str:
     """A page with a search, by its template and script; ``index`` is what is searched."""
     scripts = ("explorer/page.js", f"explorer/{kind}.js")
-    how |= {"kind": kind, "index": _json(index)}
-    return rendered(f"explorer/{kind}.html", styles=_FILES, scripts=scripts, **how)
+    values |= {"kind": kind, "index": _json(index)}
+    return rendered(f"explorer/{kind}.html", styles=_FILES, scripts=scripts, **values)
 
 
 def word_files(found: Explorer, is_site: bool = False) -> Iterator[tuple[str, str]]:
@@ -83,7 +83,7 @@ def word_files(found: Explorer, is_site: bool = False) -> Iterator[tuple[str, st
             yield names[word.word], word_page(found, word)
 
 
-def pair_files(found: Pairs, words: Explorer | None) -> Iterator[tuple[str, str]]:
+def pair_files(found: SentencePairs, words: Explorer | None) -> Iterator[tuple[str, str]]:
     """Names and contents of the files in the directory ``pairs``, which hold all of them.
 
     Args:
@@ -99,16 +99,12 @@ def _chunks(records: Sequence[object], size: int) -> Iterator[tuple[str, str]]:
         yield f"{k}.js", f"plumblineRecords({k}, {_json(records[start : start + size])});\n"
 
 
-def word_page(found: Explorer, word: Word, *, up: str = "../") -> str:
-    """What is known of one word as a page that needs no script and no other file.
-
-    Args:
-        up: path from the page to the report's first page and the explorer.
-    """
-    how = {"found": found, "word": word, "up": up, "shown": shown, "area": area}
-    how |= {"says": word_leans, "counts": counts, "x": x_of, "side": side_of}
-    how |= {"lean": _lean, "preference": _preference}
-    return rendered("explorer/word.html", styles=_FILES, scripts=(), **how)
+def word_page(found: Explorer, word: Word) -> str:
+    """The page of one word, which needs no script and no other file."""
+    values = {"found": found, "word": word, "up": "../", "shown": shown, "area": area}
+    values |= {"says": word_leans, "counts": counts, "x": x_of, "side": side_of}
+    values |= {"lean": _lean, "preference": _preference}
+    return rendered("explorer/word.html", styles=_FILES, scripts=(), **values)
 
 
 def page_names(found: Explorer) -> dict[str, str]:
@@ -118,28 +114,26 @@ def page_names(found: Explorer) -> dict[str, str]:
     names = {}
     for word in found.words:
         if word.preferences or word.word in far:
-            name = stem("w", word.word)
-            seen[name] += 1
-            names[word.word] = f"{name}{'' if seen[name] == 1 else f'-{seen[name]}'}.html"
+            names[word.word] = numbered(seen, stem("w", word.word)) + ".html"
     return names
 
 
-def counts(text: Text, row: Row) -> str:
-    """How often a word is in a text, and near its two sides."""
-    said = [] if row["n_word"] is None else [f"{row['n_word']:,} times"]
+def counts(text: ExploredText, row: Row) -> str:
+    """Counts of a word in a text, and near its two sides, as a sentence."""
+    parts = [] if row["n_word"] is None else [f"{row['n_word']:,} times"]
     if row["frequency_rank"]:
-        said.append(f"{row['per_million']:,.1f} per million kept words")
-        said.append(f"rank {row['frequency_rank']:,}")
+        parts.append(f"{row['per_million']:,.1f} per million kept words")
+        parts.append(f"rank {row['frequency_rank']:,}")
     if row["n_pair_f"] is not None:
         near = zip((text.first, text.second), (row["n_pair_f"], row["n_pair_m"]), strict=True)
-        said += [f"{n:,} near {name}" for name, n in near]
-    return f"{', '.join(said)}. Grey: the leans of all words of this text." if said else ""
+        parts += [f"{n:,} near {name}" for name, n in near]
+    return f"{', '.join(parts)}. Grey: the leans of all words of this text." if parts else ""
 
 
-def area(text: Text) -> str:
+def area(text: ExploredText) -> str:
     """The outline of the distribution of all leans, as an SVG path above y = _HEIGHT.
 
-    >>> area(Text("c", "she/he", "she", "he", 1.0, [0.5, 1.0], "", ([], []), True))
+    >>> area(ExploredText("c", "she/he", "she", "he", 1.0, [0.5, 1.0], "", ([], []), True))
     'M0 34V17.0H200.0V0.0H400.0V34Z'
     """
     step = _WIDTH / len(text.bars)
@@ -150,7 +144,7 @@ def area(text: Text) -> str:
 
 
 def x_of(value: float, reach: float, width: float = _WIDTH) -> float:
-    """Where a value stands on an axis from -reach to reach; what is beyond stands at its end.
+    """The place of a value on an axis from -reach to reach, whose ends hold what is beyond.
 
     >>> x_of(0.5, 1.0), x_of(-9, 1.0), x_of(0.5, 1.0, 100)
     (300.0, 0.0, 75.0)
@@ -186,24 +180,18 @@ def _record(found: Explorer, word: Word) -> dict[str, Any]:
         k: {
             "says": word_leans(row, found.texts[k].first, found.texts[k].second),
             "counts": counts(found.texts[k], row),
-            "lean": [*_rounded(row, with_ends("delta_nats")), side_of(_lean(row))],
-            "sources": [_rounded(source, _SOURCE) for source in row["sources"]],
+            "lean": [*_rounded(map(row.get, with_ends("delta_nats"))), side_of(_lean(row))],
+            "sources": [_rounded(map(source.get, _SOURCE)) for source in row["sources"]],
             "sentences": row["sentences"],
         }
         for k, row in word.leans.items()
     }
-    preferences = [
-        [
-            *(*p[:2], *(None if value is None else round(value, 5) for value in p[2:5]), p[5]),
-            side_of(_preference(*p[2:5])),
-        ]
-        for p in word.preferences
-    ]
+    preferences = [[*_rounded(p), side_of(_preference(*p[2:5]))] for p in word.preferences]
     return {"leans": leans, "preferences": preferences, "pairs": word.n_pairs}
 
 
 def _pair(pair: Pair, known: Collection[str]) -> list[Any]:
-    """A pair's figures; of its words, how they are called in the explorer of words, if they are."""
+    """A pair's figures; its words link to the explorer of words where they are in it."""
 
     def linked(word: str) -> list[str]:
         return [word, word.lower()] if word.lower() in known else [word]
@@ -218,10 +206,9 @@ def _pair(pair: Pair, known: Collection[str]) -> list[Any]:
     ]
 
 
-def _rounded(row: Row, names: Sequence[str]) -> list[Any]:
-    """Its figures for a script; JSON has no infinite ones."""
-    values = [row[name] for name in names]
-    finite = [None if isinstance(v, float) and math.isinf(v) else v for v in values]
+def _rounded(values: Iterable[Any]) -> list[Any]:
+    """Figures for a script; JSON has no infinite ones."""
+    finite = (None if isinstance(v, float) and math.isinf(v) else v for v in values)
     return [round(v, 5) if isinstance(v, float) else v for v in finite]
 
 

@@ -1,4 +1,4 @@
-"""What is known of each sentence pair: every model's log ratio, also by word, and its MaxPMI."""
+"""Sentence pairs of the explorer: every model's log ratio, also by word, and MaxPMI."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class Pair:
 
     @cached_property
     def parts(self) -> list[str]:
-        """What both sentences share, what only a and what only b has, what both share, ..."""
+        """By turns the words that both sentences share, and those that only a and only b has."""
         return parts(self.a, self.b, self.aligned)
 
     @property
@@ -134,8 +134,8 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """What the page shows.
+class SentencePairs:
+    """Data of the page.
 
     Attributes:
         sets: benchmark, with groups unless they are usual, and what both sides are called.
@@ -167,7 +167,7 @@ class Pairs:
         return Counter(word for pair in self.pairs for word in pair.words)
 
 
-def pairs(facts: Facts) -> Pairs | None:
+def pairs(facts: Facts) -> SentencePairs | None:
     """The pairs that the facts' models scored; ``None`` without any."""
     keys, labels = defaultdict[str, list[str]](list), dict[str, str]()
     scored = facts.query(_MODELS)
@@ -186,14 +186,14 @@ def pairs(facts: Facts) -> Pairs | None:
     models = {key: k for k, key in enumerate(sorted(labels, key=lambda key: (labels[key], key)))}
     sets = {(row["benchmark"], row["groups"]): row for row in rows}
     numbers = {one: k for k, one in enumerate(sets)}
-    found = {
+    by_id = {
         (row["benchmark"], row["pair_id"]): _pair(row, numbers[row["benchmark"], row["groups"]])
         for row in rows
     }
-    texts = _add_max_pmi(facts, found)
-    n_by_word, n_shown = _add_words(facts, found, models)
+    texts = _add_max_pmi(facts, by_id)
+    n_by_word, n_shown = _add_words(facts, by_id, models)
     (every,) = _rows(facts, _N_SCORED, benchmarks=of["benchmarks"])
-    return Pairs(
+    return SentencePairs(
         [_named(row) for row in sets.values()],
         [labels[key] for key in models],
         [[models[key] for key in keys[benchmark]] for benchmark, _ in sets],
@@ -202,7 +202,7 @@ def pairs(facts: Facts) -> Pairs | None:
         every["n"] - len(rows),
         n_by_word,
         n_shown,
-        list(found.values()),
+        list(by_id.values()),
     )
 
 
@@ -212,9 +212,9 @@ def _named(row: Row) -> tuple[str, str, str]:
 
 
 def _rows(facts: Facts, text: str, **params: object) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]]
-    found = facts.connection.sql(text, params=params or None).to_arrow_table().to_pylist()
-    return found
+    rows: list[dict[str, Any]]
+    rows = facts.connection.sql(text, params=params or None).to_arrow_table().to_pylist()
+    return rows
 
 
 def _pair(row: Row, of_set: int) -> Pair:
@@ -242,59 +242,59 @@ def align(a: Sequence[str], b: Sequence[str]) -> Aligned:
     """
     if len(a) == len(b):
         return [(i, i + 1, i, i + 1) for i in range(len(a))]
-    found: Aligned = []
+    aligned: Aligned = []
     for kind, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if kind == "equal":
-            found += [(i + n, i + n + 1, k + n, k + n + 1) for n in range(j - i)]
+            aligned += [(i + n, i + n + 1, k + n, k + n + 1) for n in range(j - i)]
         else:
-            found.append((i, j, k, m))
-    return found
+            aligned.append((i, j, k, m))
+    return aligned
 
 
 def parts(a: Sequence[str], b: Sequence[str], aligned: Aligned) -> list[str]:
-    """What two sentences share, then what differs in a and in b, then what they share, and so on.
+    """By turns the words that two sentences share, and those that only a and only b has.
 
     >>> a, b = "She lost her own key".split(), "He lost his key".split()
     >>> parts(a, b, align(a, b))
     ['', 'She', 'He', 'lost', 'her own', 'his', 'key']
     """
-    found = [list[str]()]
+    turns = [list[str]()]
     for i, j, k, m in aligned:
         if a[i:j] != b[k:m]:
-            if len(found) == 1 or found[-1]:
-                found += [[], [], []]
-            found[-3] += a[i:j]
-            found[-2] += b[k:m]
+            if len(turns) == 1 or turns[-1]:
+                turns += [[], [], []]
+            turns[-3] += a[i:j]
+            turns[-2] += b[k:m]
         else:
-            found[-1] += a[i:j]
-    return [_joined(words) for words in found]
+            turns[-1] += a[i:j]
+    return [_joined(words) for words in turns]
 
 
 def _joined(words: Sequence[str]) -> str:
     return terminal(" ".join(words))
 
 
-def _add_max_pmi(facts: Facts, found: dict[tuple[str, str], Pair]) -> list[str]:
+def _add_max_pmi(facts: Facts, by_id: dict[tuple[str, str], Pair]) -> list[str]:
     """Add each pair's MaxPMI; returns the names of the texts."""
     texts: dict[str, int] = {}
     for row in facts.query(_MAX_PMI):
         contrast = "" if row["contrast"] == "she/he" else f", {row['contrast']}"
         text = texts.setdefault(terminal(row["corpus"] + contrast), len(texts))
-        if pair := found.get((row["benchmark"], row["pair_id"])):
+        if pair := by_id.get((row["benchmark"], row["pair_id"])):
             pair.max_pmi.append((text, row["max_pmi_nats"], terminal(row["max_pmi_word"] or "")))
     return list(texts)
 
 
 def _add_words(
-    facts: Facts, found: dict[tuple[str, str], Pair], models: dict[str, int]
+    facts: Facts, by_id: dict[tuple[str, str], Pair], models: dict[str, int]
 ) -> tuple[int, int]:
     """Add the log ratio by word; returns how many models have one, and how many are here."""
-    known = {r["model_key"] for r in _rows(facts, "SELECT DISTINCT model_key FROM token_logprob")}
-    shown = [key for key in models if key in known][: max(1, _BY_WORD // len(found))]
+    scored = {r["model_key"] for r in _rows(facts, "SELECT DISTINCT model_key FROM token_logprob")}
+    shown = [key for key in models if key in scored][: max(1, _BY_WORD // len(by_id))]
     if not shown:
         return 0, 0
     for row in _rows(facts, _LOGPROBS, keys=shown):
-        if pair := found.get((row["benchmark"], row["pair_id"])):
+        if pair := by_id.get((row["benchmark"], row["pair_id"])):
             of_a, of_b = dict(row["a"]), dict(row["b"])
             values = [
                 sum(of_a.get(n, 0.0) for n in range(i, j))
@@ -302,7 +302,7 @@ def _add_words(
                 for i, j, k, m in pair.aligned
             ]
             pair.by_word.append((models[row["model_key"]], values))
-    return len(known & set(models)), len(shown)
+    return len(scored & set(models)), len(shown)
 
 
 def _furthest(every: Sequence[Pair], of_set: int, sign: int) -> list[int]:

@@ -1,1 +1,1 @@
-"""What pages say of figures: findings from rows, models by text and family, one wording a kind."""
+"""Findings from rows, models by text and family, and one wording per kind of finding."""

@@ -73,7 +73,7 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 
 
 def of_groups(row: Row, p: str) -> Finding:
-    """How much farther FairPair's groups lie apart than samples of one: B less the mean V.
+    """The finding whether FairPair's groups lie farther apart than samples of one: B less mean V.
 
     By the permutation test alone, whose p the column ``p`` has. What the interval of F holds is no
     test: of groups alike, F's noise is of second order.

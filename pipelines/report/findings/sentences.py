@@ -24,7 +24,7 @@ _USUAL = "she/he"
 
 
 def moved(of: Finding, untold: str = "is not shown to change") -> str:
-    """What a difference says of what it is a change of: it rose, it fell, or ``untold``.
+    """The verb of a change: rose, fell, or ``untold``.
 
     >>> moved(Finding("m", "us", -0.1, -0.3, 0.1))
     'is not shown to change'
@@ -33,7 +33,7 @@ def moved(of: Finding, untold: str = "is not shown to change") -> str:
 
 
 def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
-    """Which way a word leans between two sides, with its interval: of a row with ``delta_nats``.
+    """The side that a word leans to, with the interval, of a row with ``delta_nats``.
 
     Args:
         where: what follows the verb, such as the text.
@@ -63,7 +63,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
 
 
 def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
-    """What is known of a word without a delta.
+    """The bound of the lean of a word without a delta.
 
     >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
     >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
@@ -111,7 +111,7 @@ def points(row: Row) -> str:
 
 
 def prefers(row: Row) -> str:
-    """Which sentence of a benchmark a model prefers: of its row of PD.
+    """The sentence of a benchmark that a model prefers, of its row of PD.
 
     >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 2.0, "value_low": 1.0,
     ...        "value_high": 3.0}
@@ -128,7 +128,7 @@ def prefers(row: Row) -> str:
 
 
 def preferences(texts: TrainingTexts, rows: Rows) -> str:
-    """Which sentence of a benchmark models prefer: of their rows of PD.
+    """The sentence of a benchmark that models prefer, of their rows of PD.
 
     Of several models, how many prefer which; over families only of ``LEAST_CLUSTERS`` or more, of
     fewer what each has.
@@ -138,14 +138,16 @@ def preferences(texts: TrainingTexts, rows: Rows) -> str:
     name, n = set_name(rows[0]), len(rows)
     ways = Counter(map(side, rows))
     named = sorted(((ways[way], way) for way in sides(rows[0]) if ways[way]), reverse=True)
-    said = f"{n} models show {UNTOLD} on {name}"
+    sentence = f"{n} models show {UNTOLD} on {name}"
     if named:
         k, way = named[0]
         many = f"all {n}" if k == n else f"{k} of {n}"
-        said = f"{many} models prefer the {way} sentence of {name}"
-        said += "".join(f", {k} the {way} one" for k, way in named[1:])
-        said += f"; {ways['']} {'shows' if ways[''] == 1 else 'show'} {UNTOLD}" if ways[""] else ""
-    return said + _over_families(texts, rows, "PD", 1, " points")
+        sentence = f"{many} models prefer the {way} sentence of {name}"
+        sentence += "".join(f", {k} the {way} one" for k, way in named[1:])
+        sentence += (
+            f"; {ways['']} {'shows' if ways[''] == 1 else 'show'} {UNTOLD}" if ways[""] else ""
+        )
+    return sentence + _over_families(texts, rows, "PD", 1, " points")
 
 
 def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, unit: str = "") -> str:
@@ -167,7 +169,7 @@ def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, uni
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:
-    """Whether models follow a text on a benchmark, word by word: of their slopes on it.
+    """A sentence on whether models follow a text on a benchmark, of their slopes on it.
 
     Only a model that was trained on a text follows it; of others, what they prefer agrees with it.
     """
@@ -177,18 +179,18 @@ def following(texts: TrainingTexts, rows: Rows) -> str:
     if not own:
         return _one(others[0], _AGREE, text) if len(others) == 1 else _many(others, _AGREE, text)
     if len(own) == 1:
-        said = _one(own[0], _FOLLOW, f"{text}, its text,")
+        sentence = _one(own[0], _FOLLOW, f"{text}, its text,")
     else:
-        said = _many(own, _FOLLOW, "it", f" trained on {text}{_named(texts, own)}")
+        sentence = _many(own, _FOLLOW, "it", f" trained on {text}{_named(texts, own)}")
     if not others:
-        return said
+        return sentence
     if len(others) == 1:
         (row,) = others
-        return f"{said}; {_one(row, _AGREE, 'it')}"
+        return f"{sentence}; {_one(row, _AGREE, 'it')}"
     ways = Counter(finding(row).verdict for row in others)
     n, k = len(others), ways["above"]
     who = f"all {n}" if k == n else f"{k or 'none'} of {n}"
-    return f"{said}; {who} other models agree with it{_rest(ways)}"
+    return f"{sentence}; {who} other models agree with it{_rest(ways)}"
 
 
 _FOLLOW, _AGREE = ("follow", "follows"), ("agree with", "agrees with")
@@ -234,16 +236,16 @@ def _named(texts: TrainingTexts, rows: Rows) -> str:
 
 
 def by_training_text(texts: TrainingTexts, rows: Rows) -> str:
-    """How many slopes are above 0 in each family, by what is known of its text; and their mean.
+    """The number of slopes above 0 by training text and family, and their mean.
 
     Empty where all models' texts are related to the corpus in one way.
     """
     groups = texts.groups(rows)
     if len(groups) < 2:
         return ""
-    said = [f"{RELATIONS[name]} {_each_family(texts, of)}" for name, of in groups.items()]
+    counts = [f"{RELATIONS[name]} {_each_family(texts, of)}" for name, of in groups.items()]
     slope = _over_families(texts, rows, "the slope", 2)
-    return f"Slopes above 0 by training text: {'; '.join(said)}{slope}"
+    return f"Slopes above 0 by training text: {'; '.join(counts)}{slope}"
 
 
 def _each_family(texts: TrainingTexts, rows: Rows) -> str:
@@ -254,11 +256,11 @@ def _each_family(texts: TrainingTexts, rows: Rows) -> str:
     return ", ".join(counts)
 
 
-def capital(said: str) -> str:
+def capital(sentence: str) -> str:
     """A sentence with a capital where its first word is no name.
 
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')
     """
-    is_ours = said.partition(" ")[0] in ("all", "none", "whether", "over")
-    return said[0].upper() + said[1:] if is_ours else said
+    is_ours = sentence.partition(" ")[0] in ("all", "none", "whether", "over")
+    return sentence[0].upper() + sentence[1:] if is_ours else sentence

@@ -20,7 +20,7 @@ RELATIONS: dict[Relation, str] = {
 
 
 class TrainingTexts:
-    """What is known of the training texts of a warehouse's models, by their keys."""
+    """The training texts of a warehouse's models, by their keys."""
 
     def __init__(self, facts: Facts) -> None:
         models = facts.rows("model")
@@ -30,7 +30,7 @@ class TrainingTexts:
         self._adapted = {r["model_key"] for r in models if r["adapter"]}
 
     def relation(self, row: Row) -> Relation:
-        """How the text of a row's model is related to the row's corpus.
+        """The relation of the text of a row's model to the row's corpus.
 
         A model that was trained in this warehouse is known by that, others by their names. What an
         adapter changes is further text.
@@ -41,7 +41,7 @@ class TrainingTexts:
         return "unknown" if key in self._adapted else relation(self._names.get(key, ""), corpus)
 
     def are_ours(self, rows: Sequence[Row]) -> bool:
-        """Whether all of the rows' models were trained in this warehouse."""
+        """True if all of the rows' models were trained in this warehouse."""
         return all(self._trained_on.get(row["model_key"]) for row in rows)
 
     def family(self, row: Row) -> str:
@@ -59,10 +59,10 @@ class TrainingTexts:
 
     def groups(self, rows: Sequence[Row]) -> dict[Relation, Rows]:
         """Rows by how their models' texts are related to their corpora, closest first."""
-        found = {
+        groups = {
             name: Rows(row for row in rows if self.relation(row) == name) for name in RELATIONS
         }
-        return {name: of for name, of in found.items() if of}
+        return {name: of for name, of in groups.items() if of}
 
     def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
         """Rows by the family of their model, by name."""

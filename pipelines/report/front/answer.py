@@ -33,7 +33,7 @@ _ASSOCIATION = "An association: it doesn't show that the text is the cause."
 
 
 @dataclass(frozen=True)
-class Answer:
+class Opening:
     """A sentence, and below it what bounds it."""
 
     sentence: str
@@ -63,8 +63,8 @@ def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
 
 def answer(
     facts: Facts, head: Headline | None, others: Sequence[Lead], of_text: Sequence[str] = ()
-) -> Answer:
-    """Whether models follow their text on a benchmark, and which way they lean on it.
+) -> Opening:
+    """The answer: do models follow their text on a benchmark, and which way do they lean on it?
 
     Without models it is what else was found, or what ``of_text`` says of the text's words.
     """
@@ -72,16 +72,15 @@ def answer(
     texts = head.texts if head else TrainingTexts(facts)
     leaning = preferences(texts, of) if of else ""
     if head:
-        said = [capital(following(texts, head.slopes)), capital(leaning)]
-        sentences = " ".join(f"{sentence}." for sentence in said if sentence)
-        return Answer(sentences, f"{_bounds(head)}{_frames(facts, head.fit)}")
+        sentences = [capital(following(texts, head.slopes)), capital(leaning)]
+        return Opening(_told(sentences), f"{_bounds(head)}{_frames(facts, head.fit)}")
     if of:
-        return Answer(f"{capital(leaning)}.", f"{_measured(of)}{_frames(facts, of[0])}")
-    return Answer(next((lead.sentences[0] for lead in others), next(iter(of_text), _NOTHING)))
+        return Opening(f"{capital(leaning)}.", f"{_measured(of)}{_frames(facts, of[0])}")
+    return Opening(next((lead.sentences[0] for lead in others), next(iter(of_text), _NOTHING)))
 
 
 def _frames(facts: Facts, row: Row) -> str:
-    """What the sentences of a row's benchmark are, where they are our own frames."""
+    """A note on a row's benchmark where its sentences are our own frames."""
     own = [r["benchmark"] for r in facts.rows("written_benchmark", source=SOURCE)]
     return f" {row['benchmark']}: {WORTH}." if row["benchmark"] in own else ""
 
@@ -89,13 +88,13 @@ def _frames(facts: Facts, row: Row) -> str:
 def _measured(rows: Rows) -> str:
     row = rows[0]
     over = finding(row).over
-    how = f"{counted(row['n'], 'pair')}{f' of {over}' if over else ''}"
+    size = f"{counted(row['n'], 'pair')}{f' of {over}' if over else ''}"
     figures = [r[c] for r in rows for c in with_ends("value") if r[c] is not None]
-    return f"{set_name(row)}, {how}: PD and its 95% intervals are within {span(figures)} points."
+    return f"{set_name(row)}, {size}: PD and its 95% intervals are within {span(figures)} points."
 
 
 def _bounds(head: Headline) -> str:
-    """How strong, over what, of which models, and what it doesn't show."""
+    """The slope, its interval and models, and the limits of what it shows."""
     row, n = head.slope, len(head.about)
     first = str(row["contrast"] or "").partition("/")[0] if "/" in (row["contrast"] or "") else ""
     toward = first or sides(row)[0]
@@ -104,22 +103,24 @@ def _bounds(head: Headline) -> str:
     cause = _OWN_TEXT.format("Each" if n > 1 else "It") if head.is_cause else _ASSOCIATION
     if row["subset"] == "words, planted delta":
         cause = f"{cause} {_PLANTED}"
-    leans = "a word leans"
-    if row["subset"] == BY_MAX_PMI:
-        leans = "the word that decides a pair's MaxPMI leans"
-    said = [
-        f"Per nat (2.7 times) that {leans} more to {toward} in the text, the preference "
+    word = "the word that decides a pair's MaxPMI" if row["subset"] == BY_MAX_PMI else "a word"
+    sentences = [
+        f"Per nat (2.7 times) that {word} leans more to {toward} in the text, the preference "
         f"changes by {shown(row['value'], 2, signed=True)} nats "
         f"({sureness(row, 2, signed=True)}){among}; {row['n']:,} words of {set_name(row)}",
         of_errors(head.fit),
         by_training_text(head.texts, head.slopes),
         _elsewhere(head),
     ]
-    return " ".join(f"{sentence}." for sentence in said if sentence) + f" {cause}"
+    return f"{_told(sentences)} {cause}"
+
+
+def _told(sentences: Sequence[str]) -> str:
+    return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
 def _elsewhere(head: Headline) -> str:
-    """On which other benchmarks the headline's models go with the text, or how many of them."""
+    """Other benchmarks on which the headline's models agree with the text."""
     keys = {r["model_key"] for r in head.about}
     groups = by_set(head.elsewhere.only(lambda r: r["model_key"] in keys))
     counts = [

@@ -1,4 +1,4 @@
-"""What the first page is about: one benchmark and, where it has fits, one text."""
+"""The subject of the first page: one benchmark and, where it has fits, one text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.metrics import FIT
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.sections.follow import LEANS
+from plumbline.pipelines.report.sections.follow import LEANS, own_texts
 
 #: What the fits of all models on one benchmark and one text share.
 SHARED = ("subset", "benchmark", "groups", "corpus", "contrast", "options")
@@ -39,7 +39,7 @@ class Headline:
 
     @property
     def is_cause(self) -> bool:
-        """Whether each model was trained in this warehouse on this text alone."""
+        """True if each model was trained in this warehouse on this text alone."""
         return len(self.own) == len(self.slopes) and self.texts.are_ours(self.slopes)
 
     @property
@@ -96,11 +96,11 @@ def _first_slopes(facts: Facts) -> dict[str, Rows]:
         is_list = "/" not in (of[0]["contrast"] or "/")
         return is_foreign, list(LEANS).index(of[0]["subset"]), is_list, -spread
 
-    found: dict[str, Rows] = {}
+    first: dict[str, Rows] = {}
     slopes = known_slopes(facts).only(lambda r: _fit_of(r) in fits)
     for of in sorted(slopes.groups(*SHARED), key=rank):
-        found.setdefault(set_name(of[0]), of)
-    return found
+        first.setdefault(set_name(of[0]), of)
+    return first
 
 
 def _fits(facts: Facts) -> dict[tuple[object, ...], Row]:
@@ -109,11 +109,6 @@ def _fits(facts: Facts) -> dict[tuple[object, ...], Row]:
 
 def _fit_of(row: Row) -> tuple[object, ...]:
     return tuple(row[c] for c in FIT)
-
-
-def own_texts(facts: Facts) -> set[tuple[str, str]]:
-    """Models with the corpus that they were trained on."""
-    return {(row["model"], row["trained_on"]) for row in facts.rows("model") if row["trained_on"]}
 
 
 def known_slopes(facts: Facts) -> Rows:

@@ -35,7 +35,7 @@ class Strip:
 
 
 @dataclass(frozen=True)
-class Line:
+class ModelRow:
     """A model: its name, short and whole, what it is, and US and PD on each benchmark."""
 
     name: str
@@ -54,14 +54,14 @@ class Matrix:
 
     about: Sequence[str]
     sets: Sequence[tuple[str, str]]
-    lines: Sequence[Line]
+    lines: Sequence[ModelRow]
     reach: int
     sides: tuple[str, str]
     sql: str
 
     @property
     def is_ranked(self) -> bool:
-        """Whether ranks of models are known."""
+        """True if ranks of models are known."""
         return any(cell and cell[2] for line in self.lines for cell in line.cells)
 
 
@@ -87,13 +87,13 @@ def matrix(facts: Facts) -> Matrix | None:
     lines = []
     for i, row in enumerate(models):
         key, model, of = row["model_key"], row["model"], [cells[i] for cells in about.values()]
-        found = [(us.get((name, key)), pd.get((name, key))) for name in names]
-        cells = [_cells(a, b, reach) if a and b else None for a, b in found]
-        lines.append(Line(brief(model, [r["model"] for r in models]), model, of, cells))
+        metrics = [(us.get((name, key)), pd.get((name, key))) for name in names]
+        cells = [_cells(a, b, reach) if a and b else None for a, b in metrics]
+        lines.append(ModelRow(brief(model, [r["model"] for r in models]), model, of, cells))
     kinds = {sides(of[0]) for of in every}
     return Matrix(
         [*about],
-        [(name, _size([r["n"] for r in of])) for name, of in zip(names, every, strict=True)],
+        [(name, _size({r["n"] for r in of})) for name, of in zip(names, every, strict=True)],
         lines,
         reach,
         kinds.pop() if len(kinds) == 1 else ("the first group", "the second group"),
@@ -102,17 +102,17 @@ def matrix(facts: Facts) -> Matrix | None:
 
 
 def _about(texts: TrainingTexts, models: Sequence[Row]) -> dict[str, list[Cell]]:
-    """By heading what is known of models, if it is of any and tells them apart."""
-    found = {
+    """Columns of family, size and year, where they are known and differ."""
+    columns = {
         "Family": [text(texts.family(r)) for r in models],
         "Size": [_parameters(texts.n_parameters(r)) for r in models],
         "Year": [Cell("–" if (y := texts.year(r)) is None else str(y), y) for r in models],
     }
-    return {name: of for name, of in found.items() if len({cell.text for cell in of}) > 1}
+    return {name: of for name, of in columns.items() if len({cell.text for cell in of}) > 1}
 
 
 def _parameters(n: int | None) -> Cell:
-    """How many parameters a model has.
+    """A cell of a number of parameters.
 
     >>> _parameters(70_426_624).text, _parameters(46_702_792_704).text, _parameters(1940).text
     ('70.4M', '46.7B', '1.94k')
@@ -134,25 +134,26 @@ def brief(model: str, models: Sequence[str]) -> str:
 def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip, Cell | None]:
     first, _ = sides(pd)
     way = side(pd)
-    share, points = shown(100 * us["value"], 0), shown(pd["value"], 1, signed=True)
-
-    def at(value: float) -> float:
-        return 50 + 50 * max(-1.0, min(1.0, value / reach))
-
-    share_ends, point_ends = _ends(us), _ends(pd)
-    how = f"prefers {way}" if way else UNTOLD
+    points = shown(pd["value"], 1, signed=True)
+    share, *share_ends = (100 * value for value in (us["value"], *_ends(us)))
+    at, *ends = (50 + 50 * max(-1.0, min(1.0, v / reach)) for v in (pd["value"], *_ends(pd)))
     return (
         Strip(
             us["value"],
-            f"{share}%",
-            *(100 * us["value"], 100 * share_ends[0], 100 * share_ends[1]),
-            f"US {shown(100 * us['value'], 1)}%, {sureness(us)}, n = {us['n']:,}",
+            f"{shown(share, 0)}%",
+            share,
+            share_ends[0],
+            share_ends[1],
+            f"US {shown(share, 1)}%, {sureness(us)}, n = {us['n']:,}",
         ),
         Strip(
             pd["value"],
             points,
-            *(at(pd["value"]), at(point_ends[0]), at(point_ends[1])),
-            f"PD {points} points, {sureness(pd)}, n = {pd['n']:,}: {how}",
+            at,
+            ends[0],
+            ends[1],
+            f"PD {points} points, {sureness(pd)}, n = {pd['n']:,}: "
+            f"{f'prefers {way}' if way else UNTOLD}",
             "" if not way else "first" if way == first else "second",
         ),
         ranks(us),
@@ -165,7 +166,7 @@ def _ends(row: Row) -> tuple[float, float]:
     return low, high
 
 
-def _size(sizes: Sequence[int]) -> str:
+def _size(sizes: set[int]) -> str:
     low, high = min(sizes), max(sizes)
     return counted(low, "pair") if low == high else f"{low:,} to {high:,} pairs"
 

@@ -1,4 +1,4 @@
-"""What is on the first page, in order."""
+"""The first page."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from plumbline.pipelines.report.front.headline import headline, question
 from plumbline.pipelines.report.front.part import Part
 from plumbline.pipelines.report.front.parts import models, robustness, text
 from plumbline.pipelines.report.groups import set_name, sets
-from plumbline.pipelines.report.model import Figure, Lead, Page, count
-from plumbline.pipelines.report.rows import Row
+from plumbline.pipelines.report.model import Figure, Lead, Page, count, first_of
 
 #: Names of benchmarks, models and corpora in the line above the title; more are counted.
 _NAMED = 3
@@ -36,11 +35,11 @@ class Front:
 
     title: str
     about: Sequence[tuple[str, str]]
-    answer: answer.Answer
+    answer: answer.Opening
     figure: Figure | None
     matrix: matrix.Matrix | None
     parts: Sequence[Part] = ()
-    check: checks.Check | None = None
+    check: checks.ClosedWorldVerdict | None = None
     others: Sequence[Lead] = ()
     alerts: Sequence[str] = ()
     questions: Sequence[tuple[str, str]] = ()
@@ -70,7 +69,7 @@ def front(facts: Facts, appendix: Page) -> Front:
 
 
 def _about(facts: Facts) -> list[tuple[str, str]]:
-    """Date of the last run, benchmarks, models and corpora; of how many, where it isn't all."""
+    """Date of the last run, benchmarks, models and corpora, with totals where some are left out."""
     dates = [str(row["started"])[:10] for row in facts.rows("run")]
     about = [("Date", max(dates, default=""))]
     for noun, many, query in (
@@ -87,32 +86,26 @@ def _about(facts: Facts) -> list[tuple[str, str]]:
         else:
             what = noun.capitalize() if len(names) == 1 else f"{len(names):,} {many}"
         if noun == "corpus":
-            names = [f"{r['corpus']} ({_tokens(r)} tokens)" for r in facts.rows(query)]
-        about.append((what, _listed(names)))
+            names = [
+                f"{r['corpus']} ({count(r['n_tokens'] or r['n_kept_tokens']).text} tokens)"
+                for r in facts.rows(query)
+            ]
+        about.append((what, first_of(names, _NAMED)))
     return [(name, words) for name, words in about if words]
 
 
-def _tokens(row: Row) -> str:
-    return count(row["n_tokens"] or row["n_kept_tokens"]).text
-
-
 def _questions(facts: Facts) -> list[tuple[str, str]]:
-    """The benchmarks that the page is not about, with the commands that make it about them."""
+    """The warehouse's other benchmarks, with the commands that report on them."""
     shown = {str(row["benchmark"]) for row in question(facts)}
-    found: dict[str, list[str]] = {}
+    labels: dict[str, list[str]] = {}
     for of in sets(facts.whole.metrics("pd", subset="all").only(lambda r: r["n"])):
-        found.setdefault(of["benchmark"], []).append(set_name(of))
+        labels.setdefault(of["benchmark"], []).append(set_name(of))
     command = "plumbline report --benchmark"
     return [
-        (names[0] if len(names) == 1 else name, f"{command} {shlex.quote(glob.escape(name))}")
-        for name, names in found.items()
+        (of[0] if len(of) == 1 else name, f"{command} {shlex.quote(glob.escape(name))}")
+        for name, of in labels.items()
         if name not in shown
     ]
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def figures_of(first: Front) -> list[Figure]:

@@ -37,7 +37,6 @@ from plumbline.pipelines.report.plots.svg import (
 )
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections import lean_of_words
-from plumbline.warehouse.query.finding import Finding
 
 #: Models drawn, words a side, and lines of slopes; the appendix has all.
 _MOST_MODELS, _WORDS, _MOST_SLOPES = 40, 10, 12
@@ -50,7 +49,7 @@ _HELD = "#009E73"
 
 
 def models(facts: Facts, head: Headline | None) -> Part | None:
-    """How far each model leans, pair by pair, on the benchmark that the page is about."""
+    """The part on models: their log ratios on the benchmark that the page is about."""
     of = question(facts)
     if not of:
         return None
@@ -70,13 +69,13 @@ def models(facts: Facts, head: Headline | None) -> Part | None:
 
 def _evenness(us: Rows) -> str:
     low, high = (shown(100 * f(r["value"] for r in us), 0) for f in (min, max))
-    share = f"{low}% to {high}%" if len(us) > 1 else f"{low}%"
-    sure = f", {sureness(us[0], 0)}" if len(us) == 1 else ""
+    share, how = f"{low}% to {high}%", "US"
+    if len(us) == 1:
+        share, how = f"{low}%", f"US, {sureness(us[0], 0)}"
     epsilon = us[0]["epsilon_nats"]
-    times = shown(math.exp(epsilon), 1)
     return (
-        f"No preference in {share} of pairs (US{sure}): neither sentence is "
-        f"{times} times as likely as the other, {shown(epsilon)} nats."
+        f"No preference in {share} of pairs ({how}): neither sentence is "
+        f"{shown(math.exp(epsilon), 1)} times as likely as the other, {shown(epsilon)} nats."
     )
 
 
@@ -105,45 +104,41 @@ def _spread(rows: Rows, rows_of_pd: Rows) -> Figure:
         f"Log ratios of the pairs of {name}: median, middle half and nine tenths of each model.",
         f"How much likelier one sentence is, over the pairs of {name}. Dot: median, coloured by "
         "the side of PD where its 95% interval leaves out 0 and q is at most 5%; dark: the middle "
-        "half of pairs; thin: nine in ten; band: no preference."
-        f"{more}",
+        f"half of pairs; thin: nine in ten; band: no preference.{more}",
         svg("", [panel], 70 + (19 if len(drawn) > 6 else 34) * len(drawn)),
         rows,
     )
 
 
 def text(facts: Facts, head: Headline | None) -> Part | None:
-    """Which words of the headline's text, or of the first one, lean furthest."""
+    """The part on the words of the headline's text, or of the first one, that lean furthest."""
     counts = facts.rows("lean_count")
     if not counts:
         return None
-    wanted = (head.fit["corpus"], head.fit["contrast"]) if head else ()
-    of = next((r for r in counts if (r["corpus"], r["contrast"]) == wanted), counts[0])
+    subject = (head.fit["corpus"], head.fit["contrast"]) if head else ()
+    of = next((r for r in counts if (r["corpus"], r["contrast"]) == subject), counts[0])
     one = {column: of[column] for column in ("corpus", "contrast")}
     words = facts.rows("word", top=lean_of_words.TOP_WORDS).where(**one)
     deltas = facts.rows("delta", min_pairs=lean_of_words.MIN_PAIRS).where(**one)
     figure = lean_of_words.distribution(deltas) if deltas else None
+    furthest = max((abs(r["lean_bound_nats"]) for r in words), default=0.0)
     return Part(
         "text",
         "The text",
         [*lean_of_words.clear_words(of), *_furthest(words)],
-        _words(words) if _can_be_drawn(words) else figure,
+        # A lean that no count gives is of a damaged word.
+        _words(words) if words and furthest < _MOST_NATS else figure,
         lean_of_words.words_table(words, folded=True) if words else None,
         "words",
     )
 
 
-def _can_be_drawn(words: Rows) -> bool:
-    """Whether there are any, and no damaged ones: no count gives such a lean."""
-    return bool(words) and all(abs(r["lean_bound_nats"]) < _MOST_NATS for r in words)
-
-
 def _furthest(words: Rows) -> Iterator[str]:
-    found = [(r["word"], estimate(r, "lean_nats").text) for r in words if r["place"] == 1]
-    named = [f"{word} ({lean.rstrip(')').replace(' (', ', ')})" for word, lean in found]
+    leans = [(r["word"], estimate(r, "lean_nats").text) for r in words if r["place"] == 1]
+    named = [f"{word} ({lean.rstrip(')').replace(' (', ', ')})" for word, lean in leans]
     if named:
-        how = "Surest" if words[0]["lean_nats_low"] is not None else "Furthest"
-        yield f"{how}: {' and '.join(named)}, in nats."
+        which = "Surest" if words[0]["lean_nats_low"] is not None else "Furthest"
+        yield f"{which}: {' and '.join(named)}, in nats."
 
 
 def _words(rows: Rows) -> Figure:
@@ -155,8 +150,10 @@ def _words(rows: Rows) -> Figure:
     how = "most surely, 95% intervals" if has_ends else "furthest; without counts, no intervals"
     panel = Panel(f"lean ({contrast}) in nats")
     panel.rule(x=0, color=NEUTRAL, width=0.7)
+    bounds = [finding({**r, "lean_nats": r["lean_bound_nats"]}, "lean_nats") for r in kept]
+    colours = [of.pick(above=FEMALE, below=MALE, untold=NEUTRAL) for of in bounds]
     for colour in (FEMALE, MALE, NEUTRAL):
-        at = [(i, r) for i, r in enumerate(kept) if _colour(_bound(r)) == colour]
+        at = [(i, r) for i, r in enumerate(kept) if colours[i] == colour]
         panel.estimates(at, "lean_nats", colour)
         least = [(i, r["lean_bound_nats"]) for i, r in at if r["lean_nats"] is None]
         panel.marks([x for _, x in least], [i for i, _ in least], colour, "O")
@@ -170,14 +167,6 @@ def _words(rows: Rows) -> Figure:
         svg("", [panel], 70 + 18 * len(kept)),
         rows,
     )
-
-
-def _bound(row: Row) -> Finding:
-    return finding({**row, "lean_nats": row["lean_bound_nats"]}, "lean_nats")
-
-
-def _colour(of: Finding) -> str:
-    return of.pick(above=FEMALE, below=MALE, untold=NEUTRAL)
 
 
 def robustness(facts: Facts) -> Part | None:
@@ -197,15 +186,15 @@ def robustness(facts: Facts) -> Part | None:
 
 
 def _held(slopes: Rows) -> str:
-    """How many slopes on each benchmark and text lie above 0, and below it."""
+    """The number of slopes above and below 0 on each benchmark and text."""
     if len(slopes) == 1:
-        how = sureness(slopes[0], 2, signed=True)
-        return f"The one slope is {shown(slopes[0]['value'], 2, signed=True)} ({how})."
+        ends = sureness(slopes[0], 2, signed=True)
+        return f"The one slope is {shown(slopes[0]['value'], 2, signed=True)} ({ends})."
     groups = slopes.groups(*SHARED)
-    said = [f"{_count(of)} on {set_name(of[0])} and {_text_of(of[0])}" for of in groups[:_SAID]]
+    counts = [f"{_count(of)} on {set_name(of[0])} and {_text_of(of[0])}" for of in groups[:_SAID]]
     if len(groups) > _SAID:
-        said.append(f"{_count(slopes)} on all {len(groups)} benchmarks and texts")
-    return f"Slopes above 0: {', '.join(said)}."
+        counts.append(f"{_count(slopes)} on all {len(groups)} benchmarks and texts")
+    return f"Slopes above 0: {', '.join(counts)}."
 
 
 def _count(slopes: Rows) -> str:
@@ -220,15 +209,15 @@ def _beside(controls: Rows) -> str:
             "Whether frequency, n-grams or length explain it as well was not asked: that takes the "
             "scores of a neural model and of `plumbline train --preset 5gram` on the same text."
         )
-    said = Counter(map(predicts_beyond, controls))
-    parts = [f"in {n:,} {words}" for words, n in said.most_common()]
+    verdicts = Counter(map(predicts_beyond, controls))
+    parts = [f"in {n:,} {words}" for words, n in verdicts.most_common()]
     return f"Of {len(controls):,} comparisons with controls: {'; '.join(parts)}."
 
 
 def _forest(slopes: Rows, controls: Rows) -> Figure:
     """Slopes of all models on each benchmark and text; with controls, the coefficient beside it."""
     groups = slopes.groups(*SHARED)[:_MOST_SLOPES]
-    n_models = max(len(of) for of in groups)
+    n_models = max(map(len, groups))
     panel = Panel("nats of preference per nat of lean, 95% intervals")
     panel.rule(x=0, color=NEUTRAL, width=0.7)
     panel.x.seen.append(0.0)
@@ -248,12 +237,11 @@ def _forest(slopes: Rows, controls: Rows) -> Figure:
     panel.list_down(names, len(groups) - 0.4, -0.6)
     left_out = len(slopes.groups(*SHARED)) - len(groups)
     more = f" {left_out:,} more lines are in the appendix." if left_out else ""
-    each = max(36, 7 * n_models)
     return Figure(
         "slopes",
         "Slope of the preference on the lean of the text, each model, benchmark and text.",
         f"Every slope of preference on lean: a dot is a model.{more}",
-        svg("", [panel], 110 + each * len(groups)),
+        svg("", [panel], 110 + max(36, 7 * n_models) * len(groups)),
         slopes,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,7 +12,12 @@ from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.model import Figure, shown, stem
 from plumbline.pipelines.report.plots.svg import INK, NEUTRAL, Panel, svg
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.pipelines.report.sections.follow import BY_MAX_PMI, LEANS, fitted_line
+from plumbline.pipelines.report.sections.follow import (
+    BY_MAX_PMI,
+    LEANS,
+    drawable_points,
+    fitted_line,
+)
 
 #: Words whose names are written, as far as they fit.
 _LABELLED = 10
@@ -23,35 +27,24 @@ _MOST_NAMED = 800
 
 def figure(facts: Facts, head: Headline) -> Figure | None:
     """The points of the headline's fit with its line; ``None`` where they can't be drawn."""
-    fit, points = head.fit, facts.points(head.fit)
-    is_drawable = all(math.isfinite(p["x_nats"]) and math.isfinite(p["y_nats"]) for p in points)
-    if len(points) < 2 or not is_drawable:
+    fit, points = head.fit, drawable_points(facts, head.fit)
+    if not points:
         return None
-    first, _ = sides(fit)
+    name, (first, _) = set_name(fit), sides(fit)
+    which, pairs = f"of {name}", "sentences with it"
+    if fit["subset"] == BY_MAX_PMI:
+        which, pairs = f"that decides the MaxPMI of some pairs of {name}", "these pairs, often few"
     middle = f" (the middle one of {len(head.about)})" if len(head.about) > 1 else ""
     return Figure(
-        stem("lean", fit["model"], set_name(fit), fit["corpus"]),
+        stem("lean", fit["model"], name, fit["corpus"]),
         f"Each word's preference by {fit['model']} against its lean in {fit['corpus']}: slope "
         f"{shown(fit['slope'], 2, signed=True)} over {fit['n']:,} words.",
-        f"Each dot is a word {_which(fit)}. Across: its lean in the text {fit['corpus']} "
+        f"Each dot is a word {which}. Across: its lean in the text {fit['corpus']} "
         f"(right: {first}). Up: the mean log ratio of the model {fit['model']}{middle} in "
-        f"{_pairs(fit)} (up: {first}). Outer words are named. Line: least squares, 95% band.",
+        f"{pairs} (up: {first}). Outer words are named. Line: least squares, 95% band.",
         _drawn(points, fit),
         points,
     )
-
-
-def _which(fit: Row) -> str:
-    name = set_name(fit)
-    return f"that decides the MaxPMI of some pairs of {name}" if _is_deciding(fit) else f"of {name}"
-
-
-def _pairs(fit: Row) -> str:
-    return "these pairs, often few" if _is_deciding(fit) else "sentences with it"
-
-
-def _is_deciding(fit: Row) -> bool:
-    return bool(fit["subset"] == BY_MAX_PMI)
 
 
 def _drawn(points: Rows, fit: Row) -> str:
@@ -64,12 +57,12 @@ def _drawn(points: Rows, fit: Row) -> str:
     if len(points) > _MOST_NAMED:
         panel.cloud(x, y, INK, 4, 0.4)
     else:
-        said = [
+        titles = [
             f"{p['point']}: lean {shown(p['x_nats'], 2, signed=True)} nats in the text, "
             f"preference {shown(p['y_nats'], 2, signed=True)} nats"
             for p in points
         ]
-        panel.named(x, y, [INK] * len(said), said)
+        panel.named(x, y, INK, titles)
     named = [(float(x[i]), float(y[i]), str(points[i]["point"])) for i in _telling(x, y)]
     panel.labels(named, _LABELLED)
     return svg("", [panel], 440, 600)

@@ -1,1 +1,1 @@
-"""What papers and model cards take from the report: figures, tables, a section, citations."""
+"""Exports of the report for papers and model cards: figures, tables, citations."""

@@ -7,8 +7,14 @@ from pathlib import Path
 
 import plumbline
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.metrics import by_metric, metric_columns, of_fits, of_pairs
-from plumbline.pipelines.report.model import Columns, PageTable, Section, shown, table
+from plumbline.pipelines.report.metrics import (
+    IN_BRACKETS,
+    by_metric,
+    metric_columns,
+    of_fits,
+    of_pairs,
+)
+from plumbline.pipelines.report.model import Columns, Section, shown, table
 from plumbline.pipelines.report.plain import markdown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.follow import LEANS
@@ -50,17 +56,15 @@ def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
     that name, or nothing was measured of it.
     """
     facts = Facts(warehouse)
-    found = chosen(facts.rows("model"), model)
-    rows = facts.rows("metric").where(model_key=found["model_key"])
+    row = chosen(facts.rows("model"), model)
+    rows = facts.rows("metric").where(model_key=row["model_key"])
     if not rows:
         raise UsageProblem(
             f"model {model}", "nothing was measured of it", "run `plumbline measure`"
         )
     sections = [
-        _figures(found, of_pairs(rows).where(subset="all")),
+        _figures(row, of_pairs(rows).where(subset="all")),
         *_fits(of_fits(rows).where(subset=tuple(LEANS))),
-    ]
-    sections += [
         Section("limits", "Limits", _LIMITS),
         Section("not", "What not to conclude", _NOT),
     ]
@@ -71,46 +75,33 @@ def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
 
 def chosen(models: Rows, name: str) -> Row:
     """The model that goes by a name or by the start of a key; as ``model_card`` says."""
-    found = models.where(model=name)
-    if not found and Path(name).is_dir():
-        found = models.where(model=Path(name).resolve().name)
-    if not found and len(name) >= 8:
-        found = models.only(lambda r: r["model_key"].startswith(name))
-    if len(found) == 1:
-        return found[0]
-    if found:
-        keys = ", ".join(r["model_key"][:12] for r in found)
+    matches = models.where(model=name)
+    if not matches and Path(name).is_dir():
+        matches = models.where(model=Path(name).resolve().name)
+    if not matches and len(name) >= 8:
+        matches = models.only(lambda r: r["model_key"].startswith(name))
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        keys = ", ".join(r["model_key"][:12] for r in matches)
         raise UsageProblem(f"model {name}", "more than one has that name", f"give a key: {keys}")
-    known = ", ".join(sorted(r["model"] for r in models)[:5])
-    fix = f"scored are {known}" if known else "run `plumbline score` first, docs/scoring.md"
+    names = ", ".join(sorted(r["model"] for r in models)[:5])
+    fix = f"scored are {names}" if names else "run `plumbline score` first, docs/scoring.md"
     raise UsageProblem(f"model {name}", "no such model has scores here", fix)
 
 
 def _figures(model: Row, rows: Rows) -> Section:
-    lines = by_metric(rows, "benchmark", "groups")
-    columns: Columns = [
-        "benchmark",
-        "n",
-        *metric_columns(rows),
-    ]
     epsilon = sorted({r["epsilon_nats"] for r in rows if r["epsilon_nats"] is not None})
     within = " or ".join(f"log ratio within {shown(e)} nats" for e in epsilon)
-    tables: list[PageTable] = []
-    if rows:
-        tables.append(
-            table("All pairs of each benchmark, 95% intervals in brackets", lines, columns)
-        )
-    return Section(
-        "gender",
-        "Which way the model leans",
-        [_measured(model), _MEANING.format(epsilon=within or "see epsilon")],
-        tables=tables,
-    )
+    intro = [_measured(model), _MEANING.format(epsilon=within or "see epsilon")]
+    lines = by_metric(rows, "benchmark", "groups")
+    columns: Columns = ["benchmark", "n", *metric_columns(rows)]
+    pairs = table(f"All pairs of each benchmark, {IN_BRACKETS}", lines, columns)
+    return Section("gender", "Which way the model leans", intro, tables=[pairs] if rows else [])
 
 
 def _measured(model: Row) -> str:
-    """Which model, and how its sentences were scored."""
-    known = [
+    settings = [
         f"{name} {model[column]}"
         for column, name in (
             *(("revision", "revision"), ("backend", "by"), ("dtype", "in")),
@@ -119,22 +110,16 @@ def _measured(model: Row) -> str:
         )
         if model[column]
     ]
-    how = f" ({', '.join(known)})" if known else ""
+    how = f" ({', '.join(settings)})" if settings else ""
     by = f"Plumbline {plumbline.__version__}"
     return f"Measured with {by}: {model['model']}{how}, {model['measure']}."
 
 
 def _fits(rows: Rows) -> Iterator[Section]:
-    """How the model's preference goes with each text that was counted."""
+    """The section on the model's preference and each text that was counted."""
     if not rows:
         return
     lines = by_metric(rows, *_SAME)
-    columns: Columns = [
-        "benchmark",
-        "corpus",
-        ("against", "subset"),
-        "n",
-        *metric_columns(rows),
-    ]
-    one = table("Log ratio on the lean of the text, 95% intervals in brackets", lines, columns)
-    yield Section("text", "Does it follow the text", [_TEXT], tables=[one])
+    columns: Columns = ["benchmark", "corpus", ("against", "subset"), "n", *metric_columns(rows)]
+    fits = table(f"Log ratio on the lean of the text, {IN_BRACKETS}", lines, columns)
+    yield Section("text", "Does it follow the text", [_TEXT], tables=[fits])

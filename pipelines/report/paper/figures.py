@@ -39,12 +39,7 @@ def figures(facts: Facts, sheet: Sheet | None = None, name: str = "") -> dict[st
 
 
 def figure_files(
-    facts: Facts,
-    name: str,
-    form: str = "pdf",
-    width_in: float = 3.3,
-    *,
-    has_title: bool = False,
+    facts: Facts, name: str, form: str = "pdf", width_in: float = 3.3, *, has_title: bool = False
 ) -> dict[str, bytes]:
     """A plot of the report as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
 
@@ -58,20 +53,20 @@ def figure_files(
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
     sheet = Sheet(pixels(width_in), has_title)
-    found = figures(facts, sheet, name) or figures(facts, sheet)
-    one = named(found, "figure", name)
+    plots = figures(facts, sheet, name) or figures(facts, sheet)
+    one = named(plots, "figure", name)
     return {f".{form}": painted(one.svg, form, width_in), **data_of(one)}
 
 
-def named(found: Mapping[str, _Thing], kind: str, name: str) -> _Thing:
-    """What has a name; raises ``UsageProblem`` with the names like it where none has.
+def named(items: Mapping[str, _Thing], kind: str, name: str) -> _Thing:
+    """The item of a name; raises ``UsageProblem`` with similar names where there is none.
 
     >>> named({"us": 1, "pd": 2}, "figure", "pd")
     2
     """
-    if name in found:
-        return found[name]
-    like = get_close_matches(name, found, 3) or [other for other in found if name in other][:3]
+    if name in items:
+        return items[name]
+    like = get_close_matches(name, items, 3) or [other for other in items if name in other][:3]
     raise UsageProblem(
         f"{kind} {name}",
         "this warehouse has no such one",
@@ -87,10 +82,10 @@ def inches(text: str) -> float:
     >>> inches("84mm"), inches("3.3in")
     (3.3070866141732282, 3.3)
     """
-    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(in|cm|mm|pt)", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(in|cm|mm|pt)", text.strip())
+    if match is None:
         raise UsageProblem(f"width {text}", "expected a number and in, cm, mm or pt, such as 3.3in")
-    width = float(found[1]) * _UNITS[found[2]]
+    width = float(match[1]) * _UNITS[match[2]]
     if not _NARROWEST_IN <= width <= _WIDEST_IN:
         raise UsageProblem(f"width {text}", f"expected {_NARROWEST_IN:g}in to {_WIDEST_IN:g}in")
     return width

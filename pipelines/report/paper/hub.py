@@ -46,7 +46,7 @@ class DataSet:
 
 
 @dataclass(frozen=True)
-class Results:
+class HubResults:
     """Files for a model's repository, what they say line by line, and what has no result, why."""
 
     files: Mapping[str, bytes]
@@ -59,17 +59,17 @@ def data_sets(store: Store, given: Mapping[str, str]) -> dict[str, DataSet]:
 
     Raises ``BadInput`` or ``UsageProblem`` for an address that holds no pushed benchmark.
     """
-    found = {}
+    sets = {}
     for row in store.read("run").sort_by("started_at").to_pylist():
         if row["command"] == "benchmark push" and row["status"] == "finished":
             facts = kept_object(row, "config")
             limit: dict[str, object] = {}
             if facts.get("eta_nats") is not None:
                 limit = {column: facts[column] for column in ("corpus", "contrast", "eta_nats")}
-            found[facts["benchmark"]] = DataSet(
+            sets[facts["benchmark"]] = DataSet(
                 facts["repo"], facts["fingerprint"], facts["n_pairs"], limit
             )
-    return {**found, **{name: _on_the_hub(to) for name, to in given.items()}}
+    return {**sets, **{name: _on_the_hub(to) for name, to in given.items()}}
 
 
 def _on_the_hub(repository: str) -> DataSet:
@@ -90,8 +90,8 @@ def _on_the_hub(repository: str) -> DataSet:
     return DataSet(repository, there.fingerprint, Counter(groups), {})
 
 
-def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> Results:
-    """What was measured of a model on data sets, in the form that the hub reads: a file for each.
+def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> HubResults:
+    """A model's results in the form that the hub reads: a file for each data set.
 
     A result is US in percent, as the task of ``eval.yaml`` says; its interval, PD and the number of
     pairs are in its notes. ``model`` is as for ``model_card``. A benchmark whose pairs are others
@@ -133,14 +133,12 @@ def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> Resul
             text = "".join(f"- {indent(one, '  ')[2:]}\n" for one in listed)
             files[f".eval_results/plumbline-{name}.yaml"] = text.encode()
         else:
-            skipped.append(f"{benchmark}: no US and PD of the pairs of {to.repository}: {_AGAIN}")
+            fix = "run `plumbline measure`, with the same --eta"
+            skipped.append(f"{benchmark}: no US and PD of the pairs of {to.repository}: {fix}")
     if not files:
         reasons = "; ".join(skipped) or "no US and PD of it are there: run `plumbline measure`"
         raise UsageProblem(f"model {model}", f"has no result for the hub: {reasons}")
-    return Results(files, said, skipped)
-
-
-_AGAIN = "run `plumbline measure`, with the same --eta"
+    return HubResults(files, said, skipped)
 
 
 def _measured(rows: Rows, to: DataSet) -> Iterator[tuple[str, Row, Row, int]]:
@@ -149,9 +147,9 @@ def _measured(rows: Rows, to: DataSet) -> Iterator[tuple[str, Row, Row, int]]:
     for groups, n_test in sorted(to.n_pairs.items()):
         of = rows.where(groups=groups, **limit).only(lambda r: r["value"] is not None)
         of = of.only(lambda r: math.isclose(r["epsilon_nats"] or 0, _EPSILON_NATS))
-        found = [of.where(metric=metric) for metric in ("us", "pd")]
-        if all(len(one) == 1 for one in found) and found[0][0]["n"] <= n_test:
-            yield groups, found[0][0], found[1][0], n_test
+        metrics = [of.where(metric=metric) for metric in ("us", "pd")]
+        if all(len(one) == 1 for one in metrics) and metrics[0][0]["n"] <= n_test:
+            yield groups, metrics[0][0], metrics[1][0], n_test
 
 
 def _notes(model: Row, groups: str, us: Row, pd: Row, n_test: int) -> str:
@@ -176,9 +174,9 @@ def _notes(model: Row, groups: str, us: Row, pd: Row, n_test: int) -> str:
 
 def _scored_at(facts: Facts, model_key: str, benchmark: str) -> str | None:
     """The day on which the last of the scores was computed; ``None`` for those from elsewhere."""
-    found = facts.connection.execute(
+    row = facts.connection.execute(
         "SELECT strftime(max(started_at), '%Y-%m-%d') FROM pair_score JOIN run USING (run_id) "
         "WHERE model_key = ? AND benchmark = ? AND command NOT LIKE 'import%'",
         [model_key, benchmark],
     ).fetchone()
-    return found[0] if found else None
+    return row[0] if row else None

@@ -10,7 +10,7 @@ from importlib import resources
 import plumbline
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metrics import IN_BRACKETS, models_table
-from plumbline.pipelines.report.model import Cell, PageTable, plain_rows, stem
+from plumbline.pipelines.report.model import Cell, PageTable, numbered, plain_rows, stem
 from plumbline.pipelines.report.plain import markdown_table
 from plumbline.pipelines.report.write import named_sections
 from plumbline.warehouse.errors import UsageProblem
@@ -38,18 +38,17 @@ def tables(facts: Facts, wanted: str = "") -> dict[str, PageTable]:
     A name is that of the section with what the table is of. With ``wanted``, only what may have
     that name.
     """
-    found, seen = dict[str, PageTable](), Counter[str]()
+    by_name, seen = dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd")):
-        found["models"] = models_table(rows)
+        by_name["models"] = models_table(rows)
     for section in named_sections(facts, wanted):
         for one in section.tables:
             what = re.sub(r"[,;] 95% .*$| \([0-9][^)]*\)$", "", one.caption)
             name = stem(section.anchor, what)
             if len(name) > _LONGEST:
                 name = name[: _LONGEST + 1].rpartition("-")[0]
-            seen[name] += 1
-            found[name if seen[name] == 1 else f"{name}-{seen[name]}"] = one
-    return found
+            by_name[numbered(seen, name)] = one
+    return by_name
 
 
 def table_text(one: PageTable, form: str, name: str = "") -> str:

@@ -60,7 +60,7 @@ def gas(rows: Rows, by: str, title: str) -> str:
 def _ranges(
     series: Sequence[tuple[str, Rows, str, str]], by: str, x: str, scale: float = 1
 ) -> Panel:
-    """By topic, set or strategy; a series is a label, rows, their column and its colour."""
+    """Estimates by topic, set or strategy; a series is a label, rows, a column and a colour."""
     topics = list(dict.fromkeys(row[by] for _, rows, *_ in series for row in rows))
     panel = Panel(x)
     for i, (label, rows, name, colour) in enumerate(series):
@@ -135,12 +135,10 @@ def decoding(rows: Sequence[Row], title: str) -> str:
         for i, (_, points) in enumerate(groups):
             drawn = [(x, row) for x, row in points if row[column] is not None]
             xs, ys = [x for x, _ in drawn], [r[column] for _, r in drawn]
-            if column == "gas":
-                for has_ends, of in groupby(drawn, lambda at: at[1]["gas_low"] is not None):
-                    part = list(of)
-                    low, high = ([r[f"gas_{end}"] for _, r in part] for end in ("low", "high"))
-                    if has_ends:
-                        panel.band([x for x, _ in part], low, high, NEUTRAL)
+            bands = groupby(drawn, lambda at: at[1]["gas_low"] is not None)
+            for part in (list(of) for has_ends, of in bands if has_ends and column == "gas"):
+                low, high = ([r[f"gas_{end}"] for _, r in part] for end in ("low", "high"))
+                panel.band([x for x, _ in part], low, high, NEUTRAL)
             panel.line(xs, ys, colour, label=label if i == 0 else "")
             panel.marks(xs, ys, colour, size=6)
         if greedy is not None and greedy[column] is not None:
@@ -154,8 +152,7 @@ def decoding(rows: Sequence[Row], title: str) -> str:
     panel.x.ticks = [(x, f"{row['setting']:g}") for x, row in at]
     panel.x.has_grid = False
     for name, points in groups:
-        middle = (points[0][0] + points[-1][0]) / 2
-        panel.foot(middle, _PARAMETERS[name])
+        panel.foot((points[0][0] + points[-1][0]) / 2, _PARAMETERS[name])
     return svg(short(title, 66), [panel])
 
 
@@ -169,12 +166,10 @@ def instructions(rows: Sequence[Row], title: str) -> str:
         labels[row["instruction_key"]] = short(label, 40)
     panel = Panel("lower: less disclosed")
     for i, (measure, look) in enumerate(zip(MEASURES, looks(len(MEASURES)), strict=True)):
-        of = [
-            (keys.index(r["instruction_key"]) + (i - 1) * 0.2, r)
-            for r in rows
-            if r["measure"] == measure
-        ]
-        panel.estimates(of, "figure", look["color"], "os^"[i], label=MEASURES[measure])
+        shift = (i - 1) * 0.2
+        of = [r for r in rows if r["measure"] == measure]
+        at = [(keys.index(r["instruction_key"]) + shift, r) for r in of]
+        panel.estimates(at, "figure", look["color"], "os^"[i], label=MEASURES[measure])
     panel.x.low = 0
     panel.list_down((labels[key] for key in keys), len(keys) - 0.5, -0.5)
     return svg(short(title, 66), [panel], 140 + 50 * len(keys))

@@ -22,7 +22,7 @@ from plumbline.pipelines.report.plots.svg import (
     svg,
 )
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.warehouse.query.finding import ALPHA, Verdict
+from plumbline.warehouse.query.finding import ALPHA
 
 #: Prompts drawn: all up to the sum, else so many from the top and from the bottom.
 TOP, BOTTOM = 20, 10
@@ -56,7 +56,11 @@ def by_prompt(prompts: Sequence[Row], title: str) -> str:
     differs = (True, FEMALE, "o", f"differs (corrected p ≤ {ALPHA:g})")
     other = (False, NEUTRAL, "s", "not shown to differ")
     for is_told, colour, shape, label in (differs, other):
-        of = [(y, r) for y, r in drawn if (_verdict(r) == "above") == is_told]
+        of = [
+            (y, r)
+            for y, r in drawn
+            if (of_groups(r, "q_permutation").verdict == "above") == is_told
+        ]
         panel.estimates(of, "fairpair_f", colour, shape, 6, label)
     # F is a ratio.
     least, most = min(panel.x.seen, default=1.0), max(panel.x.seen, default=1.0)
@@ -66,17 +70,13 @@ def by_prompt(prompts: Sequence[Row], title: str) -> str:
     return svg(short(title, 66), [panel], 130 + 19 * max(len(rows), 3))
 
 
-def _verdict(row: Row) -> Verdict:
-    return of_groups(row, "q_permutation").verdict
-
-
 def measured_prompts(prompts: Rows) -> Rows:
     """Prompts whose B and both V are defined."""
     return prompts.only(lambda r: all(r[name] is not None for name in QUANTITIES))
 
 
 def distributions(prompts: Rows, title: str) -> str:
-    """How B, V_pg and V_gp (percent) lie over prompts: outlines of histograms with common bins."""
+    """Outlines of histograms of B, V_pg and V_gp (percent) over prompts, with common bins."""
     of = {name: 100 * np.array([r[name] for r in prompts]) for name in QUANTITIES}
     pooled = np.concatenate(list(of.values()))
     edges = np.histogram_bin_edges(pooled, bins=max(4, round(2 * len(prompts) ** 0.5)))

@@ -81,7 +81,7 @@ def _elements(
 
 
 def _moved(transform: str) -> Affine2D:
-    """Of ``translate(x y)``, and maybe ``rotate(degrees)`` before it."""
+    """The transform ``translate(x y)``, after an optional ``rotate(degrees)``."""
     numbers = {k: v for k, v in re.findall(r"(\w+)\(([^)]*)\)", transform)}
     x, y = map(float, numbers["translate"].split())
     return Affine2D().rotate_deg(float(numbers.get("rotate", 0))).translate(x, y)
@@ -89,43 +89,43 @@ def _moved(transform: str) -> Affine2D:
 
 def _paint(axes: Any, element: ElementTree.Element, place: Transform, points: float) -> None:
     """One element; ``points`` is how many points a pixel is."""
-    kind, given = element.tag.rpartition("}")[2], element.attrib
+    kind, attrib = element.tag.rpartition("}")[2], element.attrib
     if kind == "text":
-        x, y = place.transform((float(given["x"]), float(given["y"])))
+        x, y = place.transform((float(attrib["x"]), float(attrib["y"])))
         axes.text(
             *(x, y, element.text or ""),
-            color=_color(given["fill"]),
-            fontsize=float(given["font-size"]) * points,
-            ha=_ALIGN[given["text-anchor"]],
+            color=_color(attrib["fill"]),
+            fontsize=float(attrib["font-size"]) * points,
+            ha=_ALIGN[attrib["text-anchor"]],
             va="baseline",
             rotation=90 if place.get_matrix()[0, 1] else 0,
             rotation_mode="anchor",
             parse_math=False,
-            bbox=_UNDER_NOTES if given.get("class") == "note" else None,
+            bbox=_UNDER_NOTES if attrib.get("class") == "note" else None,
         )
         return
-    dashes = [float(n) * points for n in given.get("stroke-dasharray", "").split()]
-    fill = _PAPER if given.get("class") == "paper" else given.get("fill", "none")
+    dashes = [float(n) * points for n in attrib.get("stroke-dasharray", "").split()]
+    fill = _PAPER if attrib.get("class") == "paper" else attrib.get("fill", "none")
     look: dict[str, Any] = {
         "facecolor": _color(fill),
-        "edgecolor": _color(given.get("stroke", "none")),
-        "linewidth": float(given.get("stroke-width", 1)) * points if "stroke" in given else 0,
+        "edgecolor": _color(attrib.get("stroke", "none")),
+        "linewidth": float(attrib.get("stroke-width", 1)) * points if "stroke" in attrib else 0,
         "linestyle": (0, dashes) if dashes else "-",
-        "alpha": float(given.get("opacity", given.get("stroke-opacity", 1))),
-        "capstyle": given.get("stroke-linecap", "butt"),
+        "alpha": float(attrib.get("opacity", attrib.get("stroke-opacity", 1))),
+        "capstyle": attrib.get("stroke-linecap", "butt"),
         "joinstyle": "miter",
         "snap": False,
         "transform": place + axes.transData,
     }
     if kind == "circle":
-        centre = float(given["cx"]), float(given["cy"])
-        axes.add_patch(Circle(centre, float(given["r"]), **look))
+        centre = float(attrib["cx"]), float(attrib["cy"])
+        axes.add_patch(Circle(centre, float(attrib["r"]), **look))
     else:
-        axes.add_patch(PathPatch(_outline(given["d"]), **look))
+        axes.add_patch(PathPatch(_outline(attrib["d"]), **look))
 
 
-def _color(given: str) -> str:
-    return _INK if given == "currentColor" else given
+def _color(name: str) -> str:
+    return _INK if name == "currentColor" else name
 
 
 def _outline(steps: str) -> Outline:

@@ -45,7 +45,7 @@ _MOST_NAMES = 0.45
 
 @dataclass(frozen=True)
 class Sheet:
-    """What plots are drawn on: ``width`` in pixels instead of each plot's own, with titles or not.
+    """The sheet of plots: ``width`` in pixels instead of each plot's own, with titles or not.
 
     Text keeps its size on a narrow one: it is wrapped or cut, and panels go below each other.
     """
@@ -93,7 +93,7 @@ class Axis:
     seen: list[float] = field(default_factory=list)
 
     def ends(self) -> tuple[float, float]:
-        """Where the axis begins and ends, in the unit of the data."""
+        """The start and end of the axis, in the unit of the data."""
         seen = self.seen or [v for v in (self.low, self.high) if v is not None] or [0.0, 1.0]
         low, high = self._on(min(seen)), self._on(max(seen))
         margin = 0.05 * (high - low) or 0.5
@@ -126,9 +126,9 @@ def round_ticks(low: float, high: float, n: int) -> list[tuple[float, str]]:
     >>> [label for _, label in round_ticks(-1.2, 1.3, 6)]
     ['−1.0', '−0.5', '0.0', '0.5', '1.0']
     """
-    wanted = ((high - low) or 1.0) / max(n, 1)
-    power = 10.0 ** math.floor(math.log10(wanted))
-    step = next(m * power for m in (1, 2, 5, 10) if m * power >= wanted * (1 - 1e-9))
+    distance = ((high - low) or 1.0) / max(n, 1)
+    power = 10.0 ** math.floor(math.log10(distance))
+    step = next(m * power for m in (1, 2, 5, 10) if m * power >= distance * (1 - 1e-9))
     digits = max(0, -math.floor(math.log10(step) + 1e-9))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [(k * step, f"{k * step:,.{digits}f}".replace("-", "−")) for k in range(first, last + 1)]
@@ -233,42 +233,39 @@ class Panel:
         self,
         xs: Iterable[float],
         ys: Iterable[float],
-        colors: Iterable[str],
+        color: str,
         names: Iterable[str],
-        size: float = 7,
     ) -> None:
         """A disc for each point, with words that a reader who points at it sees."""
-        drawn = list(zip(self._see(xs, ys), colors, names, strict=True))
+        points = list(zip(self._see(xs, ys), names, strict=True))
+        look = f'r="3.5" fill="{color}" opacity="0.75"'
 
-        def disc(place: Place, at: tuple[float, float], color: str, name: str) -> str:
-            x, y = place(*at)
-            look = f'r="{size / 2}" fill="{color}" opacity="0.75"'
-            return (
-                f'<circle cx="{x:.1f}" cy="{y:.1f}" {look}><title>{_clean(name)}</title></circle>'
-            )
+        def disc(x: float, y: float, name: str) -> str:
+            title = f"<title>{_clean(name)}</title>"
+            return f'<circle cx="{x:.1f}" cy="{y:.1f}" {look}>{title}</circle>'
 
-        self._drawn.append(lambda place: "".join(disc(place, *one) for one in drawn))
+        self._drawn.append(
+            lambda place: "".join(disc(*place(x, y), name) for (x, y), name in points)
+        )
 
     def labels(self, points: Sequence[tuple[float, float, str]], n: int) -> None:
         """Words beside ``n`` points, the first ones first, where they cover no point or word."""
 
         def drawn(place: Place) -> str:
-            left, bottom = place(self.x.ends()[0], self.y.ends()[0])
-            right, top = place(self.x.ends()[1], self.y.ends()[1])
+            corners = zip(self.x.ends(), self.y.ends(), strict=True)
+            (left, bottom), (right, top) = (place(x, y) for x, y in corners)
             discs = [place(x, y) for x, y, _ in points]
             taken = [(x - 3, y - 3, x + 3, y + 3) for x, y in discs]
             parts: list[str] = []
             for (x, y), (_, _, words) in zip(discs, points, strict=True):
-                wide = _width(words)
-                for start, align in ((x + 7, "start"), (x - 7 - wide, "end")):
-                    box = start, y - 8, start + wide, y + 8
-                    is_free = all(
-                        box[2] < a or c < box[0] or box[3] < b or d < box[1] for a, b, c, d in taken
-                    )
-                    within = left < box[0] and box[2] < right and top < box[1] and box[3] < bottom
-                    if is_free and within:
-                        taken.append(box)
-                        at = start if align == "start" else start + wide
+                wide, over, under = _width(words), y - 8, y + 8
+                for at, align, start in ((x + 7, "start", x + 7), (x - 7, "end", x - 7 - wide)):
+                    end = start + wide
+                    is_within = left < start and end < right and top < over and under < bottom
+                    if is_within and all(
+                        end < a or c < start or under < b or d < over for a, b, c, d in taken
+                    ):
+                        taken.append((start, over, end, under))
                         parts.append(_text(at, y + 4, words, align, _FONT - 1, "note"))
                         break
                 if len(parts) == n:
@@ -347,11 +344,9 @@ class Panel:
         self._drawn.append(drawn)
         self._name(label, f'<path {pen} d="M1 0H23"/>')
 
-    def note(
-        self, x: float, y: float, words: str, align: str = "start", size: float = _FONT - 2
-    ) -> None:
+    def note(self, x: float, y: float, words: str, align: str = "start") -> None:
         """Words at a point, beginning, centred or ending (``start``, ``middle``, ``end``) there."""
-        self._drawn.append(lambda place: _text(*place(x, y), words, align, size))
+        self._drawn.append(lambda place: _text(*place(x, y), words, align, _FONT - 2))
 
     def corner(self, words: str, align: str) -> None:
         """Words at the foot of the panel, to the left (``start``) or right (``end``)."""
@@ -443,8 +438,9 @@ def svg(title: str, panels: Sequence[Panel], height: float = HEIGHT, width: floa
     start = turned or 0.0
     left = start + min(max(map(_width, names), default=0), _MOST_NAMES * wide) + 14
     n_beside = max(1, min(len(panels), int((wide - left - 14) / _NARROWEST)))
-    each, top = (wide - left - 14) / n_beside, _head(title, wide)
-    parts: list[str] = []
+    each = (wide - left - 14) / n_beside
+    heading, top = _heading(title, wide)
+    parts = [heading]
     for first in range(0, len(panels), n_beside):
         for i, panel in enumerate(panels[first : first + n_beside]):
             begin = left + i * each
@@ -456,44 +452,41 @@ def svg(title: str, panels: Sequence[Panel], height: float = HEIGHT, width: floa
             parts += panel.render(box, i == 0, start)
         n_lines = [p.x.label.count("\n") for p in panels[first : first + n_beside]]
         top += high + under + 1.1 * _FONT * max(n_lines)
-    return _document(title, parts, wide, top, entries)
+    return _document(parts, wide, top, entries)
 
 
 def grid(title: str, panels: Sequence[tuple[str, Panel]], n_columns: int) -> str:
     """Small multiples: panels under their names, each with its own axes, row by row, as one SVG."""
     wide = sheet_width()
     n_columns = max(1, min(n_columns, int(wide / 170)))
-    top = _head(title, wide)
-    parts: list[str] = []
+    heading, top = _heading(title, wide)
+    parts = [heading]
     for i, (name, panel) in enumerate(panels):
         left, upper = wide / n_columns * (i % n_columns), top + 170 * (i // n_columns)
         right = left + wide / n_columns - 18
         panel.y.ticks = round_ticks(*panel.y.ends(), 4)
-        said = _fitted(name, right - left, 1)
-        parts.append(_text(left + 8, upper + 10, said, "start", _FONT - 1))
+        label = _fitted(name, right - left, 1)
+        parts.append(_text(left + 8, upper + 10, label, "start", _FONT - 1))
         box = round(left + 46), upper + 20, round(right), upper + 132
         parts += panel.render(box, True, left)
     entries = {label: swatch for _, p in panels for label, swatch in p.legend}
-    return _document(title, parts, wide, top + 170.0 * -(-len(panels) // n_columns), entries)
+    return _document(parts, wide, top + 170.0 * -(-len(panels) // n_columns), entries)
 
 
-def _head(title: str, width: float) -> float:
-    """Where the panels begin: below the title, where there is one."""
-    if not title or not _SHEET.get().has_titles:
-        return 12
-    return 40 + 1.1 * (_FONT + 2) * _titled(title, width).count("\n")
+def _heading(title: str, width: float) -> tuple[str, float]:
+    """The title, and the top of the panels below it."""
+    sheet, lines = _SHEET.get(), title
+    if not sheet.has_titles:
+        return "", 12
+    if sheet.width is not None:  # a report's titles fit
+        lines = _fitted(title, (width - 16) * (_FONT - 1) / (_FONT + 2), 3)
+    n_breaks, size = lines.count("\n"), _FONT + 2
+    words = _text(8, 22 + 0.55 * size * n_breaks, lines, "start", size)
+    return words, 40 + 1.1 * size * n_breaks if title else 12
 
 
-def _titled(title: str, width: float) -> str:
-    if _SHEET.get().width is None:  # a report's titles fit
-        return title
-    return _fitted(title, (width - 16) * (_FONT - 1) / (_FONT + 2), 3)
-
-
-def _document(
-    title: str, parts: Iterable[str], width: float, top: float, entries: dict[str, str]
-) -> str:
-    """Parts that end at ``top`` under their title, with the legend of ``entries`` at the foot."""
+def _document(parts: Sequence[str], width: float, top: float, entries: dict[str, str]) -> str:
+    """Parts that end at ``top``, with the legend of ``entries`` at the foot."""
     legend = list(_rows_of(entries, width))
     height = top + 20 * len(legend)
     head = (
@@ -501,24 +494,18 @@ def _document(
         f'width="{width:.0f}" height="{height:.0f}"><style>{_STYLE}</style>'
         f'<rect class="paper" width="100%" height="100%"/>'
     )
-    said = _titled(title, width)
-    down = 22 + 0.55 * (_FONT + 2) * said.count("\n")
-    over = [_text(8, down, said, "start", _FONT + 2)] if _SHEET.get().has_titles else []
-    return "".join([head, *over, *parts, *_key(legend, height), "</svg>\n"])
+    foot = []
+    for row, line in enumerate(legend):
+        y = height - 20 * (len(legend) - row) + 8
+        for x, label, swatch in line:
+            foot.append(f'<g transform="translate({x:.0f} {y - 4:.0f})">{swatch}</g>')
+            foot.append(_text(x + 29, y, label, "start", _FONT - 1))
+    return "".join([head, *parts, *foot, "</svg>\n"])
 
 
 def _gap(pixels: float) -> float:
     """The least space between ticks: less on a sheet of its own width, which may be narrow."""
     return pixels if _SHEET.get().width is None else pixels / 2
-
-
-def _key(legend: Sequence[Sequence[tuple[float, str, str]]], height: float) -> Iterator[str]:
-    """The legend at the foot."""
-    for row, entries in enumerate(legend):
-        y = height - 20 * (len(legend) - row) + 8
-        for x, label, swatch in entries:
-            yield f'<g transform="translate({x:.0f} {y - 4:.0f})">{swatch}</g>'
-            yield _text(x + 29, y, label, "start", _FONT - 1)
 
 
 def _beside(panel: Panel, height: float) -> str:

@@ -25,12 +25,12 @@ from plumbline.warehouse.plugins import Registry
 
 
 class ReportSection(Protocol):
-    """What a section offers at the least."""
+    """The least that a section module offers."""
 
     PLACE: int
 
     def sections(self, facts: Facts) -> Iterable[Section | Missing]:
-        """What it adds to the page, in order."""
+        """Its parts of the page, in order."""
         ...
 
 
@@ -38,11 +38,10 @@ SECTIONS = Registry("report section", __name__, ".py", "plumbline.report_section
 
 
 def sections(facts: Facts, name: str = "") -> list[Section | Missing]:
-    """What all sections add to the page, in their order; with ``name``, those that may have it."""
-    modules = [
-        m for m in _modules() if name.startswith(tuple(getattr(m, "NAMES", ("",)))) or not name
-    ]
-    modules.sort(key=lambda module: module.PLACE)
+    """The parts of all sections, in their order; with ``name``, of those that may have it."""
+    modules = sorted(_modules(), key=lambda module: module.PLACE)
+    if name:
+        modules = [m for m in modules if name.startswith(tuple(getattr(m, "NAMES", ("",))))]
     return [part for module in modules for part in module.sections(facts)]
 
 

@@ -7,6 +7,7 @@ from math import log2
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.groups import set_name, sides
+from plumbline.pipelines.report.metrics import corpus_name
 from plumbline.pipelines.report.model import (
     Cell,
     Column,
@@ -59,6 +60,8 @@ _CURVES = {
     "mean log ratio": ("mean log ratio, nats", 1, 2),
 }
 _DRAWN = tuple(_CURVES)[:4]
+#: Columns of a test; a checkpoint without one has none of them.
+_NO_TEST = dict.fromkeys(("q_moved", "shift", "q_lasting", "power"))
 _MODEL = ("series", "setting", "benchmark", "groups")
 _CURVE = (*_MODEL, "corpus", "contrast", "measure")
 
@@ -71,7 +74,8 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
             more = "--checkpoints 8; plumbline score --model DIRECTORY --revisions all"
             yield Missing(_TITLE, f"plumbline train SHARDS --name NAME --corpus NAME {more}")
         return
-    tests, figures, tables = _by_key(facts.query("FROM change_point")), [], []
+    tests = {_key(row): row for row in facts.query("FROM change_point")}
+    figures, tables = [], []
     for of in curves:
         figures.append(_figure(of, tests))
         tables.append(_table(of, tests))
@@ -83,7 +87,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """How far the text's lean is taken up from the first checkpoint to the last."""
+    """The lean at the first checkpoint and at the last."""
     sentences = [_sentence(facts, of) for of in _curves(facts)]
     yield Lead(_TITLE, sentences)
 
@@ -94,12 +98,8 @@ def _curves(facts: Facts) -> list[Rows]:
     return [of for of in groups if len({r["step"] for r in of}) >= LEAST_STEPS]
 
 
-def _by_key(tests: Rows) -> dict[tuple[object, ...], Row]:
-    return {(*(row[c] for c in _CURVE), row["step"]): row for row in tests}
-
-
-def _test(row: Row, tests: dict[tuple[object, ...], Row]) -> Row:
-    return tests.get((*(row[c] for c in _CURVE), row["step"]), {})
+def _key(row: Row) -> tuple[object, ...]:
+    return tuple(row[c] for c in (*_CURVE, "step"))
 
 
 def _is(p: float | None) -> bool:
@@ -144,7 +144,7 @@ def _sentence(facts: Facts, of: Rows) -> str:
 
 
 def _axis(panel: Panel, steps: Sequence[int]) -> list[float]:
-    """Where steps are drawn: evenly, on a logarithmic scale if they multiply; sets the ticks."""
+    """Places of steps on an axis, logarithmic if they multiply; sets the ticks."""
     is_log = len(steps) > 2 and steps[-1] > 50 * max(steps[1] - steps[0], 1)
     places = [log2(1 + step) if is_log else float(step) for step in steps]
     n = len(steps) - 1
@@ -186,20 +186,17 @@ def _draw(
     panel: Panel, curve: Rows, tests: dict[tuple[object, ...], Row], scale: float, color: str
 ) -> None:
     at = _axis(panel, [r["step"] for r in curve])
-    value, low, high = ([_scaled(r, c, scale) for r in curve] for c in with_ends("value"))
+    value, low, high = (
+        [scale * (r["value"] if r[c] is None else r[c]) for r in curve] for c in with_ends("value")
+    )
     panel.band(at, low, high, color)
     label = f"{curve[0]['corpus']} ({curve[0]['contrast']})" if curve[0]["corpus"] else ""
     panel.line(at, value, color, label=short(label))
     for x, y, row in zip(at, value, curve, strict=True):
-        test = _test(row, tests)
+        test = tests.get(_key(row), {})
         panel.marks([x], [y], color, "o" if _is(test.get("q_moved")) else "O", 6)
         if _is(test.get("q_lasting")):
             panel.rule(x=x, linestyle="--", color=INK)
-
-
-def _scaled(row: Row, column: str, scale: float) -> float:
-    value = row["value"] if row[column] is None else row[column]
-    return scale * float(value)
 
 
 def _words(facts: Facts, of: Rows, onsets: Rows) -> Figure:
@@ -238,37 +235,33 @@ def _words(facts: Facts, of: Rows, onsets: Rows) -> Figure:
 
 
 def _table(of: Rows, tests: dict[tuple[object, ...], Row]) -> PageTable:
-    def figure(of: str, signed: bool) -> Column:
+    def figure(column: str, signed: bool) -> Column:
         def cell(row: Row) -> Cell:
             _, scale, digits = _CURVES[row["measure"]]
-            return estimate(row, of, digits + 1, scale=scale, signed=signed)
+            return estimate(row, column, digits + 1, scale=scale, signed=signed)
 
         return cell
 
-    def shift(row: Row) -> Cell:
-        _, scale, digits = _CURVES[row["measure"]]
-        value = _test(row, tests).get("shift")
-        return number(None if value is None else scale * value, digits + 1, signed=True)
-
+    rows = Rows(({**_NO_TEST, **tests.get(_key(row), {}), **row} for row in of), of.sql)
     columns: Columns = [
         ("curve", lambda r: _CURVES[r["measure"]][0]),
-        ("text", lambda r: f"{r['corpus']} ({r['contrast']})" if r["corpus"] else None),
+        ("text", lambda r: corpus_name(r) or None),
         "step",
         ("value", figure("value", False)),
         ("change since the step before", figure("change", True)),
-        ("p of no move", lambda r: number(_test(r, tests).get("q_moved"), 4)),
-        ("lasting shift", shift),
-        ("p of no lasting change", lambda r: _p_lasting(_test(r, tests))),
-        ("its power", lambda r: number(_test(r, tests).get("power"))),
+        ("p of no move", lambda r: number(r["q_moved"], 4)),
+        ("lasting shift", figure("shift", True)),
+        ("p of no lasting change", _p_lasting),
+        ("its power", lambda r: number(r["power"])),
         "n",
     ]
     caption = f"{_name(of[0])} ({of[0]['setting']}), 95% intervals in brackets"
-    return table(caption, of, columns, folded=True)
+    return table(caption, rows, columns, folded=True)
 
 
-def _p_lasting(test: Row) -> Cell:
-    p = test.get("q_lasting")
-    return text("no verdict") if p is None and test.get("power") is not None else number(p, 4)
+def _p_lasting(row: Row) -> Cell:
+    p = row["q_lasting"]
+    return text("no verdict") if p is None and row["power"] is not None else number(p, 4)
 
 
 def _word_table(onsets: Rows) -> PageTable:

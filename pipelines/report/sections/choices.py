@@ -64,7 +64,7 @@ def _table(rows: Rows) -> PageTable:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """Which side each model names more often."""
+    """The side that each model names more often."""
     rows = facts.rows("choice").only(lambda r: r["n_pairs"])
     yield Lead("Which sentence do they choose when asked?", list(map(_sentence, rows)))
 

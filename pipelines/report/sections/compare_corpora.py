@@ -1,4 +1,4 @@
-"""How far the corpora agree on which way words lean."""
+"""Agreement of corpora on the lean of words."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _pairs(facts: Facts) -> Rows:
-    """Two and two corpora; those that share a single word have nothing to compare."""
+    """Pairs of corpora that share two or more words."""
     return facts.rows("corpus_pair", min_pairs=MIN_PAIRS).only(lambda r: r["n_words"] > 1)
 
 
@@ -95,9 +95,7 @@ def _sentence(row: Row) -> str:
     if row["correlation"] is None:
         return f"{names}: delta does not vary {over}, so the correlation is undefined."
     verdict = finding(row, "correlation").pick(
-        above="go together",
-        below="run against each other",
-        untold="are not shown to go together",
+        above="go together", below="run against each other", untold="are not shown to go together"
     )
     different = ""
     if row["n_with_se"]:
@@ -114,7 +112,7 @@ def _sentence(row: Row) -> str:
 
 
 def _of(row: Row, name: str) -> str:
-    """How many of the shared words, and their share.
+    """A number of the shared words, and their share.
 
     >>> _of({"n_words": 3980, "n_opposite": 1544}, "n_opposite")
     '1,544 (38.8%)'

@@ -1,4 +1,4 @@
-"""Which models differ from each other on the same benchmark, and by how much."""
+"""Differences between models on the same benchmark."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     figures = [_figure(rows, reference) for rows, reference in compared if reference]
     if figures:
         intro.append(_MIDDLE)
-        tables += _counts(facts)
+        if counts := facts.rows("model_pair", epsilon=_epsilon(facts)):
+            tables.append(_counts(counts))
     tables += [_table(rows, reference) for rows, reference in compared]
     yield Section("compare-models", _TITLE, intro, _alerts(compared), figures, tables)
 
@@ -75,19 +76,17 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _by_us(row: Row, untold: str) -> str:
-    """Whether a model is more even than the reference."""
     return finding(row, "us_difference").pick(above="more even", below="less even", untold=untold)
 
 
 def _by_pd(row: Row, untold: str) -> str:
-    """Which group a model leans further to than the reference."""
     first, second = sides(row)
     above, below = f"further to {first}", f"further to {second}"
     return finding(row, "pd_difference").pick(above=above, below=below, untold=untold)
 
 
 def _alerts(compared: Sequence[tuple[Rows, str]]) -> list[str]:
-    """A line where scores of models are not of one kind."""
+    """A warning where models were scored by different measures."""
     every = {(r["measure"], r["reference_measure"]) for rows, _ in compared for r in rows}
     if all(one == other for one, other in every):
         return []
@@ -103,17 +102,17 @@ def _epsilon(facts: Facts) -> float | None:
 
 
 def _compared(facts: Facts) -> list[tuple[Rows, str]]:
-    """Every benchmark of two or more models: many against the middle one, else two by two.
+    """Benchmarks of two or more models: many against the middle one, else two by two.
 
     With what the one reference is called, empty for models two by two.
     """
-    found, every = [], facts.metrics("us", subset="all")
+    compared, every = [], facts.metrics("us", subset="all")
     for of in sets(every):
         key = _middle(every.where(**of).only(lambda r: r["n"]))
         rows = facts.rows("model_difference", **of, reference_key=key, epsilon=_epsilon(facts))
         if rows:
-            found.append((rows, str(rows[0]["reference"]) if key else ""))
-    return found
+            compared.append((rows, str(rows[0]["reference"]) if key else ""))
+    return compared
 
 
 def _middle(rows: Sequence[Row]) -> str:
@@ -142,7 +141,6 @@ def _sentence(rows: Rows, reference: str) -> str:
 
 
 def _two(row: Row) -> str:
-    """Two models in a sentence."""
     how = _by_us(row, "not shown to be more or less even")
     side = _by_pd(row, "not shown to lean otherwise")
     return (
@@ -159,8 +157,7 @@ def _points(row: Row, of: str) -> str:
     return f"{words} ({ends})" if ends else f"{words}, no interval of one alone,"
 
 
-def _counts(facts: Facts) -> Iterator[PageTable]:
-    """How many of all pairs of models differ, by benchmark."""
+def _counts(rows: Rows) -> PageTable:
     columns: Columns = [
         "benchmark",
         ("models", "n_models"),
@@ -174,8 +171,7 @@ def _counts(facts: Facts) -> Iterator[PageTable]:
         "Of all pairs of models, those whose difference has an interval without 0; chance alone "
         "makes about one in 20"
     )
-    if rows := facts.rows("model_pair", epsilon=_epsilon(facts)):
-        yield table(caption, rows, columns)
+    return table(caption, rows, columns)
 
 
 def _table(rows: Rows, reference: str) -> PageTable:

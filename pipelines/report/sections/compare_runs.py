@@ -1,4 +1,4 @@
-"""What the last two runs of each command wrote, and which settings changed between them."""
+"""Rows of the last two runs of each command, and settings that changed between them."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 def _changed(runs: Rows, pairs: Sequence[tuple[str, str, str]]) -> Rows:
     """A row for each setting that differs; the query gives both runs of it."""
-    known = {r["run_id"]: r for r in runs}
-    found: list[Row] = []
+    by_id = {r["run_id"]: r for r in runs}
+    rows: list[Row] = []
     for command, before, last in pairs:
-        for kind, settings in changes(known[before], known[last]).items():
+        for kind, settings in changes(by_id[before], by_id[last]).items():
             ids = {"command": command, "run_before": before, "run_last": last, "kind": kind}
             # Where one has it as null and the other not at all, nothing changed.
-            found += [
+            rows += [
                 {**ids, "name": name, "before": a, "last": b}
                 for name, (a, b) in settings.items()
                 if a != b
             ]
-    both = {r[column] for r in found for column in ("run_before", "run_last")}
-    return Rows(found, runs.where(run_id=tuple(sorted(both))).sql)
+    both = {r[column] for r in rows for column in ("run_before", "run_last")}
+    return Rows(rows, runs.where(run_id=tuple(sorted(both))).sql)
 
 
 def _sentence(pairs: Sequence[tuple[str, str, str]], changed: Rows) -> str:

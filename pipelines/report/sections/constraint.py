@@ -1,4 +1,4 @@
-"""How many pairs a limit on MaxPMI keeps, and what models prefer among those."""
+"""Pairs that a limit on MaxPMI keeps, and what models prefer among those."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved, sureness
 from plumbline.pipelines.report.groups import by_set, set_name
-from plumbline.pipelines.report.model import (
-    Figure,
-    Lead,
-    Missing,
-    Section,
-    shown,
-    span,
-    stem,
-)
+from plumbline.pipelines.report.model import Figure, Lead, Missing, Section, shown, span, stem
 from plumbline.pipelines.report.plots.svg import Panel, looks, short, svg
 from plumbline.pipelines.report.rows import Row, Rows
 
@@ -89,7 +81,7 @@ def _sentence(gaps: Rows) -> str:
 
 
 def _change(gaps: Rows) -> str:
-    """The gap of one model with its interval, or the range of several and how many are told."""
+    """The gap of one model with its interval, or of several the range, and how many moved."""
     change = span([100 * r["value"] for r in gaps])
     if len(gaps) == 1:
         return f"{change} points ({sureness(gaps[0])})"

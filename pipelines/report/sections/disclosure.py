@@ -69,21 +69,22 @@ _CHANGED = {
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """What was measured and tuned."""
+    """The section on disclosure, and on adapters tuned against it."""
     rows, tunings = facts.rows("disclosure", smoothing=_SMOOTHING), facts.rows("tuning")
     if not (rows or tunings):
         yield Missing(_TITLE, "plumbline disclosure probe topics --model ID_OR_PATH")
         return
     pooled = facts.rows("disclosure_strategy", smoothing=_SMOOTHING)
-    figures = [*_strategy_figures(pooled), *_set_figures(rows), *_topic_figures(rows)]
-    intro, tables = [], []
+    intro, figures, tables = [], [*_figures(rows, pooled)], []
     if rows:
         intro.append(_MEANING.format(smoothing=_SMOOTHING))
         listed = facts.rows("disclosed_continuation", most=_LISTED)
         tables += [_measures(rows), *_prompt_tables(listed)]
     if tunings:
         intro.append(_TUNING)
-        tables += [_tunings(tunings), *_effects(facts.rows("tuning_effect"))]
+        tables.append(_tunings(tunings))
+        if effects := facts.rows("tuning_effect"):
+            tables.append(_effects(effects))
         figures += [_losses(t, facts.rows("tuning_step")) for t in tunings]
     alerts = [
         f"Prompts of {probe_set} after which {model} gives no gendered word any probability, so "
@@ -97,16 +98,15 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """What models made of whole sets, and whether tuning holds for what it never saw.
+    """Disclosure on whole sets, and the effect of tuning on what it never saw.
 
     Of several lists of words, and of several lengths of continuations, the first is described.
     """
     whole = facts.rows("disclosure", smoothing=_SMOOTHING).where(topic=None)
     groups = [of[0] for of in whole.groups("probe_set", "model_key")]
     groups.sort(key=lambda r: (r["probe_set"], r["model"], r["model_key"]))
-    yield Lead(
-        "Does it give people a gender that prompts leave open?", list(map(_sentence, groups))
-    )
+    question = "Does it give people a gender that prompts leave open?"
+    yield Lead(question, list(map(_sentence, groups)))
     effects = facts.rows("tuning_effect").where(measure=("gas", "gld"))
     unseen = effects.only(lambda r: False in (r["on_training_set"], r["on_training_list"]))
     question = "Does debias tuning hold for prompts and words that it never saw?"
@@ -144,10 +144,7 @@ def _effect_sentence(effect: Row) -> str:
 def _measures(rows: Rows) -> PageTable:
     several = len({r["word_list"] for r in rows}) > 1
     columns: Columns = [
-        (
-            "prompts",
-            lambda r: f"{r['probe_set']}: {r['topic']}" if r["topic"] else r["probe_set"],
-        ),
+        ("prompts", lambda r: f"{r['probe_set']}: {r['topic']}" if r["topic"] else r["probe_set"]),
         "model",
         *([("words", "word_list")] if several else []),
         ("GAS %", "gas"),
@@ -198,24 +195,17 @@ def _verdict(row: Row) -> str:
     return row["verdict"] or "empty"
 
 
-def _strategy_figures(pooled: Rows) -> Iterator[Figure]:
-    """The strategies, unless there is only the one that is a set of its own."""
+def _figures(rows: Rows, pooled: Rows) -> Iterator[Figure]:
+    """Measures by strategy, then measures and gendered words by set, and by topic of each set."""
     for of in pooled.groups("word_list"):
-        if {r["strategy"] for r in of} != {"template-based"}:
+        if {r["strategy"] for r in of} != {"template-based"}:  # which is a set of its own
             yield _measures_figure(of, "strategy", "", f"words {of[0]['word_list']}")
-
-
-def _set_figures(rows: Rows) -> Iterator[Figure]:
-    """Measures and gendered words of whole sets, unless topics of the only set say more."""
     for whole in rows.where(topic=None).groups("word_list"):
         words = whole[0]["word_list"]
         sets = {r["probe_set"] for r in whole}
+        # Topics of the only set say more.
         if len(sets) > 1 or not any(r["topic"] for r in rows.where(word_list=words)):
             yield from _measures_and_gas(whole, "probe_set", "", f"words {words}")
-
-
-def _topic_figures(rows: Rows) -> Iterator[Figure]:
-    """For each set with topics: measures under all models, under each words of both genders."""
     for of in rows.groups("probe_set", "word_list"):
         if any(r["topic"] is not None for r in of):
             words = f"prompts {of[0]['probe_set']}, words {of[0]['word_list']}"
@@ -223,12 +213,10 @@ def _topic_figures(rows: Rows) -> Iterator[Figure]:
 
 
 def _measures_and_gas(rows: Rows, by: str, probe_set: str, of_what: str) -> Iterator[Figure]:
-    """By set or topic: measures under all models, and under each the words of both genders."""
-    words, about = rows[0]["word_list"], probe_set or "all sets"
     yield _measures_figure(rows, by, probe_set, of_what)
     continued = rows.only(lambda r: r["gas"] is not None)
     for own in continued.groups("model_key", "sampling_key"):
-        yield _gas_figure(own, by, about, probe_set, words)
+        yield _gas_figure(own, by, probe_set)
 
 
 def _measures_figure(rows: Rows, by: str, probe_set: str, of_what: str) -> Figure:
@@ -252,9 +240,9 @@ def _measures_figure(rows: Rows, by: str, probe_set: str, of_what: str) -> Figur
     )
 
 
-def _gas_figure(rows: Rows, by: str, about: str, probe_set: str, words: str) -> Figure:
-    model, n_tokens = rows[0]["model"], rows[0]["max_new_tokens"]
-    what = "topic" if probe_set else "set"
+def _gas_figure(rows: Rows, by: str, probe_set: str) -> Figure:
+    model, words, n_tokens = (rows[0][c] for c in ("model", "word_list", "max_new_tokens"))
+    about, what = (probe_set, "topic") if probe_set else ("all sets", "set")
     each = "; ".join(
         f"{r[by] or 'all'}: female {shown(100 * r['gas_f_of_all'], 1)}%, male "
         f"{shown(100 * r['gas_m_of_all'], 1)}%"
@@ -299,7 +287,6 @@ def _ends(tuning: Row, start: str, end: str) -> str:
 
 
 def _losses(tuning: Row, steps: Rows) -> Figure:
-    """The losses of an adapter against the step."""
     ends = ", ".join(f"{name} {_ends(tuning, *of)}" for name, of in _LOSSES.items())
     own, chosen = steps.where(tuning=tuning["tuning"]), tuning["chosen_step"]
     dev = f", on {tuning['dev_sets']} after a step (marks)" if chosen is not None else ""
@@ -313,9 +300,7 @@ def _losses(tuning: Row, steps: Rows) -> Figure:
     )
 
 
-def _effects(effects: Rows) -> list[PageTable]:
-    """What tuning changed, paired by prompt; nothing where base and adapter were not measured."""
-
+def _effects(effects: Rows) -> PageTable:
     def mean(column: str) -> Column:
         return lambda e: number(_scale(e) * e[column], _digits(e))
 
@@ -327,15 +312,12 @@ def _effects(effects: Rows) -> list[PageTable]:
         ("measure", lambda e: _CHANGED[e["measure"]][0]),
         ("base", mean("base_mean")),
         ("tuned", mean("tuned_mean")),
-        (
-            "difference",
-            lambda e: estimate(e, "difference", _digits(e), scale=_scale(e)),
-        ),
+        ("difference", lambda e: estimate(e, "difference", _digits(e), scale=_scale(e))),
         ("it", "verdict"),
         ("n", "n_prompts"),
     ]
     caption = "What tuning changed, paired by prompt, with 95% intervals of the differences"
-    return [table(caption, effects, columns, folded=len(effects) > 40)] if effects else []
+    return table(caption, effects, columns, folded=len(effects) > 40)
 
 
 def _scale(effect: Row) -> int:
@@ -347,7 +329,7 @@ def _digits(effect: Row) -> int:
 
 
 def _seen(effect: Row) -> str:
-    """What tuning saw of a set and a list of words."""
+    """The parts of a set and a list of words that tuning saw."""
     words = {True: ["words"], False: [], None: ["perhaps words"]}[effect["on_training_list"]]
     prompts = ["prompts"] if effect["on_training_set"] else []
     return " and ".join([*prompts, *words]) or "neither"

@@ -74,10 +74,8 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         first, leading = everything[0], _main_rows(everything)
         own = {column: first[column] for column in KEY}
         outcomes = success.where(**own)
-        prompts = [_alike(facts.rows("fairpair_prompt"), row, _MEASURE) for row in leading]
-        intro = [
-            f"{verdict(row)} {_which(of)}".strip() for row, of in zip(leading, prompts, strict=True)
-        ]
+        each = [(row, _alike(facts.rows("fairpair_prompt"), row, _MEASURE)) for row in leading]
+        intro = [f"{verdict(row)} {_which(prompts)}".strip() for row, prompts in each]
         intro.append(
             f"{first['probe_set']}, sampling {first['sampling_key'][:12]}, perturbed by "
             f"{first['perturber']}. {_MEANING}"
@@ -85,20 +83,20 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         if any(r["reason"] != "valid" and r["n"] for r in outcomes):
             intro.append(_FAILURES)
         figures = [
-            *(f for row, of in zip(leading, prompts, strict=True) for f in _by_prompt(row, of)),
-            *(f for row, of in zip(leading, prompts, strict=True) for f in _spread(row, of)),
-            *(f for row in leading for f in _convergence(facts, row)),
+            *(figure for row, prompts in each for figure in _by_prompt(row, prompts)),
+            *(figure for row, prompts in each for figure in _spread(row, prompts)),
+            *(figure for row in leading for figure in _convergence(facts, row)),
         ]
         tables = [
             _over_prompts(everything),
             _by_subset(rows.but(subset="all")),
             _success(outcomes, everything),
             _sizes(facts.rows("fairpair_compared_length").where(**own), first),
-            *map(_each_prompt, leading, prompts),
+            *(_each_prompt(row, prompts) for row, prompts in each),
         ]
-        more_figures, more_tables = ngram_parts(facts, min(everything, key=lambda r: r["side"]))
-        figures += more_figures
-        tables += more_tables
+        if ngrams := ngram_parts(facts, min(everything, key=lambda r: r["side"])):
+            figures.append(ngrams[0])
+            tables.append(ngrams[1])
         tables.append(_calibration(facts.rows("fairpair_calibration").where(**own), first))
         left_out = {(r["n_left_out"], _measure(r), _whom(r)) for r in everything if r["n_left_out"]}
         alerts = [
@@ -115,7 +113,7 @@ def _alike(rows: Rows, row: Row, columns: Sequence[str]) -> Rows:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """What was found in each set, by each measure."""
+    """The verdict on each set, by each measure."""
     rows = _main_rows(facts.rows("fairpair_set").where(subset="all"))
     measure = ("probe_set", "phi", "texts", "n_folds")
     groups = rows.groups(*measure)
@@ -149,7 +147,7 @@ def _place(row: Row) -> tuple[bool, bool]:
 
 
 def t_tested(rows: Sequence[Row]) -> list[str]:
-    """Which models differ by the paper's t-test, as a sentence; none where no row has its p-value.
+    """The models that differ by the paper's t-test, as a sentence; none without p-values.
 
     ``rows`` are of one set and measure.
 
@@ -161,20 +159,21 @@ b (p = 0.02) is not shown to differ."]
     tested = sorted((r for r in rows if r["p_t"] is not None), key=lambda r: (r["p_t"], r["model"]))
     if not tested:
         return []
-    said = []
+    parts = []
     for differ, one, several in (
         (True, "differs", "differ"),
         (False, "is not shown to differ", "are not shown to differ"),
     ):
         of = [r for r in tested if (r["p_t"] < _T_LEVEL) == differ]
         names = ", ".join(f"{r['model']} (p = {_probability(r['p_t'])})" for r in of)
-        said += [f"{names} {one if len(of) == 1 else several}"] if of else []
+        parts += [f"{names} {one if len(of) == 1 else several}"] if of else []
     where = f"{rows[0]['probe_set']} ({_measure(rows[0])})"
-    return [f"{where}: by the paper's t-test of B against V_pg at {_T_LEVEL:g}, {'; '.join(said)}."]
+    verdicts = "; ".join(parts)
+    return [f"{where}: by the paper's t-test of B against V_pg at {_T_LEVEL:g}, {verdicts}."]
 
 
 def _differs(row: Row) -> bool:
-    """Whether the permutation test over a set's prompts finds that its groups differ."""
+    """True if the permutation test over a set's prompts finds that its groups differ."""
     return of_groups(row, "p_permutation").verdict == "above"
 
 
@@ -188,10 +187,7 @@ def verdict(row: Row) -> str:
             f"{row['n_left_out']:,} prompts has {row['n_folds'] or 'two'} valid samples on each "
             "side."
         )
-    if _differs(row):
-        how = f"differ more {kind} than"
-    else:
-        how = f"are not shown to differ more {kind} than"
+    how = f"{'differ' if _differs(row) else 'are not shown to differ'} more {kind} than"
     f = f"F = {_f_in_words(row)}" if row["fairpair_f"] is not None else "F not defined"
     notes = [f"{n_prompts:,} prompt{'' if n_prompts == 1 else 's'}"]
     if row["fairpair_f_high"] is not None:
@@ -205,7 +201,7 @@ def verdict(row: Row) -> str:
 
 
 def _which(prompts: Sequence[Row]) -> str:
-    """How many of a set's prompts differ after correction, and which ones most.
+    """The number of a set's prompts that differ after correction, and the clearest ones.
 
     ``prompts`` are rows of one set, measure and side; those without a p-value are not tested.
     """
@@ -233,7 +229,7 @@ def _summed_up(rows: Sequence[Row]) -> str:
 
 def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
     """F of each prompt, where any has one."""
-    how, drawn = _measure(row), plots.chosen(prompts)
+    measure, drawn = _measure(row), plots.chosen(prompts)
     if not drawn:
         return []
     has_ends = any(r["fairpair_f_low"] is not None for r in prompts)
@@ -243,43 +239,43 @@ def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
         else "No intervals: a group has fewer than four samples, or folds, to resample."
     )
     with_ends = " with its interval" if has_ends else ""
-    alt = f"F of each prompt{with_ends}, {how}, {row['model']}. {_which(prompts)}".strip()
+    alt = f"F of each prompt{with_ends}, {measure}, {row['model']}. {_which(prompts)}".strip()
     caption = (
-        f"F of each prompt, {how}, texts about {_whom(row)}: at 1, the dotted line, the groups "
+        f"F of each prompt, {measure}, texts about {_whom(row)}: at 1, the dotted line, the groups "
         f"differ as two samples do. {lines}"
     )
     if None in drawn:
         caption += f" Drawn are the {plots.TOP} largest and the {plots.BOTTOM} smallest."
-    name = stem("fairpair", "prompts", how, row["probe_set"], row["model"])
-    plot = plots.by_prompt(prompts, f"F of each prompt ({how})")
+    name = stem("fairpair", "prompts", measure, row["probe_set"], row["model"])
+    plot = plots.by_prompt(prompts, f"F of each prompt ({measure})")
     return [Figure(name, alt, caption, plot, prompts)]
 
 
 def _spread(row: Row, prompts: Rows) -> Iterator[Figure]:
-    """How B and V lie over prompts (the paper's Figure 5), where there are prompts enough."""
-    of, how = plots.measured_prompts(prompts), _measure(row)
+    """Histograms of B and V over prompts (the paper's Figure 5), of enough prompts."""
+    of, measure = plots.measured_prompts(prompts), _measure(row)
     if len(of) < _ENOUGH:
         return
     ranges = {
         symbol: [shown(100 * pick(r[name] for r in of), 1) for pick in (min, max)]
         for name, symbol in _QUANTITIES.items()
     }
-    said = ", ".join(f"{symbol} from {low} to {high}%" for symbol, (low, high) in ranges.items())
+    ends = ", ".join(f"{symbol} from {low} to {high}%" for symbol, (low, high) in ranges.items())
     yield Figure(
-        stem("fairpair", "distributions", how, row["probe_set"], row["model"]),
-        f"Histograms of B, V_pg and V_gp over {len(of):,} prompts, {how}: {said}.",
-        f"B, V_pg and V_gp of {len(of):,} prompts ({how}): {said}. Where the name adds nothing, "
-        "their means are the same; B, a mean over more pairs of texts, spreads less.",
-        plots.distributions(of, f"B and V over prompts ({how})"),
+        stem("fairpair", "distributions", measure, row["probe_set"], row["model"]),
+        f"Histograms of B, V_pg and V_gp over {len(of):,} prompts, {measure}: {ends}.",
+        f"B, V_pg and V_gp of {len(of):,} prompts ({measure}): {ends}. Where the name adds "
+        "nothing, their means are the same; B, a mean over more pairs of texts, spreads less.",
+        plots.distributions(of, f"B and V over prompts ({measure})"),
         of,
     )
 
 
 def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
-    """One against samples and one against folds, for the row of single samples."""
+    """Convergence with samples and with folds, for the row of single samples."""
     if row["n_folds"]:
         return
-    how = _measure(row)
+    measure = _measure(row)
     grown = _alike(facts.rows("fairpair_convergence"), row, (*KEY, "phi", "texts", "side"))
     for by, of in (("n_samples", grown.where(n_folds=0)), ("n_folds", grown.but(n_folds=0))):
         # A size that fewer prompts have is about other prompts: comparing it shows no convergence.
@@ -291,29 +287,28 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
         ends = {r["quantity"]: shown(100 * r["mean"], 1) for r in of}
         last = ", ".join(f"{name} {ends[k]}%" for k, name in _QUANTITIES.items() if k in ends)
         yield Figure(
-            stem("fairpair", what, how, row["probe_set"], row["model"]),
-            f"Means of B, V_pg and V_gp against {what}, {how}; at the most {what}: {last}.",
-            f"Mean B, V_pg and V_gp of {n_prompts:,} prompts against {what} ({how}); bands are one "
-            f"standard deviation over random draws to either side. At the most {what}: {last}.",
-            plots.convergence(of, f"B and V against the number of {what} ({how})", by),
+            stem("fairpair", what, measure, row["probe_set"], row["model"]),
+            f"Means of B, V_pg and V_gp against {what}, {measure}; at the most {what}: {last}.",
+            f"Mean B, V_pg and V_gp of {n_prompts:,} prompts against {what} ({measure}); bands are "
+            f"one standard deviation over random draws to either side. At the most {what}: {last}.",
+            plots.convergence(of, f"B and V against the number of {what} ({measure})", by),
             of,
         )
 
 
 def _whom(row: Row) -> str:
-    """Who a side's texts are about, and who they were about.
+    """The person that a side's texts are about, and the one they were about.
 
     >>> _whom({"side": "original", "entity": "John", "perturbed_entity": "Jane"})
     'Jane instead of John'
     >>> _whom({"side": "original", "entity": None, "perturbed_entity": None})
     'the counterpart instead of the one named'
     """
-    if row["entity"] is None or row["perturbed_entity"] is None:
-        first, second = "the one named", "the counterpart"
-    else:
-        first, second = row["entity"], row["perturbed_entity"]
-    pair = (second, first) if row["side"] == "original" else (first, second)
-    return f"{pair[0]} instead of {pair[1]}"
+    pair = [row["entity"], row["perturbed_entity"]]
+    if None in pair:
+        pair = ["the one named", "the counterpart"]
+    first, second = reversed(pair) if row["side"] == "original" else pair
+    return f"{first} instead of {second}"
 
 
 def _measure(row: Row) -> str:
@@ -371,7 +366,6 @@ _SAMPLES = ("samples p(g(x))", "samples g(p(x))")
 
 
 def _over_prompts(rows: Rows) -> PageTable:
-    """All prompts of the set, by measure and side."""
     columns: Columns = [
         *_SUBJECT,
         *_FIGURES,
@@ -386,7 +380,6 @@ def _over_prompts(rows: Rows) -> PageTable:
 
 
 def _by_subset(rows: Rows) -> PageTable:
-    """The same of each kind of prompt."""
     columns: Columns = [
         ("prompts with", "subset"),
         *_SUBJECT,
@@ -420,7 +413,6 @@ def _success(rows: Rows, sets: Sequence[Row]) -> PageTable:
 
 
 def _sizes(rows: Rows, first: Row) -> PageTable:
-    """Whether the two groups' texts are as long as each other."""
     columns: Columns = [
         ("about", lambda r: _whom({**first, "side": r["side"]})),
         ("words of p(g(x))", "words_perturbed", 1),
@@ -433,7 +425,6 @@ def _sizes(rows: Rows, first: Row) -> PageTable:
 
 
 def _each_prompt(row: Row, prompts: Rows) -> PageTable:
-    """The prompts of a set by one measure and side."""
     columns: Columns = [
         "prompt",
         *_FIGURES,

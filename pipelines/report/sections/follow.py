@@ -21,13 +21,13 @@ from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metrics import (
     CONTROL_COLUMNS,
     FIT,
+    IN_BRACKETS,
     by_metric,
     corpus_name,
     metric_columns,
     predicts_beyond,
 )
 from plumbline.pipelines.report.model import (
-    Cell,
     Columns,
     Figure,
     Lead,
@@ -39,7 +39,6 @@ from plumbline.pipelines.report.model import (
     span,
     stem,
     table,
-    text,
 )
 from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, NEUTRAL, Panel, short, svg
 from plumbline.pipelines.report.rows import Row, Rows
@@ -92,62 +91,66 @@ def _follow(facts: Facts) -> Section | Missing:
     if len(fits) > MAX_FITS:
         intro.append(f"Plotted are {MAX_FITS} of {len(fits)} fits; the table holds all.")
     figures = [figure for fit in fits[:MAX_FITS] for figure in _follow_figure(facts, fit)]
-    columns: Columns = ["model", ("benchmark", _set), "corpus", ("against", _against)]
-    caption = "Log ratio on the lean of the text, 95% intervals in brackets"
-    tables = [_table(rows, caption, columns, "words")]
+    columns: Columns = [
+        *("model", "benchmark", "corpus"),
+        ("against", lambda r: r["subset"] + (f" ({r['contrast']})" if r["contrast"] else "")),
+    ]
+    tables = [_table(rows, f"Log ratio on the lean of the text, {IN_BRACKETS}", columns)]
     if controls := facts.rows("control"):
         caption = "The lean of the text beside frequency, n-grams and length"
         tables.append(table(caption, controls, CONTROL_COLUMNS, folded=len(controls) > 30))
     return Section("follow", title, intro, (), figures, tables)
 
 
-def _set(row: Row) -> Cell:
-    return text(set_name(row))
-
-
-def _against(row: Row) -> Cell:
-    return text(row["subset"] + (f" ({row['contrast']})" if row["contrast"] else ""))
-
-
-def _table(rows: Rows, caption: str, columns: Columns, n: str) -> PageTable:
-    """Every fit with all its metrics; the number of its points is under ``n``."""
+def _table(rows: Rows, caption: str, columns: Columns) -> PageTable:
     fits = by_metric(rows, *FIT)
     fits.sort(key=lambda r: [*LEANS, r["subset"]].index(r["subset"]))
-    columns = [*columns, *metric_columns(rows), (n, "n")]
+    columns = [*columns, *metric_columns(rows), ("words", "n")]
     return table(caption, fits, columns, folded=len(fits) > 30)
 
 
 def _in_order(facts: Facts) -> list[Row]:
-    """What a model learned from first, planted before measured, each benchmark before the next.
+    """Fits to plot: on a model's own text first, planted before measured, benchmarks by turns.
 
     So the first few fits show every benchmark once, whatever the number of models.
     """
-    fits = facts.rows("fit").where(subset=tuple(LEANS))
-    trained = {(r["model"], r["trained_on"]) for r in facts.rows("model") if r["trained_on"]}
+    fits, own = facts.rows("fit").where(subset=tuple(LEANS)), own_texts(facts)
     seen: Counter[tuple[str, ...]] = Counter()
     keyed = []
     for i, fit in enumerate(fits):
         group = (fit["subset"], fit["benchmark"], fit["groups"], fit["corpus"])
         seen[group] += 1
-        is_foreign = (fit["model"], fit["corpus"]) not in trained
+        is_foreign = (fit["model"], fit["corpus"]) not in own
         keyed.append((is_foreign, list(LEANS).index(fit["subset"]), seen[group], i))
     return [fits[i] for *_, i in sorted(keyed)]
 
 
+def own_texts(facts: Facts) -> set[tuple[str, str]]:
+    """Models with the corpus that they were trained on."""
+    return {(row["model"], row["trained_on"]) for row in facts.rows("model") if row["trained_on"]}
+
+
 def _follow_figure(facts: Facts, fit: Row) -> list[Figure]:
-    note = _note(facts, fit)
+    note, name = _note(facts, fit), set_name(fit)
     lean, _ = LEANS[fit["subset"]]
-    title = f"{fit['model']} on {set_name(fit)}, text: {fit['corpus']}"
+    title = f"{fit['model']} on {name}, text: {fit['corpus']}"
     return _figure(
         facts,
         fit,
-        stem("follow", fit["model"], set_name(fit), fit["corpus"], fit["subset"]),
-        f"Log ratio of {fit['model']} on {set_name(fit)} against the {fit['subset']}: {note}.",
+        stem("follow", fit["model"], name, fit["corpus"], fit["subset"]),
+        f"Log ratio of {fit['model']} on {name} against the {fit['subset']}: {note}.",
         f"{title}; against the {lean}. {note}.",
         (title, lean, f"log ratio in nats (> 0 prefers {sides(fit)[0]})"),
         note,
         "perfect learner" if fit["subset"] == "words, planted delta" else "",
     )
+
+
+def drawable_points(facts: Facts, fit: Row) -> Rows:
+    """The points of a fit where there are two or more, all finite; else none."""
+    points = facts.points(fit)
+    is_finite = all(math.isfinite(p["x_nats"]) and math.isfinite(p["y_nats"]) for p in points)
+    return points if len(points) > 1 and is_finite else Rows()
 
 
 def _figure(
@@ -160,31 +163,44 @@ def _figure(
     note: str,
     identity: str = "",
 ) -> list[Figure]:
-    """The points of a fit, where they can be drawn: two or more, all finite."""
-    points = facts.points(fit)
-    is_drawable = all(math.isfinite(p["x_nats"]) and math.isfinite(p["y_nats"]) for p in points)
-    if len(points) < 2 or not is_drawable:
+    """Points with the least-squares line and its 95% band, where they can be drawn.
+
+    ``labels`` are the title and those of both axes; ``note`` is in a corner; ``identity`` names
+    the line x = y, which is drawn unless it's empty.
+    """
+    points = drawable_points(facts, fit)
+    if not points:
         return []
-    plot = _fitted(points, fit, labels, note.replace("), ", ")\n"), identity)
-    return [Figure(name, alt, caption, plot, points)]
+    x, y = (np.array([p[column] for p in points]) for column in ("x_nats", "y_nats"))
+    title, *axes = labels
+    panel = Panel(*axes)
+    panel.rule(x=0, color=NEUTRAL, width=0.7)
+    panel.rule(y=0, color=NEUTRAL, width=0.7)
+    size, opacity = (6, 0.5) if len(x) < 1500 else (3, 0.3)
+    for colour, side in ((NEUTRAL, x == 0), (FEMALE, x > 0), (MALE, x < 0)):
+        panel.cloud(x[side], y[side], colour, size, opacity)
+    if identity:
+        panel.line([x.min(), x.max()], [x.min(), x.max()], NEUTRAL, ":", label=identity)
+    fitted_line(panel, x, fit, "fitted line, 95% band")
+    # In the lower corner that the line leaves empty.
+    panel.corner(note.replace("), ", ")\n"), "end" if fit["slope"] >= 0 else "start")
+    return [Figure(name, alt, caption, svg(short(title, 66), [panel], 480), points)]
 
 
-def _estimates(facts: Facts, fit: Row) -> list[str]:
-    """Slope, correlation and rank correlation of a fit, with their intervals."""
+def _estimates(facts: Facts, fit: Row, *names: str) -> list[str]:
     rows = facts.rows("metric").where(**{column: fit[column] for column in FIT})
-    found = {row["metric"]: row for row in rows}
-    names = ("slope", "correlation", "rank correlation")
-    return [estimate(found.get(name)).text for name in names]
+    by_name = {row["metric"]: row for row in rows}
+    return [estimate(by_name.get(name)).text for name in names]
 
 
 def _note(facts: Facts, fit: Row) -> str:
-    slope, correlation, _ = _estimates(facts, fit)
+    slope, correlation = _estimates(facts, fit, "slope", "correlation")
     about = f"Slope {slope}, correlation {correlation}, n = {fit['n']:,}"
     return f"{about}. {noise}" if (noise := of_errors(fit)) else about
 
 
 def of_errors(fit: Row) -> str:
-    """How the errors of the leans flatten the slope of a row of view ``fit``; else nothing.
+    """The reliability of the leans and the corrected slope of a row of view ``fit``, if known.
 
     >>> row = {"reliability": 0.4, "error_over": "count", "corrected": None}
     >>> of_errors(row)
@@ -214,18 +230,16 @@ def _swapped(facts: Facts) -> Section | Missing:
         return Missing(title, "plumbline pipeline")
     figures = []
     for fit in fits:
-        straight, other, note = fit["model"], _swapped_model(fit), _note(facts, fit)
+        name, straight, other = set_name(fit), fit["model"], _swapped_model(fit)
+        note = _note(facts, fit)
+        axes = [f"{model}: log ratio in nats" for model in (straight, other)]
         figures += _figure(
             facts,
             fit,
-            stem("swapped", set_name(fit), straight, other),
+            stem("swapped", name, straight, other),
             f"Mean log ratio of words under {other} against {straight}: {note}.",
-            f"{set_name(fit)}: a point is a word, its mean log ratio under each model.",
-            (
-                f"{set_name(fit)}: the same words, two texts",
-                f"{straight}: log ratio in nats",
-                f"{other}: log ratio in nats",
-            ),
+            f"{name}: a point is a word, its mean log ratio under each model.",
+            (f"{name}: the same words, two texts", axes[0], axes[1]),
             note,
         )
     intro = [
@@ -233,12 +247,12 @@ def _swapped(facts: Facts) -> Section | Missing:
         "comes from, the preference turns round: the correlation is negative."
     ]
     columns: Columns = [
-        ("benchmark", _set),
+        "benchmark",
         ("straight model", "model"),
         ("swapped model", _swapped_model),
     ]
-    caption = "Swapped on straight model, 95% intervals in brackets"
-    tables = [_table(facts.rows("metric").where(subset=_SWAPPED), caption, columns, "words")]
+    rows = facts.rows("metric").where(subset=_SWAPPED)
+    tables = [_table(rows, f"Swapped on straight model, {IN_BRACKETS}", columns)]
     return Section("swapped", title, intro, (), figures, tables)
 
 
@@ -253,7 +267,7 @@ def _planted(facts: Facts) -> Section | Missing:
         return Missing(title, "plumbline pipeline")
     figures = []
     for fit in fits:
-        *_, rank = _estimates(facts, fit)
+        (rank,) = _estimates(facts, fit, "rank correlation")
         note = f"rank correlation {rank}, n = {fit['n']:,} words"
         figures += _figure(
             facts,
@@ -273,21 +287,21 @@ def _planted(facts: Facts) -> Section | Missing:
         "The corpus writer chose each word's lean; counting knows nothing of that choice. If "
         "counting works, the points lie on the dotted line, but for the noise of finite counts."
     ]
-    columns: Columns = ["corpus", "contrast"]
-    caption = "Measured on planted delta, 95% intervals in brackets"
-    tables = [_table(facts.rows("metric").where(subset=_PLANTED), caption, columns, "words")]
+    rows = facts.rows("metric").where(subset=_PLANTED)
+    caption = f"Measured on planted delta, {IN_BRACKETS}"
+    tables = [_table(rows, caption, ["corpus", "contrast"])]
     return Section("planted", title, intro, (), figures, tables)
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """The same three questions."""
+    """Three questions: following the text, turning round with it, and counting."""
     yield Lead("Does the model follow the text?", [*_follows(facts), *_beyond(facts)])
     yield Lead("Does it turn round when the text does?", list(_turns(facts)))
     yield Lead("Does counting find the lean of the text?", list(_counting_finds(facts)))
 
 
 def _follows(facts: Facts) -> Iterator[str]:
-    """Planted truth first, then measured deltas."""
+    """Sentences on models and texts, planted leans first."""
     for subset, (_, lean) in LEANS.items():
         slopes = facts.rows("slope").where(subset=subset)
         keys = ("benchmark", "groups", "corpus", "contrast")
@@ -301,15 +315,15 @@ def _follows(facts: Facts) -> Iterator[str]:
 
 
 def _beyond(facts: Facts) -> Iterator[str]:
-    """What is left of the text's lean beside its controls, of each benchmark and corpus."""
+    """The verdict on the text's lean beside its controls, by benchmark and corpus."""
     for of in facts.rows("control").groups("subset", "benchmark", "groups", "corpus", "contrast"):
-        for said, n in Counter(map(predicts_beyond, of)).items():
+        for verdict, n in Counter(map(predicts_beyond, of)).items():
             models = _of_models(n, of)
-            yield f"{set_name(of[0])} and {corpus_name(of[0])}: {models}, {said}."
+            yield f"{set_name(of[0])} and {corpus_name(of[0])}: {models}, {verdict}."
 
 
 def _of_models(n: int, rows: Sequence[Row]) -> str:
-    """Whose figures a sentence is about: ``n`` of the rows' models.
+    """The models that a sentence is about: ``n`` of the rows' models.
 
     >>> _of_models(2, [{"model": "a"}, {"model": "b"}]), _of_models(1, [{"model": "a"}])
     ('of both models', 'of a')
@@ -323,86 +337,55 @@ def _of_models(n: int, rows: Sequence[Row]) -> str:
 
 def _one_follows(facts: Facts, row: Row, lean: str) -> str:
     keys = ("subset", "model_key", "benchmark", "groups", "corpus", "contrast")
-    same = {k: row[k] for k in keys}
     kind = "rank correlation" if row["subset"] == "words, planted delta" else "correlation"
-    (r,) = facts.metrics(kind, **same)
+    (r,) = facts.metrics(kind, **{key: row[key] for key in keys})
     fits = facts.rows("fit").where(**{column: row[column] for column in FIT})
     noise = of_errors(fits[0]) if fits else ""  # none where options were changed by somebody
     return (
         f"{capital(following(TrainingTexts(facts), Rows([row])))}: a nat of {lean} moves its log "
         f"ratio by {shown(row['value'], 2, signed=True)} nats ({sureness(row, 2)}); {kind} "
         f"{shown(r['value'], 2)} ({sureness(r, 2)}) over {row['n']:,} words."
-        f"{' ' * bool(noise)}{noise}{'.' * bool(noise)}"
+        f"{f' {noise}.' if noise else ''}"
     )
 
 
 def _many_follow(facts: Facts, rows: Rows, lean: str) -> str:
     texts = TrainingTexts(facts)
-    said = [capital(following(texts, rows)), by_training_text(texts, rows)]
+    sentences = [capital(following(texts, rows)), by_training_text(texts, rows)]
+    known = {r["reliability"] for r in rows} - {None, 1}  # of the leans, which all models share
+    reliability = f"; reliability of the leans {shown(min(known), 2)}" if known else ""
     return (
-        f"{'. '.join(s for s in said if s)}. A nat of {lean} moves the log ratio by "
-        f"{span([r['value'] for r in rows], 2)} nats, over {rows[0]['n']:,} words"
-        f"{_reliability(rows)}."
+        f"{'. '.join(filter(None, sentences))}. A nat of {lean} moves the log ratio by "
+        f"{span([r['value'] for r in rows], 2)} nats, over {rows[0]['n']:,} words{reliability}."
     )
 
 
-def _reliability(rows: Rows) -> str:
-    """That of the leans, which all models share, where they aren't exact."""
-    known = {r["reliability"] for r in rows} - {None, 1}
-    return f"; reliability of the leans {shown(min(known), 2)}" if known else ""
-
-
 def _turns(facts: Facts) -> Iterator[str]:
-    """With the planted associations swapped, does the preference turn round?"""
-    for row in facts.metrics("correlation", subset=_SWAPPED).only(
-        lambda r: r["value_low"] is not None
-    ):
-        turns = finding(row).pick(
-            above="does not turn round", below="turns round", untold="is not shown to turn round"
-        )
-        yield (
-            f"With the planted leans swapped, the preference {turns}: correlation "
-            f"{shown(row['value'], 2)} ({sureness(row, 2)}) between {row['model']} and "
-            f"{_swapped_model(row)}, word by word, over {row['n']:,} words of {set_name(row)}."
-        )
+    for row in facts.metrics("correlation", subset=_SWAPPED):
+        if row["value_low"] is not None:
+            turns = finding(row).pick(
+                above="does not turn round",
+                below="turns round",
+                untold="is not shown to turn round",
+            )
+            yield (
+                f"With the planted leans swapped, the preference {turns}: correlation "
+                f"{shown(row['value'], 2)} ({sureness(row, 2)}) between {row['model']} and "
+                f"{_swapped_model(row)}, word by word, over {row['n']:,} words of {set_name(row)}."
+            )
 
 
 def _counting_finds(facts: Facts) -> Iterator[str]:
-    """Does counting recover what was planted?"""
     for row in facts.metrics("rank correlation", subset=_PLANTED):
         if row["value_low"] is not None:
             finds = finding(row).pick(
-                above="finds",
-                below="turns round",
-                untold="is not shown to find",
+                above="finds", below="turns round", untold="is not shown to find"
             )
             yield (
                 f"Counting {finds} what was planted in {row['corpus']}: rank correlation "
                 f"{shown(row['value'], 3)} ({sureness(row, 3)}) between planted and measured delta "
                 f"({row['contrast']}) over {row['n']:,} words."
             )
-
-
-def _fitted(points: Rows, fit: Row, labels: tuple[str, str, str], note: str, identity: str) -> str:
-    """Points with the least-squares line and its 95% band.
-
-    ``labels`` are the title and those of both axes; ``note`` is in a corner; ``identity`` names
-    the line x = y, which is drawn unless it's empty.
-    """
-    x, y = (np.array([p[column] for p in points]) for column in ("x_nats", "y_nats"))
-    title, *axes = labels
-    panel = Panel(*axes)
-    panel.rule(x=0, color=NEUTRAL, width=0.7)
-    panel.rule(y=0, color=NEUTRAL, width=0.7)
-    size, opacity = (6, 0.5) if len(x) < 1500 else (3, 0.3)
-    for colour, side in ((NEUTRAL, x == 0), (FEMALE, x > 0), (MALE, x < 0)):
-        panel.cloud(x[side], y[side], colour, size, opacity)
-    if identity:
-        panel.line([x.min(), x.max()], [x.min(), x.max()], NEUTRAL, ":", label=identity)
-    fitted_line(panel, x, fit, "fitted line, 95% band")
-    # In the lower corner that the line leaves empty.
-    panel.corner(note, "end" if fit["slope"] >= 0 else "start")
-    return svg(short(title, 66), [panel], 480)
 
 
 def fitted_line(panel: Panel, x: np.ndarray, fit: Row, label: str = "") -> None:

@@ -109,7 +109,10 @@ def _responses(rows: Rows) -> PageTable:
 
 def _windows(rows: Rows) -> PageTable:
     columns: Columns = [
-        ("changed text read", _part),
+        (
+            "changed text read",
+            lambda r: f"from {r['window_start']:.0%} to {r['window_end']:.0%} of the steps",
+        ),
         "words",
         "outcome",
         ("response", "response"),
@@ -120,12 +123,8 @@ def _windows(rows: Rows) -> PageTable:
     return table(caption, rows, columns)
 
 
-def _part(row: Row) -> str:
-    return f"from {row['window_start']:.0%} to {row['window_end']:.0%} of the steps"
-
-
 def leads(facts: Facts) -> Iterator[Lead]:
-    """Whether the models' lean followed the dose, and whether the placebo moved it."""
+    """The response of the models' lean to the dose, and to the placebo."""
     rows = facts.query("FROM dose_response ORDER BY ALL").where(words="all", outcome="slope")
     yield Lead(_TITLE, [_sentence(row) for row in rows if row["response_low"] is not None])
 
@@ -146,7 +145,7 @@ def _sentence(row: Row) -> str:
 
 
 def bounded(row: Row) -> str:
-    """How small a response of view ``dose_response`` is shown to be, after a semicolon.
+    """The bound of a response of view ``dose_response``, after a semicolon.
 
     Empty where that can't be told. Bounds are rounded upwards.
 
@@ -158,11 +157,11 @@ def bounded(row: Row) -> str:
     """
     if row["size_bound"] is None:
         return ""
-    said = f"; its size is at most {_upwards(row['size_bound'], 3)} {row['unit']}"
+    bound = f"; its size is at most {_upwards(row['size_bound'], 3)} {row['unit']}"
     if (share := row["share_bound"]) is None:
-        return f"{said} (TOST, 5%)"
+        return f"{bound} (TOST, 5%)"
     small = "which is small" if share < MARGIN else "not shown to be small"
-    return f"{said} and {_percent(share)} of the exchange's (TOST, 5%), {small}"
+    return f"{bound} and {_percent(share)} of the exchange's (TOST, 5%), {small}"
 
 
 def _upwards(bound: float | None, digits: int) -> str:

@@ -1,4 +1,4 @@
-"""How the words of each corpus lean."""
+"""The lean of each corpus's words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 1000
 NAMES = ("words", "delta", "pmi")
-#: Columns of a lean and of the ends of its interval.
 #: Words listed for each side.
 TOP_WORDS = 15
 #: A word's delta is shown when it was seen this often with the words of either gender.
@@ -68,14 +67,15 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     figures += [_joint(of) for of in pmi.groups("corpus", "contrast")]
     groups = words.groups("corpus", "contrast")
     tables = [words_table(of, folded=of is not groups[0]) for of in groups]
-    is_list = any("/" not in r["contrast"] for r in words)
-    meaning = [_MEANING, _LIST] if is_list else [_MEANING]
-    found = [*meaning, *(s for row in facts.rows("lean_count") for s in clear_words(row))]
-    yield Section("words", _TITLE, found, (), figures, tables)
+    intro = [_MEANING]
+    if any("/" not in r["contrast"] for r in words):
+        intro.append(_LIST)
+    intro += [sentence for row in facts.rows("lean_count") for sentence in clear_words(row)]
+    yield Section("words", _TITLE, intro, (), figures, tables)
 
 
 def clear_words(row: Row) -> Iterator[str]:
-    """How many words of a text lean clearly, beside what chance and correction make of it."""
+    """The number of words of a text that lean clearly, by chance and after correction."""
     first, is_pair, second = str(row["contrast"]).partition("/")
     ways = (first, second) if is_pair else ("the female side", "the male side")
     if not row["n_known"]:
@@ -103,13 +103,9 @@ def distribution(rows: Rows) -> Figure:
     panel = Panel("delta in nats (male < 0 < female)", "% of words in 0.1 nats")
     groups = rows.groups("corpus")
     for of, look in zip(groups, looks(len(groups)), strict=True):
-        bins = range(min(r["bin"] for r in of), max(r["bin"] for r in of) + 1)
-        n = sum(r["n_words"] for r in of)
-        share = dict.fromkeys(bins, 0.0) | {r["bin"]: 100 * r["n_words"] / n for r in of}
-        xs = [0.1 * edge for b in bins for edge in (b, b + 1)]
-        ys = [share[b] for b in bins for _ in "ab"]
-        label = f"{short(of[0]['corpus'])} (n = {n:,} words)"
-        panel.line([xs[0], *xs, xs[-1]], [0, *ys, 0], label=label, **look)
+        counts = Counter({r["bin"]: r["n_words"] for r in of})
+        label = f"{short(of[0]['corpus'])} (n = {counts.total():,} words)"
+        panel.line(*_outline(counts), label=label, **look)
     panel.rule(x=0, color=NEUTRAL)
     panel.y.low = 0
     n, n_unknown = (sum(r[name] for r in rows) for name in ("n_words", "n_unknown"))
@@ -125,6 +121,14 @@ def distribution(rows: Rows) -> Figure:
     )
 
 
+def _outline(counts: Counter[int]) -> tuple[list[float], list[float]]:
+    """The outline of a histogram in bins of 0.1 nats: edges, and shares in percent."""
+    bins, n = range(min(counts), max(counts) + 1), counts.total()
+    edges = [0.1 * edge for b in bins for edge in (b, b + 1)]
+    shares = [100 * counts[b] / n for b in bins for _ in "ab"]
+    return [edges[0], *edges, edges[-1]], [0, *shares, 0]
+
+
 #: Most words of a cell, and how opaque it is drawn.
 _SHADES = ((1, 0.35), (4, 0.6), (16, 0.8), (1 << 62, 1.0))
 
@@ -137,17 +141,13 @@ def _joint(rows: Rows) -> Figure:
     both = Panel(f"PMI with {male} in nats (up: PMI with {female})")
     ends = [0.1 * r[name] for r in rows for name in ("bin_f", "bin_m") if r[name] is not None]
     for name, word, colour in (("bin_f", female, FEMALE), ("bin_m", male, MALE)):
-        found: Counter[int] = Counter()
+        counts: Counter[int] = Counter()
         for row in rows.but(**{name: None}):
-            found[row[name]] += row["n_words"]
-        if not found:
-            continue
-        bins, n = range(min(found), max(found) + 1), found.total()
-        ys = [0.1 * edge for b in bins for edge in (b, b + 1)]
-        xs = [100 * found[b] / n for b in bins for _ in "ab"]
-        alone.line(
-            [0, *xs, 0], [ys[0], *ys, ys[-1]], colour, label=f"with {word} (n = {n:,} words)"
-        )
+            counts[row[name]] += row["n_words"]
+        if counts:
+            edges, shares = _outline(counts)
+            label = f"with {word} (n = {counts.total():,} words)"
+            alone.line(shares, edges, colour, label=label)
     cells = rows.but(bin_f=None).but(bin_m=None)
     least = 0
     for most, opacity in _SHADES:
@@ -176,12 +176,12 @@ def _joint(rows: Rows) -> Figure:
 
 def words_table(words: Rows, *, folded: bool) -> PageTable:
     """Place by place, a female and a male word side by side."""
-    found = {(r["place"], r["lean_bound_nats"] > 0): r for r in words}
+    by_place = {(r["place"], r["lean_bound_nats"] > 0): r for r in words}
     side = ["lean", "counts f / m", "q"]
     headings = ["place", "female", *side, "male", *side]
     lines = [
-        [count(place), *_word(found.get((place, True))), *_word(found.get((place, False)))]
-        for place in sorted({place for place, _ in found})
+        [count(place), *_word(by_place.get((place, True))), *_word(by_place.get((place, False)))]
+        for place in sorted({place for place, _ in by_place})
     ]
     corpus, contrast = words[0]["corpus"], words[0]["contrast"]
     caption = f"Words of {corpus} that lean most ({contrast}), 95% intervals in brackets"

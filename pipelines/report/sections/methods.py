@@ -1,11 +1,11 @@
-"""What comes first: how the figures were made, from which data, and what they can't tell."""
+"""The appendix's beginning: methods, data, limits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Missing, Section, count, counted, shown
+from plumbline.pipelines.report.model import Missing, Section, count, counted, first_of, shown
 
 PLACE = 0
 NAMES = ("methods", "data", "limits")
@@ -58,29 +58,27 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def _methods(facts: Facts) -> Section:
-    """In brief how it was done, and with which options; the definitions folded."""
     epsilons, etas = (
         sorted({r[column] for r in facts.rows("metric") if r[column] is not None})
         for column in ("epsilon_nats", "eta_nats")
     )
-    options = []
+    options = "Here:"
     if epsilons:
-        options.append(f"epsilon = {', '.join(shown(e, 4) for e in epsilons)} nats.")
+        options += f" epsilon = {', '.join(shown(e, 4) for e in epsilons)} nats."
     if etas:
-        options.append(f"eta = {', '.join(f'{e:g}' for e in etas)} nats, applied to the query.")
-    intro = [*_BRIEF, *([f"Here: {' '.join(options)}"] if options else [])]
+        options += f" eta = {', '.join(f'{e:g}' for e in etas)} nats, applied to the query."
+    intro = [*_BRIEF, options] if epsilons or etas else _BRIEF
     return Section("methods", "Methods", intro, more=_DEFINITIONS)
 
 
 def _data(facts: Facts) -> Section | Missing:
-    """What the figures are made from: models, benchmarks and corpora with their sizes."""
     models, corpora = facts.rows("model"), facts.rows("ledger")
     names = {
         "Models scored": [str(r["model"]) for r in models],
         "Benchmarks": [f"{name} ({counted(n, 'pair')})" for name, n in _pairs(facts).items()],
         "Corpora": [f"{r['corpus']} ({count(r['n_tokens']).text} tokens)" for r in corpora],
     }
-    intro = [f"{what} ({len(of):,}): {_named(of)}." for what, of in names.items() if of]
+    intro = [f"{what} ({len(of):,}): {first_of(of, _NAMED)}." for what, of in names.items() if of]
     if not intro:
         return Missing("Data", "plumbline pipeline")
     intro.append("The sections on models, text and runs, at the end, tell how each was made.")
@@ -88,11 +86,8 @@ def _data(facts: Facts) -> Section | Missing:
 
 
 def _limits(facts: Facts) -> Section:
-    """What the figures cannot tell, of this warehouse and at all."""
     intro = []
-    n = sum(
-        r["value_low"] is not None and r["value_high"] is not None for r in facts.rows("metric")
-    )
+    n = sum(None not in (r["value_low"], r["value_high"]) for r in facts.rows("metric"))
     if n:
         intro.append(
             f"The metrics come with {n:,} intervals, none of them widened for their number: by "
@@ -100,7 +95,7 @@ def _limits(facts: Facts) -> Section:
         )
     few = [f"{name} ({n:,})" for name, n in _pairs(facts).items() if n < _FEW]
     if few:
-        intro.append(f"Benchmarks of fewer than {_FEW} pairs say little: {_named(few)}.")
+        intro.append(f"Benchmarks of fewer than {_FEW} pairs say little: {first_of(few, _NAMED)}.")
     if failed := facts.rows("failed_shard"):
         intro.append(f"Shards that failed and are in no count: {len(failed):,}.")
     return Section("limits", "Limits", [*intro, *_LIMITS])
@@ -110,8 +105,3 @@ def _pairs(facts: Facts) -> dict[str, int]:
     """The most pairs that any model was scored on, by benchmark."""
     scores = facts.rows("score").groups("benchmark")
     return {of[0]["benchmark"]: max(row["n_pairs"] for row in of) for of in scores}
-
-
-def _named(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

@@ -1,4 +1,4 @@
-"""What models prefer: US, PD, AuFC, gap and every other metric of each model and benchmark."""
+"""Preferences of models: US, PD, AuFC, gap and every other metric, by model and benchmark."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name, sets, sides
 from plumbline.pipelines.report.metrics import by_metric, metric_columns, of_pairs, rank_columns
 from plumbline.pipelines.report.model import (
+    Column,
     Columns,
     Figure,
     Lead,
@@ -25,7 +26,7 @@ from plumbline.pipelines.report.model import (
     PageTable,
     Section,
     counted,
-    number,
+    estimate,
     shown,
     stem,
     table,
@@ -88,25 +89,23 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if not facts.metrics("us"):
         yield Missing(_TITLE, "plumbline measure")
         return
-    found = sorted(
-        sets(of_pairs(facts.rows("metric"))),
-        key=lambda of: (of["benchmark"], of["groups"].count("/")),
-    )
-    figures = [figure for of in found for figure in _figures(facts, of)]
-    tables = [one for of in found for one in _tables(facts, of)]
+    benchmarks = sets(of_pairs(facts.rows("metric")))
+    benchmarks.sort(key=lambda of: (of["benchmark"], of["groups"].count("/")))
+    figures = [figure for of in benchmarks for figure in _figures(facts, of)]
+    tables = [one for of in benchmarks for one in _tables(facts, of)]
     if power := facts.rows("power"):
         tables.append(_power(power))
     if generators := facts.rows("generator"):
         tables.append(_generators(generators))
-    intro = _meaning(found)
+    intro = _meaning(benchmarks)
     if any(row["rank"] is not None for row in facts.rows("metric")):
         intro.append(_RANKS)
     yield Section("preference", _TITLE, intro, _alerts(scores), figures, tables)
 
 
-def _meaning(found: Sequence[Mapping[str, str]]) -> list[str]:
-    """What the figures are, with the names of the groups where all pairs have the same two."""
-    kinds = {of["groups"] for of in found}
+def _meaning(benchmarks: Sequence[Mapping[str, str]]) -> list[str]:
+    """Definitions, with the names of the groups where all pairs have the same two."""
+    kinds = {of["groups"] for of in benchmarks}
     of_two = [groups for groups in kinds if groups.count("/") == 1]
     named = ("first named group's", "second named group's")
     first, second = of_two[0].split("/") if len(of_two) == 1 else named
@@ -199,7 +198,6 @@ def _share_figures(facts: Facts, of: Mapping[str, str]) -> list[Figure]:
 
 
 def _tables(facts: Facts, of: Mapping[str, str]) -> list[PageTable]:
-    """All pairs, then subsets of them."""
     name = set_name(of)
     metrics = of_pairs(facts.rows("metric").where(**of))
     everything, subsets = metrics.where(subset="all"), metrics.but(subset="all")
@@ -229,12 +227,13 @@ def _tables(facts: Facts, of: Mapping[str, str]) -> list[PageTable]:
 
 
 def _power(rows: Rows) -> PageTable:
-    """What each benchmark can find, by what its models' scores show."""
+    def scaled(column: str) -> Column:
+        return lambda r: estimate(r, column, 1, scale=100 if r["unit"] == "share" else 1)
+
     columns: Columns = [
-        "benchmark",
-        "measure",
-        ("smallest, points", lambda r: number(_scaled(r, "smallest"), 1)),
-        ("deviation", lambda r: number(_scaled(r, "sd"), 1)),
+        *("benchmark", "measure"),
+        ("smallest, points", scaled("smallest")),
+        ("deviation", scaled("sd")),
         ("correlation within clusters", "icc", 3),
         ("pairs", "n_pairs"),
         ("clusters", "n_clusters"),
@@ -243,13 +242,7 @@ def _power(rows: Rows) -> PageTable:
     return table(_POWER, rows, columns, folded=True)
 
 
-def _scaled(row: Row, column: str) -> float | None:
-    value: float | None = row[column]
-    return value if value is None or row["unit"] != "share" else 100 * value
-
-
 def _generators(rows: Rows) -> PageTable:
-    """What another chat model changes in benchmarks on the same seed words."""
     columns: Columns = [
         *(("first", "reference"), ("second", "benchmark"), "measure", ("of", "about")),
         ("seed words", "n_words"),
@@ -261,7 +254,7 @@ def _generators(rows: Rows) -> PageTable:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """Which way the models of each benchmark lean."""
+    """The lean of each benchmark's models."""
     sentences = []
     for of in by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"])):
         if len(of) > ONE_BY_ONE:
@@ -274,8 +267,7 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 def _of_all(facts: Facts, row: Row) -> str:
     """More than two groups at once."""
-    same = {column: row[column] for column in ("benchmark", "groups", "model_key")}
-    (even,) = facts.metrics("even share", subset="all", **same)
+    even = _beside(facts, row, "even share")
     share, distance = (shown(100 * r["value"], 1) for r in (even, row))
     return (
         f"{set_name(row)}: {row['model']} finds all sentences of {share}% of {row['n']:,} items "
@@ -284,13 +276,14 @@ def _of_all(facts: Facts, row: Row) -> str:
     )
 
 
-def _us(facts: Facts, row: Row) -> Row:
+def _beside(facts: Facts, row: Row, metric: str) -> Row:
+    """Another metric of a row's model and benchmark, over all pairs."""
     same = {column: row[column] for column in ("benchmark", "groups", "model_key")}
-    return facts.metrics("us", subset="all", **same)[0]
+    return facts.metrics(metric, subset="all", **same)[0]
 
 
 def _one(facts: Facts, row: Row) -> str:
-    us = _us(facts, row)
+    us = _beside(facts, row, "us")
     return (
         f"{prefers(row)}, and finds {shown(100 * us['value'], 1)}% of {counted(row['n'], 'pair')} "
         f"about equally likely ({sureness(us)})."
@@ -304,29 +297,26 @@ def _summed_up(facts: Facts, rows: Rows) -> str:
     far = max((max(abs(r["value_low"]), abs(r["value_high"])) for r in others), default=math.inf)
     way = finding(furthest, null=math.copysign(far, furthest["value"])).verdict
     if len(others) == len(rows) - 1 and way == ("above" if furthest["value"] > 0 else "below"):
-        said = f"{furthest['model']} leans furthest, to the {side(furthest)} sentence by"
+        lead = f"{furthest['model']} leans furthest, to the {side(furthest)} sentence by"
     else:
         to = first if furthest["value"] > 0 else second
-        said = (
+        lead = (
             f"Which leans furthest can't be told: the largest estimate is {furthest['model']}'s, "
             f"to the {to} sentence by"
         )
     leaning = capital(preferences(TrainingTexts(facts), rows))
-    return f"{leaning}. {said} {points(furthest)}. {_evenest(facts, rows)}"
+    return f"{leaning}. {lead} {points(furthest)}. {_evenest(facts, rows)}"
 
 
 def _evenest(facts: Facts, rows: Rows) -> str:
     """The model of the highest US; the most even only if every other is clearly less even."""
-    every = [_us(facts, row) for row in rows]
+    every = [_beside(facts, row, "us") for row in rows]
     best = max(every, key=lambda r: r["value"])
     of = {name: best[name] for name in ("benchmark", "groups")}
     epsilon, key = best["epsilon_nats"], best["model_key"]
     compared = facts.rows("model_difference", **of, reference_key=key, epsilon=epsilon)
-    less = {
-        key,
-        *(r["model_key"] for r in compared if finding(r, "us_difference").verdict == "below"),
-    }
-    alike = [r for r in every if r["model_key"] not in less]
+    less = {r["model_key"] for r in compared if finding(r, "us_difference").verdict == "below"}
+    alike = [r for r in every if r["model_key"] not in {key, *less}]
     share = (
         f"{shown(100 * best['value'], 1)}% of {counted(best['n'], 'pair')} about equally likely "
         f"({sureness(best)})"

@@ -1,4 +1,4 @@
-"""Where the figures come from: the text that was counted, the models, the runs."""
+"""Sources of the figures: the text that was counted, the models, the runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether larger models, or models of deduplicated text, do otherwise."""
+"""Changes with a model's size, and with deduplicated text."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.model import (
-    Cell,
-    Column,
     Columns,
     Figure,
     PageTable,
@@ -42,6 +40,8 @@ _MEASURES = {"us": ("US", 100), "pd": ("PD", 1), "|pd|": ("|PD|", 1), "slope": (
 _DRAWN = {"us": "%", "pd": "points", "slope": "nats per nat"}
 _TENS = [(10.0**p, f"{10**p:,}") for p in range(8)]
 _UNITS = "US and PD in points, slopes in nats per nat; 95% intervals in brackets"
+_OF_MEANS: Columns = [("models", "n_models"), ("up", "n_rose"), ("down", "n_fell")]
+_OF_MODELS: Columns = [("model's", "plain_figure"), ("twin's", "deduped_figure"), "n"]
 
 
 def sections(facts: Facts) -> Iterator[Section]:
@@ -55,7 +55,7 @@ def sections(facts: Facts) -> Iterator[Section]:
 def _size(facts: Facts, trends: Rows) -> Section:
     means, of_families = trends.where(family=""), trends.but(family="")
     intro = [
-        _found(means),
+        _clear_changes(means),
         "By how much a measure changes per tenfold number of parameters: the slope of a line "
         "through the models of a family, for each family with several sizes, and the mean over "
         "families with Student's 95% interval over them. A family is models whose names begin "
@@ -70,38 +70,37 @@ def _size(facts: Facts, trends: Rows) -> Section:
     return Section("size", "Comparisons: size", intro, (), figures, tables)
 
 
-def _found(rows: Rows) -> str:
-    """Which changes with size, over families, can be told from 0, beside how many chance makes."""
+def _clear_changes(rows: Rows) -> str:
+    """The changes with size, over families, that can be told from 0."""
     most = max(r["n_families"] for r in rows)
     if most < LEAST_CLUSTERS:
         return (
             f"The models of several sizes are of {most} {'family' if most == 1 else 'families'}: "
             "too few to say whether larger models do otherwise."
         )
-    known = [r for r in rows if r["per_tenfold_low"] is not None]
-    if not known:
+    estimates = [r for r in rows if r["per_tenfold_low"] is not None]
+    if not estimates:
         return "No change has an interval."
-    told = [r for r in known if finding(r, "per_tenfold").verdict != "cannot be told"]
-    said = "; ".join(
+    clear = [r for r in estimates if finding(r, "per_tenfold").verdict != "cannot be told"]
+    changes = "; ".join(
         f"{_MEASURES[r['measure']][0]} {_trend(r)} on {set_name(r)} by "
         f"{estimate(r, 'per_tenfold').text} {r['unit']}, over {r['n_families']} "
         "families"
-        for r in told
+        for r in clear
     )
     return (
-        f"Over families {len(told)} of {len(known)} changes of a measure per tenfold number of "
-        "parameters have an interval without 0, where chance alone makes about one in 20"
-        f"{': ' + said if said else ''}."
+        f"Over families {len(clear)} of {len(estimates)} changes of a measure per tenfold number "
+        "of parameters have an interval without 0, where chance alone makes about one in 20"
+        f"{': ' + changes if changes else ''}."
     )
 
 
 def _trend(row: Row) -> str:
-    """What a measure does as models grow."""
     return finding(row, "per_tenfold").pick(above="rises", below="falls", untold="not shown")
 
 
 def _points(rows: Rows, measure: str) -> Figure:
-    """A measure against size, one panel per benchmark, all models as points."""
+    """A measure against size, one panel per benchmark, one point per model."""
     (title, scale), panels = _MEASURES[measure], []
     for of in rows.groups("benchmark", "groups", "corpus", "contrast", "subset"):
         panel = Panel()
@@ -160,7 +159,8 @@ def _mean(row: Row, rows: Rows) -> str:
     families = sorted({family(r["model"].partition(" (")[0]) for r in rows}, key=str.lower)
     return (
         f"{set_name(row)}: over {row['n_models']} models ({', '.join(families)}) US "
-        f"{moved(finding(row, 'difference'))}, on average by {_change(row, 1).text} points; of "
+        f"{moved(finding(row, 'difference'))}, on average by "
+        f"{estimate(row, 'difference', 1).text} points; of "
         f"single models it rose in {row['n_rose']} and fell in {row['n_fell']}."
     )
 
@@ -174,10 +174,9 @@ def _changes(rows: Rows, means: Rows) -> Figure:
     for measure in ("us", "pd"):
         panel = Panel(f"{measure.upper()}, points of change")
         for y, (scores, model) in enumerate(models, 1):
-            same = rows.where(measure=measure, scores=scores, model=model)
-            for r in same:
-                told = finding(r, "difference")
-                colour = told.pick(above=MALE, below=FEMALE, untold=NEUTRAL)
+            for r in rows.where(measure=measure, scores=scores, model=model):
+                change = finding(r, "difference")
+                colour = change.pick(above=MALE, below=FEMALE, untold=NEUTRAL)
                 panel.estimates([(y, r)], "difference", colour)
         mean = [(0, r) for r in of_set.where(measure=measure)]
         panel.estimates(mean, "difference", INK, "D")
@@ -198,29 +197,17 @@ def _changes(rows: Rows, means: Rows) -> Figure:
 
 
 def _change_table(rows: Rows, caption: str, are_means: bool) -> PageTable:
-    columns: list[str | tuple[str, Column]] = [] if are_means else ["model"]
-    columns += [
+    columns: Columns = [
+        *([] if are_means else ["model"]),
         "benchmark",
         ("measure", lambda r: _MEASURES[r["measure"]][0]),
         ("of", lambda r: r["subset"]),
-        ("change", _change),
-        ("it is", _way),
+        ("change", "difference", 2),
+        (
+            "it is",
+            lambda r: finding(r, "difference").pick(above="up", below="down", untold="not shown"),
+        ),
+        *(_OF_MEANS if are_means else _OF_MODELS),
     ]
-    if are_means:
-        columns += [("models", "n_models"), ("up", "n_rose"), ("down", "n_fell")]
-    else:
-        columns += [
-            ("model's", "plain_figure"),
-            ("twin's", "deduped_figure"),
-            "n",
-        ]
     whole = f"{caption}: {_UNITS}"
     return table(whole, rows, columns, folded=not are_means, searchable=not are_means)
-
-
-def _way(row: Row) -> str:
-    return finding(row, "difference").pick(above="up", below="down", untold="not shown")
-
-
-def _change(row: Row, digits: int = 2) -> Cell:
-    return estimate(row, "difference", digits)

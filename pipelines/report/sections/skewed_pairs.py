@@ -9,14 +9,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.sentences import capital, preferences
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name
-from plumbline.pipelines.report.model import (
-    Columns,
-    Lead,
-    Missing,
-    PageTable,
-    Section,
-    table,
-)
+from plumbline.pipelines.report.model import Columns, Lead, Missing, PageTable, Section, table
 from plumbline.pipelines.report.rows import Rows
 
 PLACE = 400
@@ -51,13 +44,13 @@ def _table(rows: Rows) -> PageTable:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """Which benchmarks are nothing but our own sentence frames, and what they measured."""
+    """Benchmarks that are nothing but our own sentence frames, and what they measured."""
     texts, sentences = TrainingTexts(facts), []
     for row in facts.rows("written_benchmark", source=SOURCE):
         measured = facts.metrics("pd", subset="all", benchmark=row["benchmark"])
         sets = by_set(measured.only(lambda r: r["n"]))
-        found = [capital(preferences(texts, of)) for of in sets]
+        verdicts = [capital(preferences(texts, of)) for of in sets]
         sentences.append(
-            "".join(f"{s}. " for s in [f"{row['benchmark']}: {WORTH}", *found]).strip()
+            "".join(f"{s}. " for s in [f"{row['benchmark']}: {WORTH}", *verdicts]).strip()
         )
     yield Lead("What are these sentences worth?", sentences)

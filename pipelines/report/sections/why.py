@@ -22,7 +22,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if not asked:
         yield Missing("Why words lean", "plumbline why WORD --corpus NAME")
     for lean in asked:
-        wanted = {key: lean[key] for key in ("corpus", "contrast", "word")}
-        queries = {name: Rows((), query).where(**wanted).sql for name, query in QUERIES.items()}
+        word = {key: lean[key] for key in ("corpus", "contrast", "word")}
+        queries = {name: Rows((), query).where(**word).sql for name, query in QUERIES.items()}
         answer = {name: facts.query(query) for name, query in queries.items()}
         yield word_section(answer, folded=True)
