@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from benchmarks.scoring_model import write_model
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import Continuer, Draw, SamplingOptions
+from plumbline.eval_workers.models.sampling import Draw, SamplingModel, SamplingOptions
 from plumbline.eval_workers.work.continuations import Continuations
 from plumbline.warehouse.errors import MissingComponent
 
@@ -75,7 +75,7 @@ def run(shards: Sequence[Path], directory: Path) -> Iterator[Rate]:
     devices.release()
 
 
-def _ours(model: Continuer, draws: list[Draw], options: SamplingOptions) -> object:
+def _ours(model: SamplingModel, draws: list[Draw], options: SamplingOptions) -> object:
     step = Continuations("bench", options, N_SAMPLES)
     return [model.continue_(chunk.items, options) for chunk in step.chunks(draws)]
 

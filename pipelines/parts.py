@@ -30,7 +30,7 @@ from plumbline.pipelines.commands.score import Score
 from plumbline.pipelines.commands.train import Train
 from plumbline.pipelines.commands.why import Why
 from plumbline.pipelines.options import PipelineOptions
-from plumbline.pipelines.plan import CorpusPlan, ModelPlan, Plan, make_plan
+from plumbline.pipelines.plan import CorpusPlan, ModelPlan, PipelinePlan, make_plan
 from plumbline.pipelines.report.findings.sentences import prefers
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.stages import Stages
@@ -69,7 +69,7 @@ class Parts:
         done: the results of the commands, each after its name.
     """
 
-    def __init__(self, options: PipelineOptions, plan: Plan, context: Context) -> None:
+    def __init__(self, options: PipelineOptions, plan: PipelinePlan, context: Context) -> None:
         self.options, self.plan, self.context = options, plan, context
         self.store = context.store
         self.unread: list[str] = []

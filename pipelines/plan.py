@@ -59,7 +59,7 @@ class ModelPlan:
 
 
 @dataclass(frozen=True)
-class Plan:
+class PipelinePlan:
     """Everything a pipeline will do; benchmarks are ``written`` after the others are there.
 
     Those of them that are ``offline`` take fewer words if there are fewer.
@@ -79,7 +79,7 @@ class Plan:
         return (*self.benchmarks, *(one.name for one in self.written))
 
 
-def make_plan(options: PipelineOptions) -> Plan:
+def make_plan(options: PipelineOptions) -> PipelinePlan:
     """Turn settings into a plan. Without corpus, benchmarks and model: the closed world.
 
     With a model, but neither benchmarks nor reference data, disclosure is measured on prompts that
@@ -117,9 +117,9 @@ def make_plan(options: PipelineOptions) -> Plan:
     if models and not (benchmarks or written) and options.data:
         benchmarks = RELEASED
     if benchmarks or written or not models:
-        return Plan(corpora, benchmarks, models, written, *sets)
+        return PipelinePlan(corpora, benchmarks, models, written, *sets)
     written = tuple(_offline(f"{corpus.name}-offline", corpus.name, options) for corpus in corpora)
-    return Plan(corpora, (), models, written, sets[0], sets[1] or (PROMPTS,))
+    return PipelinePlan(corpora, (), models, written, sets[0], sets[1] or (PROMPTS,))
 
 
 def _build(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[Build, ...]:
@@ -148,7 +148,7 @@ def _written(options: PipelineOptions, name: str, file: Path | None, **given: ob
     return made(Build, {"name": name, "warehouse": options.warehouse, "out": out, **given}, file)
 
 
-def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> Plan:
+def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> PipelinePlan:
     how = part(ModelOptions, options)
     names = {world: f"closed-world-{world}" for world in worlds}
     corpora = tuple(CorpusPlan(name, world=world) for world, name in names.items())
@@ -156,7 +156,7 @@ def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> Plan:
         ModelPlan(name, corpus=name, preset="closed", options=how) for name in names.values()
     )
     offline = _offline(OFFLINE, corpora[0].name, options)
-    return Plan(corpora, ("closed-world",), models, (offline,), "closed-world")
+    return PipelinePlan(corpora, ("closed-world",), models, (offline,), "closed-world")
 
 
 def corpus_name(pattern: str) -> str:

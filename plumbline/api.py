@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from plumbline.pipelines.command.base import Done
-    from plumbline.pipelines.commands.why import Answers
+    from plumbline.pipelines.commands.why import WordAnswers
 
 # of tqdm, which libraries of models import; Plumbline's own progress has no need of ipywidgets
 warnings.filterwarnings("ignore", "IProgress not found")
@@ -121,7 +121,7 @@ class Why(Generic[Frame]):
         snippets: sentences drawn at random near each side.
     """
 
-    answers: Answers
+    answers: WordAnswers
     leans: Frame
     sources: Frame
     copies: Frame

@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.figures.texts import Sampled
+from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 
 NAMES = {"original": "John", "perturbed": "Jane"}
-SAMPLED = Sampled("common-sents", "key-m", "s", "rules-1")
+SAMPLED = PerturbedSamples("common-sents", "key-m", "s", "rules-1")
 OTHER = {"original": "perturbed", "perturbed": "original"}
 
 
@@ -24,10 +24,10 @@ def sampled_set(
     vocabulary: int = 60,
     planted: Collection[int] = (),
     failing: float = 0.1,
-    sampled: Sampled = SAMPLED,
+    sampled: PerturbedSamples = SAMPLED,
     model: str = "m",
     mark: str = "",
-) -> Sampled:
+) -> PerturbedSamples:
     """Texts of random words about John and Jane; of ``planted`` prompts Jane's speak of family.
 
     ``failing`` is the share of texts whose perturbation fails, ``mark`` goes into every text and

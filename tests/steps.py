@@ -10,11 +10,11 @@ from types import ModuleType
 import pytest
 
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
-from plumbline.eval_workers.disclosure.word_probabilities import Probe, ProbedSet, load_words
+from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling import SamplingOptions
-from plumbline.eval_workers.work.continuations import Continuations, Sampled
+from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
@@ -22,7 +22,7 @@ from plumbline.warehouse.storage.store import Store
 
 def sample_set(
     store: Store, name: str, model: str, options: ModelOptions, sampling: SamplingOptions, n: int
-) -> Sampled:
+) -> SampleCounts:
     return run_steps(store, model, options, [Continuations(name, sampling, n)], "run")[0]
 
 
@@ -34,7 +34,7 @@ def probe_set(
     word_list: str = WORD_LIST,
     instruction: Instruction = NONE,
 ) -> ProbedSet:
-    step = Probe(name, load_words(store, word_list), instruction)
+    step = ProbeStep(name, load_words(store, word_list), instruction)
     return run_steps(store, model, options, [step], "run")[0]
 
 

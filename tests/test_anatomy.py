@@ -19,7 +19,7 @@ from plumbline.eval_workers.scoring.statistics.components import (
     LAST,
     SHARED,
     Floats,
-    Table,
+    LogRatioTable,
     by_family,
     interval,
     products,
@@ -37,7 +37,7 @@ from tests.test_reproduce import released
 FAMILIES = np.array([0, 0, 0, 1, 1, 2, 3, 3, 4])
 
 
-def small(kinds: list[str], n: int = 60, seed: int = 1) -> Table:
+def small(kinds: list[str], n: int = 60, seed: int = 1) -> LogRatioTable:
     """Pairs of words and frames, or of two occupations, with properties that go together."""
     draw = np.random.default_rng(seed)
     word, frame = draw.integers(0, 12, n), draw.integers(0, 9, n)
@@ -50,10 +50,10 @@ def small(kinds: list[str], n: int = 60, seed: int = 1) -> Table:
     form = np.column_stack([draw.poisson(0.5, n), draw.normal(size=n)])
     y = draw.normal(size=(n, 9)) + draw.normal(size=(12, 9))[word] + start[:, None] + 0.5
     columns = {"start": start[:, None], "number": number[:, None], "form": form}
-    return Table(y, {**columns, "length": np.ones((n, 1))}, clusters, kinds, FAMILIES)
+    return LogRatioTable(y, {**columns, "length": np.ones((n, 1))}, clusters, kinds, FAMILIES)
 
 
-def brute(table: Table, order: str) -> dict[str, Floats]:
+def brute(table: LogRatioTable, order: str) -> dict[str, Floats]:
     """The same by matrices of pairs by pairs, and by every order of the properties."""
     n = len(table.y)
     names = [name for name, x in table.properties.items() if np.ptp(x)]
@@ -111,7 +111,7 @@ def test_the_balanced_table_is_the_analysis_of_variance() -> None:
     """One model, ten words of four pairs: mean squares of a textbook."""
     y = np.random.default_rng(2).normal(size=(40, 1)) + np.repeat(np.arange(10.0), 4)[:, None]
     word = np.repeat(np.arange(10), 4)
-    found = products(Table(y, {}, word[:, None], ["word"], np.array([0])))
+    found = products(LogRatioTable(y, {}, word[:, None], ["word"], np.array([0])))
     groups = y.reshape(10, 4)
     within = groups.var(axis=1, ddof=1).mean()
     between = 4 * groups.mean(axis=1).var(ddof=1)
@@ -145,7 +145,7 @@ def test_what_families_share_is_the_nested_analysis_of_variance() -> None:
 def test_errors_are_those_of_leaving_out_a_word_or_a_family(kinds: list[str]) -> None:
     table = small(kinds)
 
-    def figures(of: Table) -> Floats:
+    def figures(of: LogRatioTable) -> Floats:
         found = {k: by_family(p, of.families) for k, p in products(of).items()}
         total = sum(p[-1] for (_, order), p in found.items() if order == AVERAGE)
         return np.array(list(found.values())) / total
@@ -157,7 +157,9 @@ def test_errors_are_those_of_leaving_out_a_word_or_a_family(kinds: list[str]) ->
     families: Any = 0.0
     for k in range(5):
         some = k != FAMILIES
-        left = Table(table.y[:, some], table.properties, table.clusters, kinds, FAMILIES[some])
+        left = LogRatioTable(
+            table.y[:, some], table.properties, table.clusters, kinds, FAMILIES[some]
+        )
         families = families + (figures(left) - whole) ** 2
     low, high = interval(whole, (np.asarray(words), degrees_of_freedom(table.clusters)))
     wide = interval(
@@ -204,7 +206,7 @@ def test_noise_explains_no_us() -> None:
     n = 400
     noise = {name: draw.normal(size=(n, 1)) for name in ("start", "form")}
     word = draw.integers(0, 40, n)
-    table = Table(draw.normal(size=(n, 9)), noise, word[:, None], ["word"], FAMILIES)
+    table = LogRatioTable(draw.normal(size=(n, 9)), noise, word[:, None], ["word"], FAMILIES)
     found = list(
         without(
             table,
@@ -224,7 +226,7 @@ def test_us_rises_by_what_was_planted() -> None:
     start = draw.integers(0, 2, (n, 1)).astype(float)
     word = draw.integers(0, 40, n)
     y = 0.3 * draw.normal(size=(n, 9)) + 3 * start * draw.choice([-1, 1], 9) + 0.7
-    table = Table(y, {"start": start}, word[:, None], ["word"], FAMILIES)
+    table = LogRatioTable(y, {"start": start}, word[:, None], ["word"], FAMILIES)
     found = {s.taken: s for s in without(table)}
     # What is left is normal with deviation 0.3: 90.5% are within ln 1.65.
     assert found["and start"].us == pytest.approx(90.5, abs=6)

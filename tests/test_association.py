@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from plumbline.jobs.association.associations import associate, usable_lists
 from plumbline.jobs.association.measures import (
-    Counts,
+    CorpusCounts,
     association_rows,
     contrasts,
     delta_rows,
@@ -48,7 +48,7 @@ KEPT, TOTAL = 100, 400
 LIST = WordList("two", "", "", (WordPair("she", "he", 1.0), WordPair("queen", "king", 3.0)))
 
 
-def counts() -> Counts:
+def counts() -> CorpusCounts:
     words = pa.table({"word": list(WORDS), "n_word": list(WORDS.values())})
     pairs = pa.table(
         {
@@ -57,7 +57,7 @@ def counts() -> Counts:
             "n_pair": list(PAIRS.values()),
         }
     )
-    return Counts(words, pairs, KEPT, TOTAL)
+    return CorpusCounts(words, pairs, KEPT, TOTAL)
 
 
 def pmi(word: str, target: str) -> float:
@@ -162,7 +162,7 @@ def test_means_and_sums_of_pairs_against_a_loop(n: list[int], v: list[float]) ->
     kinds_of = [("word", pa.string()), ("target", pa.string()), ("n_pair", pa.int64())]
     table = pa.Table.from_pylist(seen, schema=pa.schema(kinds_of))
     named = {"word": list(words), "n_word": list(words.values())}
-    made = Counts(pa.table(named), table, 500, 900)
+    made = CorpusCounts(pa.table(named), table, 500, 900)
 
     def value(word: str, target: str) -> float:
         return math.log(met[word, target] / 900 / (9 / 500 * 11 / 500))
@@ -185,11 +185,11 @@ def standard_errors(table: pa.Table, value: str) -> dict[tuple[str, str], float]
     return {(r[group], r["word"]): r[value] for r in table.to_pylist()}
 
 
-def all_delta_rows(made: Counts, word_list: WordList) -> list[pa.Table]:
+def all_delta_rows(made: CorpusCounts, word_list: WordList) -> list[pa.Table]:
     return [delta_rows(made, name, pairs) for name, pairs in contrasts([word_list]).items()]
 
 
-def all_deltas(made: Counts, word_list: WordList) -> dict[tuple[str, str], float]:
+def all_deltas(made: CorpusCounts, word_list: WordList) -> dict[tuple[str, str], float]:
     return standard_errors(pa.concat_tables(all_delta_rows(made, word_list)), "delta_nats_se")
 
 
@@ -217,12 +217,12 @@ def test_a_word_of_two_pairs_is_not_two_observations() -> None:
 
 @given(st.lists(st.integers(1, 400), min_size=6, max_size=6), st.integers(2, 50))
 def test_standard_errors_scale_and_do_not_depend_on_the_side(n: list[int], times: int) -> None:
-    def made(times: int) -> Counts:
+    def made(times: int) -> CorpusCounts:
         rows = list(zip(["w", "w", "she", "he"], ["she", "he", "she", "he"], n[:4], strict=True))
         words = {"word": ["w", "she", "he"], "n_word": [times * k for k in (n[0] + n[1], *n[4:])]}
         pairs = pa.table({"word": [r[0] for r in rows], "target": [r[1] for r in rows]})
         pairs = pairs.append_column("n_pair", pa.array([times * r[2] for r in rows]))
-        return Counts(pa.table(words), pairs, 10_000 * times, 100_000 * times)
+        return CorpusCounts(pa.table(words), pairs, 10_000 * times, 100_000 * times)
 
     one, many = (all_deltas(made(k), wordlists.load("she-he")) for k in (1, times))
     swapped = all_deltas(made(1), WordList("l", "", "", (WordPair("he", "she"),)))
@@ -258,7 +258,7 @@ def test_standard_errors_agree_with_the_spread_over_documents(
         blocks.append(count_shard(path, options))
     words = summed([b.words for b in blocks], ["word"], "n_word")
     pairs = summed([b.pairs for b in blocks], ["word", "target"], "n_pair")
-    made = Counts(
+    made = CorpusCounts(
         words, pairs, sum(b.n_kept_tokens for b in blocks), sum(b.n_pairs for b in blocks), rule
     )
     (table,) = all_delta_rows(made, wordlists.load("she-he"))
@@ -289,7 +289,7 @@ def summed(tables: list[pa.Table], keys: list[str], value: str) -> pa.Table:
 
 
 def test_no_counts_no_rows() -> None:
-    empty = Counts(
+    empty = CorpusCounts(
         pa.table({"word": pa.array([], pa.string()), "n_word": pa.array([], pa.int64())}),
         pa.table(
             {
@@ -410,7 +410,7 @@ def test_leans_of_one_shard_of_novels(data: Path) -> None:
     targets = wordlists.load("she-he")
     path = data / "corpora" / "gutenberg" / "01.jsonl.zst"
     got = count_shard(path, CountOptions(targets.targets))
-    made = Counts(got.words, got.pairs, got.n_kept_tokens, got.n_pairs)
+    made = CorpusCounts(got.words, got.pairs, got.n_kept_tokens, got.n_pairs)
     (table,) = all_delta_rows(made, targets)
     delta = {r["word"]: r["delta_nats"] for r in table.to_pylist()}
     assert all(delta[w] > 0.2 for w in ("mother", "dress", "wept"))

@@ -17,7 +17,7 @@ from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence.change import adjusted, compare
 from plumbline.jobs.evidence.lean import lean
 from plumbline.jobs.evidence.sightings import Inquiry, look
-from plumbline.jobs.evidence.subset import Rule, write_subset
+from plumbline.jobs.evidence.subset import SubsetRule, write_subset
 from plumbline.jobs.kernel import tokenize
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -182,7 +182,7 @@ def test_filtered_documents_are_the_lines_that_a_rule_keeps(store: Store, tmp_pa
     rows = [(t, "x") for t in a] + [(a[0].upper(), "y"), (a[1], "y"), (" ".join(near), "y")]
     corpus(store, "c", rows, tmp_path)
 
-    def left(rule: Rule) -> list[str]:
+    def left(rule: SubsetRule) -> list[str]:
         out = tmp_path / f"out-{rule.copies}-{len(rule.sources)}-{len(rule.without)}"
         done = write_subset(store, "c", rule, out)
         found = [t for path in done.shards for t in documents(path)]
@@ -190,20 +190,20 @@ def test_filtered_documents_are_the_lines_that_a_rule_keeps(store: Store, tmp_pa
         return found
 
     everything = [text for text, _ in rows]
-    assert left(Rule()) == everything
-    assert left(Rule("once")) == [*a, everything[42]]
-    assert left(Rule(sources=("y",))) == left(Rule(without=("x",))) == everything[40:]
-    long = [t for t in everything if t not in left(Rule("near-once"))]
+    assert left(SubsetRule()) == everything
+    assert left(SubsetRule("once")) == [*a, everything[42]]
+    assert left(SubsetRule(sources=("y",))) == left(SubsetRule(without=("x",))) == everything[40:]
+    long = [t for t in everything if t not in left(SubsetRule("near-once"))]
     assert long[-1] in (everything[42], everything[41])
     with pytest.raises(UsageProblem, match="source 'z': is not one of corpus c"):
-        left(Rule(sources=("z",)))
+        left(SubsetRule(sources=("z",)))
     # The same call begins again, another is refused.
-    assert left(Rule("once")) == [*a, everything[42]]
+    assert left(SubsetRule("once")) == [*a, everything[42]]
     with pytest.raises(UsageProblem, match="is not empty"):
-        left(Rule(without=("y",)))  # into the directory of Rule(without=("x",))
+        left(SubsetRule(without=("y",)))  # into the directory of SubsetRule(without=("x",))
     (tmp_path / "c-0.jsonl").write_text("{}\n")
     with pytest.raises(BadInput, match="has changed since it was counted"):
-        left(Rule())
+        left(SubsetRule())
 
 
 def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

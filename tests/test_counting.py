@@ -13,7 +13,7 @@ from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.sources import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.parts import Parts
-from plumbline.pipelines.plan import Plan
+from plumbline.pipelines.plan import PipelinePlan
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import (
     BadInput,
@@ -90,7 +90,7 @@ def test_options_reach_the_count(tmp_path: Path, capsys: pytest.CaptureFixture[s
     given = {"corpus": f"{tmp_path}/1.jsonl", "memory": "768m", "window": 4, "out": str(tmp_path)}
     pipeline = made(Pipeline, given)
     store = Store.open(pipeline.warehouse)
-    Parts(pipeline, Plan((), (), ()), Context(store, "", Stages()))._counted(
+    Parts(pipeline, PipelinePlan((), (), ()), Context(store, "", Stages()))._counted(
         "c", (given["corpus"],)
     )
     (row,) = store.read("corpus").to_pylist()

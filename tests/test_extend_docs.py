@@ -28,13 +28,13 @@ TEXT = "she she she he ran saw her her him"
 #: One command scores samples, which the page's backend can't draw.
 RUN = """
 import json, sys
-from plumbline.eval_workers.fairpair.figures.texts import Sampled
+from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set
 for command in json.loads(sys.argv[1]):
     if command[:2] == ["fairpair", "score"]:
-        sampled = Sampled("harbour", "key-m", "s", "rules-1")
+        sampled = PerturbedSamples("harbour", "key-m", "s", "rules-1")
         sampled_set(Store.open("out/warehouse"), n_samples=4, sampled=sampled)
     print(command[0], main(command), flush=True)
 import pytest

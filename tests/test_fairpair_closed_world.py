@@ -21,7 +21,7 @@ from plumbline.eval_workers.fairpair.closed_world import (
 )
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
-from plumbline.eval_workers.fairpair.figures.texts import Sampled
+from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples
 from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FigureOptions
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
@@ -194,7 +194,7 @@ def measure(store: Store, model: Path) -> Store:
     drawn = sample_set(store, PROBE_SET, str(model), ModelOptions(), how, 100)
     perturber = RulePerturber()
     perturb_set(store, PROBE_SET, drawn.model_key, drawn.sampling_key, perturber, "r")
-    whose = Sampled(PROBE_SET, drawn.model_key, drawn.sampling_key, perturber.name)
+    whose = PerturbedSamples(PROBE_SET, drawn.model_key, drawn.sampling_key, perturber.name)
     options = FigureOptions(n_permutations=199, n_resamples=300)
     for phi in ("jaccard", "vader"):
         score_set(store, whose, phi, options, "r")

@@ -11,7 +11,7 @@ import pytest
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
+from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import jaccard
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -19,7 +19,7 @@ from plumbline.warehouse.query.connection import connect, sql
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set
 
-SAMPLED = Sampled("demo", "model", "top-p", "rules-1")
+SAMPLED = PerturbedSamples("demo", "model", "top-p", "rules-1")
 LEADING = {"probe_set": "demo", "model_key": "model", "sampling_key": "top-p"}
 JOBS = ("nurse", "baker", "chef")
 N = 12

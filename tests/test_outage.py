@@ -46,7 +46,7 @@ from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.sources import made
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.parts import Parts
-from plumbline.pipelines.plan import ModelPlan, Plan
+from plumbline.pipelines.plan import ModelPlan, PipelinePlan
 from plumbline.pipelines.stages import Stages
 from plumbline.eval_workers.pairs import benchmarks
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -59,7 +59,7 @@ rows = store.read("benchmark_pair", benchmark="closed-world").slice(0, 2)
 store.replace("benchmark_pair", rows, {"benchmark": "closed-world"}, "r")
 
 try:
-    plan = Plan((), ("closed-world",), ())
+    plan = PipelinePlan((), ("closed-world",), ())
     parts = Parts(pipeline, plan, Context(store, "", Stages()))
     parts._score(ModelPlan("m", sys.argv[1], options=ModelOptions()))
 except Exception as e:

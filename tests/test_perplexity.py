@@ -20,7 +20,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import perplexity
 from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text_files
-from plumbline.eval_workers.scoring.perplexity import Measured, Perplexity
+from plumbline.eval_workers.scoring.perplexity import Perplexity, PerplexityOutcome
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
@@ -68,7 +68,7 @@ def test_a_long_text_has_the_model_s_own_loss(tmp_path: Path, kind: str, window:
     assert score.logprob_nats == pytest.approx(logprob, rel=1e-6)
 
 
-def measure(store: Store, texts: Path, model: Path, window: int | None = None) -> Measured:
+def measure(store: Store, texts: Path, model: Path, window: int | None = None) -> PerplexityOutcome:
     held_out = read_held_out(text_files([str(texts)]))
     return run_steps(store, str(model), ModelOptions(), [Perplexity(held_out, window)], "run")[0]
 

@@ -24,7 +24,7 @@ from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.eval_workers.scoring.statistics.multiplicity import holm
 from plumbline.eval_workers.scoring.statistics.power import (
     STATED,
-    Design,
+    PairDesign,
     Spread,
     measured,
     power_of,
@@ -158,14 +158,14 @@ def scored(lean: np.ndarray, clusters: np.ndarray) -> ScoredPairs:
 
 def test_power_without_clusters_is_that_of_the_textbook() -> None:
     """Of a t test of independent figures, by scipy's non-central t."""
-    design = Design.of(np.arange(300)[:, None])
+    design = PairDesign.of(np.arange(300)[:, None])
     assert design.n_alike == 0
     smallest = design.smallest(Spread(0.5, 0.7))
     assert smallest is not None
     shift = smallest / (0.5 / math.sqrt(300))
     power = stats.nct.sf(stats.t.ppf(0.975, design.df), design.df, shift)
     assert power == pytest.approx(0.8, abs=0.005)
-    assert Design.of(np.arange(40)[:, None] % 4).smallest(Spread(0.5, 0.0)) is None
+    assert PairDesign.of(np.arange(40)[:, None] % 4).smallest(Spread(0.5, 0.0)) is None
 
 
 @pytest.mark.parametrize("kind", ["words", "frames", "occupations"])
@@ -181,7 +181,7 @@ def test_the_correlation_within_clusters_is_found_again(kind: str) -> None:
     own = rng.normal(size=(4000, n_models)) * math.sqrt(1 / 0.2 - n_places)
     figures = sum(effects[ids] for ids in clusters.T) + own
     lean = np.sign(figures)
-    design = Design.of(clusters)
+    design = PairDesign.of(clusters)
     sharing = [len(set(a) & set(b)) > 0 for a in clusters[:40].tolist() for b in clusters.tolist()]
     assert design.n_alike == pytest.approx(sum(sharing) / 40 - 1, rel=0.1)
     spread = measured(scored(lean, clusters))["pd"]
@@ -256,7 +256,7 @@ def test_what_a_benchmark_can_find_is_by_its_scores_or_as_stated(store: Store) -
     known, stated = (power_of(store.root, name) for name in ("scored", "unscored"))
     assert {row["n_models"] for row in known} == {3}
     assert {row["n_models"] for row in stated} == {0}
-    wanted = Design.of(np.repeat(np.arange(40), 5)[:, None])
+    wanted = PairDesign.of(np.repeat(np.arange(40), 5)[:, None])
     for row in (*known, *stated):
         assert row["smallest"] == pytest.approx(wanted.smallest(Spread(row["sd"], row["icc"])))
         assert row["n_alike"] == 4

@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.eval_workers.pairs.ratings.answers import import_answers
 from plumbline.eval_workers.pairs.ratings.questions import load
-from plumbline.eval_workers.pairs.ratings.sheets import Design, make
+from plumbline.eval_workers.pairs.ratings.sheets import RatingDesign, make
 from plumbline.warehouse.storage.store import Store
 from tests.browser import Browser, browser, program
 from tests.metric_rows import fill, pair
@@ -31,7 +31,7 @@ def form(store: Store, tmp_path: Path) -> Path:
         for k, a in enumerate(names)
     ]
     fill(store, "benchmark_pair", rows)
-    make(store, "b", Design(3, ("ana",)), load(), tmp_path / "out", "run")
+    make(store, "b", RatingDesign(3, ("ana",)), load(), tmp_path / "out", "run")
     return tmp_path / "out" / "ana.html"
 
 

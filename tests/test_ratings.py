@@ -22,7 +22,14 @@ from scipy.stats import t as student
 from plumbline.eval_workers.pairs.ratings.agreement import agreement, alpha
 from plumbline.eval_workers.pairs.ratings.answers import import_answers
 from plumbline.eval_workers.pairs.ratings.questions import load
-from plumbline.eval_workers.pairs.ratings.sheets import Design, Sheets, deal, make, raters, sample
+from plumbline.eval_workers.pairs.ratings.sheets import (
+    RatingDesign,
+    Sheets,
+    deal,
+    make,
+    raters,
+    sample,
+)
 from plumbline.eval_workers.writing.sharing.benchmark_card import write_card
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -51,7 +58,7 @@ def benchmark(store: Store, n: int = 30, **given: object) -> list[Row]:
 
 def exported(store: Store, out: Path, **given: Any) -> Sheets:
     named = {"n_pairs": 20, "raters": raters("4"), "n_per_pair": 3, "with_unnatural": True}
-    return make(store, "b", Design(**{**named, **given}), load(), out, "export")
+    return make(store, "b", RatingDesign(**{**named, **given}), load(), out, "export")
 
 
 def answered(out: Path, rater: str, say: Say) -> Path:
@@ -178,7 +185,7 @@ def test_agreement_where_nothing_can_be_said() -> None:
 def test_pairs_are_dealt_evenly(n_raters: int, n_each: int, n_pairs: int, seed: int) -> None:
     n_each = min(n_each, n_raters)
     pairs = [str(k) for k in range(n_pairs)]
-    dealt = deal(pairs, Design(n_pairs, raters(str(n_raters)), n_each, seed))
+    dealt = deal(pairs, RatingDesign(n_pairs, raters(str(n_raters)), n_each, seed))
     assert all(len(own) == len(set(own)) for own in dealt.values())
     n_own = [len(own) for own in dealt.values()]
     assert max(n_own) - min(n_own) <= 1
@@ -187,26 +194,29 @@ def test_pairs_are_dealt_evenly(n_raters: int, n_each: int, n_pairs: int, seed: 
 
 
 def test_all_raters_judge_the_same_pairs_by_default() -> None:
-    dealt = deal([str(k) for k in range(100)], Design(100, raters("6")))
+    dealt = deal([str(k) for k in range(100)], RatingDesign(100, raters("6")))
     assert all(set(own) == {str(k) for k in range(100)} for own in dealt.values())
 
 
 def test_any_two_raters_share_pairs() -> None:
     """Two raters a pair are 240 shared pairs in all, for the 15 twos of raters 16 each."""
-    dealt = deal([str(k) for k in range(240)], Design(240, raters("6"), 2))
+    dealt = deal([str(k) for k in range(240)], RatingDesign(240, raters("6"), 2))
     shared = [len(set(a) & set(b)) for a, b in itertools.combinations(dealt.values(), 2)]
     assert sum(shared) == 240 and max(shared) - min(shared) <= 2
 
 
 def test_a_sample_takes_the_pairs_that_metrics_use(store: Store) -> None:
     rows = benchmark(store, 50)
-    drawn = sample(rows, Design(20, ()))
+    drawn = sample(rows, RatingDesign(20, ()))
     assert len(drawn) == 20 and all(row["is_natural"] for row in drawn)
-    assert len(sample(rows, Design(99, ()))) == 40
-    assert {r["is_natural"] for r in sample(rows, Design(50, (), None, 0, True))} == {True, False}
-    fewer = sample(rows[:45], Design(20, ()))
+    assert len(sample(rows, RatingDesign(99, ()))) == 40
+    assert {r["is_natural"] for r in sample(rows, RatingDesign(50, (), None, 0, True))} == {
+        True,
+        False,
+    }
+    fewer = sample(rows[:45], RatingDesign(20, ()))
     assert len({r["pair_id"] for r in drawn} & {r["pair_id"] for r in fewer}) >= 15
-    assert sample(rows, Design(20, (), None, 1)) != drawn
+    assert sample(rows, RatingDesign(20, (), None, 1)) != drawn
 
 
 def test_sheets_differ_in_order_and_sides_and_come_back_the_same(
@@ -360,7 +370,7 @@ def test_sheets_of_who_has_answered_stay(store: Store, tmp_path: Path) -> None:
         'answers = ["no", "partly", "yes"]\nyes = ["yes"]\n'
     )
     with pytest.raises(UsageProblem, match=r"judged already \(rater-1\) with other questions"):
-        make(store, "b", Design(20, ("cleo",)), load(own), tmp_path, "run")
+        make(store, "b", RatingDesign(20, ("cleo",)), load(own), tmp_path, "run")
 
 
 @pytest.mark.parametrize(
@@ -433,7 +443,7 @@ def test_how_often_a_random_rater_is_marked(
     for trial in range(40):
         draw = random.Random(trial)
         truth = {str(k): draw.random() < 0.85 for k in range(n_pairs)}
-        dealt = deal(sorted(truth), Design(n_pairs, raters("6"), n_each, trial))
+        dealt = deal(sorted(truth), RatingDesign(n_pairs, raters("6"), n_each, trial))
         for at_random in ("", "rater-4"):
 
             def level(rater: str, pair: str) -> int:
@@ -503,7 +513,7 @@ def test_two_designs_on_one_benchmark_never_mix(store: Store, tmp_path: Path) ->
     import_answers(store, opinions(store, tmp_path), "run")
     [alone] = rows_of(store.root, "FROM rating_share WHERE question = 'natural'")
     agreed = rows_of(store.root, "FROM rating_agreement ORDER BY ALL")
-    vet = make(store, "b", Design(30, ("vet",), None, 1), load(), tmp_path / "v", "run")
+    vet = make(store, "b", RatingDesign(30, ("vet",), None, 1), load(), tmp_path / "v", "run")
     no = answered(tmp_path / "v", "vet", lambda _: {"natural": "no", "neutral": "no"})
     import_answers(store, [no], "run")
     shares = rows_of(store.root, "FROM rating_share WHERE question = 'natural' ORDER BY design")
@@ -542,14 +552,14 @@ def test_designs_of_equal_numbers_never_mix(
     both = [{"raters": ("ana", "ben")}, {"raters": ("cleo", "dan"), **other}]
     for answer, how in zip(("yes", "no"), both, strict=True):
         out, said = tmp_path / answer, {"natural": answer, "neutral": answer}
-        assert make(store, "b", Design(10, **how), load(), out, "run").n_pairs == 10
+        assert make(store, "b", RatingDesign(10, **how), load(), out, "run").n_pairs == 10
         files = [answered(out, who, lambda _, said=said: said) for who in how["raters"]]
         import_answers(store, files, "run")
     shares = rows_of(store.root, "FROM rating_share WHERE question = 'natural'")
     assert sorted(r["mean_share"] for r in shares) == [0, 1]
     rated = rows_of(store.root, "FROM rated_pair WHERE question = 'natural'")
     assert {r["n_raters"] for r in rated} == {2}
-    names = {Design(10, **{**both[0], **how}).named(10) for how in ({}, other)}
+    names = {RatingDesign(10, **{**both[0], **how}).named(10) for how in ({}, other)}
     assert len(names) == 2, "whoever judges"
 
 
@@ -562,7 +572,7 @@ def test_questions_of_ones_own(store: Store, tmp_path: Path) -> None:
         'yes = ["1"]\n[questions.natural]\nwording = "How natural are both?"\n'
         'answers = ["not at all", "partly", "fully"]\nyes = ["partly", "fully"]\n'
     )
-    made = make(store, "b", Design(6, ("ana",)), load(own), tmp_path, "export")
+    made = make(store, "b", RatingDesign(6, ("ana",)), load(own), tmp_path, "export")
     form = (tmp_path / "ana.html").read_text(encoding="utf-8")
     assert form.count("How natural are both?") == form.count('value="partly"') == 6
     items = [row["item"] for row in made.rows["ana"]]

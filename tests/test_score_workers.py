@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.disclosure.word_probabilities import Probe
+from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep
 from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.models.instruction import Instruction
@@ -269,7 +269,7 @@ def test_every_step_can_be_handed_over(store: Store) -> None:
         PairScores("demo", per_token=True),
         Perplexity(HeldOut("texts", (Document("a.txt", 1, "A text."),)), 32),
         Continuations("demo", SamplingOptions(top_p=None, instruction="Go on:"), 3),
-        Probe("demo", replace(load("she-he"), pairs=pairs), Instruction("Go on:")),
+        ProbeStep("demo", replace(load("she-he"), pairs=pairs), Instruction("Go on:")),
     )
     job = Job(str(store.root), "m", ModelOptions(device="cpu"), steps)
     line = job.to_json()

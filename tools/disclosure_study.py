@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.disclosure.closed_world import SETS, TRAIN, pair_list
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
-from plumbline.eval_workers.disclosure.word_probabilities import Probe, load_words
+from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling import SamplingOptions
 from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, documents
@@ -130,7 +130,7 @@ def _measure(
     samplings: Sequence[SamplingOptions],
     run_id: str,
 ) -> None:
-    probes = [Probe(name, load_words(store, pair_list(name))) for name in SETS]
+    probes = [ProbeStep(name, load_words(store, pair_list(name))) for name in SETS]
     continuations = [Continuations(name, way, 1) for name in SETS for way in samplings]
     with opened(store, model, ModelOptions(adapter=adapter)) as backend:
         run_opened(store, backend, probes, run_id)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
-from plumbline.eval_workers.disclosure.word_probabilities import Probe, ProbedSet, load_words
+from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
 from plumbline.eval_workers.models.instruction import NONE, Instruction
-from plumbline.eval_workers.models.sampling import Continuer, SamplingOptions
-from plumbline.eval_workers.work.continuations import Continuations, Sampled
+from plumbline.eval_workers.models.sampling import SamplingModel, SamplingOptions
+from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
@@ -31,7 +31,7 @@ class Disclosed:
 
     instruction: Instruction
     probed: ProbedSet
-    sampled: Sampled
+    sampled: SampleCounts
     n_empty: int
 
 
@@ -49,12 +49,12 @@ def measure_sets(
 ) -> list[Disclosed]:
     """Measure sets of ``probe_prompt`` under each instruction, each once, in the order given.
 
-    Writes and raises as ``Probe`` and ``Continuations`` do. Each instruction is tried on the model
+    Writes and raises as ``ProbeStep`` and ``Continuations``. Each instruction is tried on the model
     before anything is computed. A set that can't be measured raises; those before it stay.
     """
     words, variants = load_words(store, word_list), list(dict.fromkeys(instructions))
     for name in names:
-        Probe(name, words).check(store, options)
+        ProbeStep(name, words).check(store, options)
     with opened(store, model, options) as backend:
         for instruction in variants:
             backend.lead(instruction)
@@ -67,7 +67,7 @@ def measure_sets(
 
 def measure_opened(
     store: Store,
-    backend: Continuer,
+    backend: SamplingModel,
     name: str,
     words: WordList,
     instruction: Instruction,
@@ -83,7 +83,7 @@ def measure_opened(
 
 def steps_of(
     name: str, words: WordList, instruction: Instruction, max_new_tokens: int
-) -> tuple[Probe, Continuations]:
+) -> tuple[ProbeStep, Continuations]:
     """Steps for both halves of a set under an instruction."""
     options = SamplingOptions(
         greedy=True,
@@ -91,10 +91,10 @@ def steps_of(
         instruction=instruction.text,
         form=instruction.form,
     )
-    return Probe(name, words, instruction), Continuations(name, options, 1)
+    return ProbeStep(name, words, instruction), Continuations(name, options, 1)
 
 
-def n_empty(store: Store, sampled: Sampled) -> int:
+def n_empty(store: Store, sampled: SampleCounts) -> int:
     """Number of continuations of a set's prompts that are empty or white space."""
     where = {name: getattr(sampled, name) for name in ("probe_set", "model_key", "sampling_key")}
     rows = store.read("continuation", pc.field("side") == "original", **where)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import publish_words
-from plumbline.eval_workers.models.sampling import Continuer, SamplingOptions
-from plumbline.eval_workers.work.continuations import Continuations, Sampled, check_n
+from plumbline.eval_workers.models.sampling import SamplingModel, SamplingOptions
+from plumbline.eval_workers.work.continuations import Continuations, SampleCounts, check_n
 from plumbline.eval_workers.work.runner import run_opened
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -60,8 +60,8 @@ class Grid:
 
 
 def sweep_decoding(
-    store: Store, backend: Continuer, name: str, words: WordList, grid: Grid, run_id: str
-) -> list[Sampled]:
+    store: Store, backend: SamplingModel, name: str, words: WordList, grid: Grid, run_id: str
+) -> list[SampleCounts]:
     """Continue the prompts of a set in each way of the grid; existing continuations stay.
 
     View ``decoding_sweep`` has the figures, by the list ``words``. Writes and raises as

@@ -24,7 +24,7 @@ from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.continuations import check_prompts
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.runner import subject
-from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state_of
+from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step, state_of
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
@@ -58,7 +58,7 @@ class ProbedSet:
 
 
 @dataclass(frozen=True)
-class Probe(Step[ProbedSet]):
+class ProbeStep(Step[ProbedSet]):
     """Compute P(word | prompt) of the words of a list, for all prompts that have none yet.
 
     An ``instruction`` goes before each prompt and has rows of its own. Reads ``probe_prompt`` (the
@@ -187,12 +187,12 @@ class Probe(Step[ProbedSet]):
     def _is_of_word(self, reject: Row) -> bool:
         return bool(reject["source_file"] == self.words.name)
 
-    def publish_before(self, done: Done) -> None:
+    def publish_before(self, done: ComputedStep) -> None:
         """Publish the words and the instruction."""
         publish_words(done.store, self.words, done.run_id)
         publish_instruction(done.store, self.instruction, done.run_id)
 
-    def outcome(self, done: Done, rate: float | None) -> ProbedSet:
+    def outcome(self, done: ComputedStep, rate: float | None) -> ProbedSet:
         """Counts of prompts, and the words that could not be spelled."""
         identity, n_prompts = done.model.identity, len(done.state.wanted)
         of_words = [row for row in done.made.rejects if self._is_of_word(row)]

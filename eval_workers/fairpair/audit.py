@@ -16,7 +16,7 @@ from plumbline.eval_workers.fairpair.classifiers import ClassifierPhi
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
+from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber, terms
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
@@ -25,10 +25,9 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     try_prompts,
 )
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
-from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target
+from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, SampledModel
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.work.continuations import Continuations
-from plumbline.eval_workers.work.continuations import Sampled as Drawn
+from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import part
@@ -131,7 +130,9 @@ def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return sorted(filled, key=lambda row: str(row["prompt_id"]))
 
 
-def draw(store: Store, probe_set: str, target: Target, spec: FairPairSpec, run_id: str) -> Drawn:
+def draw(
+    store: Store, probe_set: str, target: SampledModel, spec: FairPairSpec, run_id: str
+) -> SampleCounts:
     """Draw the missing samples from the model itself or its server.
 
     Raises ``BadInput`` if no prompt could be continued; else as the two samplers.
@@ -193,7 +194,7 @@ def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continue
 
 def perturb(
     store: Store, probe_set: str, model_key: str, sampling_key: str, spec: FairPairSpec, run_id: str
-) -> Sampled:
+) -> PerturbedSamples:
     """Perturb all continuations of a model and a way to decode; the key of their rows.
 
     A chat perturber is asked only what its ledger does not hold. Raises as ``perturb_set``.
@@ -203,7 +204,7 @@ def perturb(
         rules = _rules(spec)
         with progress("perturb", "texts") as tell:
             perturb_set(store, *keys, rules, run_id, tell=tell)
-        return Sampled(*keys, rules.name)
+        return PerturbedSamples(*keys, rules.name)
     price, ledger = spec.price(spec.perturber), chat_perturber.ledger_name(probe_set)
     with asking_bar("texts", price.currency if price else None) as spend:
         server, budget = spec.perturber_server(), spec.budget()
@@ -211,7 +212,7 @@ def perturb(
         model = ChatModel(spec.perturber, token_limit=spec.token_limit)
         chat = chat_perturber.LlmPerturber(build, model, spec.chat_wording())
         perturb_set(store, *keys, chat, run_id)
-    return Sampled(*keys, chat.name)
+    return PerturbedSamples(*keys, chat.name)
 
 
 def _rules(spec: FairPairSpec) -> RulePerturber:
@@ -219,7 +220,7 @@ def _rules(spec: FairPairSpec) -> RulePerturber:
 
 
 def _open_phi(
-    store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str
+    store: Store, sampled: PerturbedSamples, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> phi.Phi:
     """Open a scoring function; a classifier then classifies each text of the set once.
 
@@ -234,14 +235,16 @@ def _open_phi(
     return opened
 
 
-def score(store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str) -> None:
+def score(
+    store: Store, sampled: PerturbedSamples, phi_name: str, spec: FairPairSpec, run_id: str
+) -> None:
     """Compute B, V and F by one scoring function; see ``score_set``."""
     opened = _open_phi(store, sampled, phi_name, spec, run_id)
     score_set(store, sampled, phi.column(phi_name), part(FigureOptions, spec), run_id, opened)
 
 
 def converge(
-    store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str
+    store: Store, sampled: PerturbedSamples, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> None:
     """Compute the convergence of B, V and F with samples; see ``converge_set``."""
     opened = _open_phi(store, sampled, phi_name, spec, run_id)
@@ -250,7 +253,7 @@ def converge(
 
 
 def calibrate(
-    store: Store, sampled: Sampled, phi_name: str, spec: FairPairSpec, run_id: str
+    store: Store, sampled: PerturbedSamples, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> None:
     """Calibrate on halves of one side's own samples; see ``calibrate_set``."""
     opened = _open_phi(store, sampled, phi_name, spec, run_id)

@@ -30,7 +30,7 @@ INSTRUCTION = "Continue the following text. Write only what comes next:"
 
 
 @dataclass(frozen=True)
-class Target:
+class SampledModel:
     """A model to sample: loaded here with ``options``, or ``served``; the other one is ``None``."""
 
     model: str
@@ -111,7 +111,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
             return replace(super().sampling(), instruction=INSTRUCTION)
         return super().sampling()
 
-    def targets(self) -> tuple[Target, ...]:
+    def targets(self) -> tuple[SampledModel, ...]:
         """The models, each once. Raises ``UsageProblem`` without one, and as ``models.load``.
 
         A server may hold what can't be loaded here.
@@ -135,10 +135,10 @@ class FairPairSpec(ModelOptions, FairPairOptions):
             raise UsageProblem("model", "is not given", fix)
         if self.base_url:
             return tuple(
-                Target(name, served=ServedModel(name, self.endpoint, self.token_limit))
+                SampledModel(name, served=ServedModel(name, self.endpoint, self.token_limit))
                 for name in dict.fromkeys(name for name, _ in listed)
             )
-        return tuple(Target(name, options=model_options) for name, model_options in listed)
+        return tuple(SampledModel(name, options=model_options) for name, model_options in listed)
 
     def server(self, url: str) -> Server:
         """Server at an address, with the spec's timeout and concurrency."""

@@ -159,7 +159,7 @@ class Sample:
     problem: str | None = None
 
 
-class Continuer(Model, Protocol):
+class SamplingModel(Model, Protocol):
     """A model that continues prompts."""
 
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:

@@ -13,7 +13,7 @@ from plumbline.eval_workers.scoring.token_logprobs import pairs_with_tokens, pub
 from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.runner import run_steps
-from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state_of
+from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step, state_of
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class PairScores(Step[Scored]):
             )
         return Made(rows, rejects)
 
-    def publish_before(self, done: Done) -> None:
+    def publish_before(self, done: ComputedStep) -> None:
         """Publish the tokens: without its row of ``pair_score`` a pair is scored again."""
         state, new = done.state, {row["pair_id"] for row in done.made.rows}
         if not new and len(state.kept) == len(state.found):
@@ -205,7 +205,7 @@ class PairScores(Step[Scored]):
         ]
         publish_tokens(done.store, done.model, self.benchmark, state.kept, scored, done.run_id)
 
-    def outcome(self, done: Done, rate: float | None) -> Scored:
+    def outcome(self, done: ComputedStep, rate: float | None) -> Scored:
         identity, n_new = done.model.identity, len(done.made.rows)
         n_scored, n_rejected = len(done.state.kept) + n_new, len(done.made.rejects)
         counts = (len(done.state.wanted), n_scored, n_new, n_rejected)

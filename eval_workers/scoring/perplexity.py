@@ -13,7 +13,7 @@ from plumbline.eval_workers.models.base import texts_hash
 from plumbline.eval_workers.scoring.held_out import HeldOut
 from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
-from plumbline.eval_workers.work.step import Done, Made, Row, State, Step, state_of
+from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step, state_of
 from plumbline.warehouse.errors import BadInput
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ CHUNK_CHARACTERS = 40_000
 
 
 @dataclass(frozen=True)
-class Measured:
+class PerplexityOutcome:
     """Outcome for a set: ``n_documents = n_counted + n_rejected``; ``n_new`` are of this run."""
 
     text_set: str
@@ -40,7 +40,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Perplexity(Step[Measured]):
+class Perplexity(Step[PerplexityOutcome]):
     """log p of the documents of a set, in windows of ``window_tokens`` (``None``: the context).
 
     Rows of documents that are gone or changed, or of another window, go. A document that can't be
@@ -130,10 +130,10 @@ class Perplexity(Step[Measured]):
             raise BadInput(f"model {model.identity.model}", problem)
         return Made(rows, rejects)
 
-    def outcome(self, done: Done, rate: float | None) -> Measured:
+    def outcome(self, done: ComputedStep, rate: float | None) -> PerplexityOutcome:
         identity, n_documents = done.model.identity, len(self.held_out.documents)
         n_rejected = len(done.made.rejects)
-        return Measured(
+        return PerplexityOutcome(
             text_set=self.held_out.name,
             model=identity.model,
             model_key=identity.key,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.models.base import GIVEN_EMPTY, LOG_LIKELIHOOD
 from plumbline.eval_workers.models.instruction import publish_instruction
-from plumbline.eval_workers.models.sampling import Continuer, Draw, Sample, SamplingOptions
+from plumbline.eval_workers.models.sampling import Draw, Sample, SamplingModel, SamplingOptions
 from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
-from plumbline.eval_workers.work.step import Done, Made, Row, State, Step
+from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _BLOCK = 50
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampleCounts:
     """Outcome for one set: ``n_texts = n_continued + n_rejected``.
 
     A text is a side of a prompt; it is continued if it has a sample, rejected if it has none.
@@ -50,7 +50,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Continuations(Step[Sampled]):
+class Continuations(Step[SampleCounts]):
     """Draw missing samples of a set's prompts, up to ``n`` of each side.
 
     Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. A prompt that
@@ -130,7 +130,7 @@ class Continuations(Step[Sampled]):
             while part := list(itertools.islice(block, CHUNK_DRAWS)):
                 yield Chunk(part, len(part))
 
-    def compute(self, model: Continuer, items: Sequence[Draw]) -> list[Sample]:
+    def compute(self, model: SamplingModel, items: Sequence[Draw]) -> list[Sample]:
         """A sample for each draw."""
         return model.continue_(items, self.sampling)
 
@@ -160,7 +160,7 @@ class Continuations(Step[Sampled]):
                 rejects.append(rejected(side, reason, side["text"]))
         return Made(rows, rejects)
 
-    def publish_before(self, done: Done) -> None:
+    def publish_before(self, done: ComputedStep) -> None:
         """Publish the sampling options and their instruction."""
         sampling = self.sampling
         if done.made.rows and sampling.key not in done.store.units("sampling"):
@@ -168,14 +168,14 @@ class Continuations(Step[Sampled]):
             row = {"sampling_key": sampling.key, **sampling.row(), "run_id": done.run_id}
             done.store.publish("sampling", [row], unit=sampling.key, run_id=done.run_id)
 
-    def outcome(self, done: Done, rate: float | None) -> Sampled:
+    def outcome(self, done: ComputedStep, rate: float | None) -> SampleCounts:
         """Counts of texts and of rows as they are after publishing."""
         identity, texts = done.model.identity, dict[tuple[str, str], list[str]]()
         rows = (*done.state.kept, *done.made.rows)
         for row in rows:
             texts.setdefault(_side(row), []).append(row["continuation"])
         n_texts, n_new = len(done.state.wanted), len(done.made.rows)
-        return Sampled(
+        return SampleCounts(
             probe_set=self.probe_set,
             model=identity.model,
             model_key=identity.key,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from plumbline.eval_workers.work.chunks import ChunkPlan
 from plumbline.eval_workers.work.helpers import Job, helpers
-from plumbline.eval_workers.work.step import Done, Row, State, Step
+from plumbline.eval_workers.work.step import ComputedStep, Row, State, Step
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
@@ -83,7 +83,7 @@ class NothingUsed(BadInput):
     outcomes: Sequence[Any] = ()
 
     @classmethod
-    def of(cls, step: Step[Any], done: Done) -> NothingUsed | None:
+    def of(cls, step: Step[Any], done: ComputedStep) -> NothingUsed | None:
         """The line for a step, with its commonest reason; ``None`` if the step has rows."""
         reasons = [str(row["reason"]) for row in done.made.rejects]
         if done.state.kept or done.made.rows or not reasons:
@@ -159,7 +159,7 @@ def run_opened(
     return _run(store, backend, steps, _plans(store, backend, steps), run_id)
 
 
-def run_asked(store: Store, model: Any, step: Step[Outcome], run_id: str) -> Done:
+def run_asked(store: Store, model: Any, step: Step[Outcome], run_id: str) -> ComputedStep:
     """Compute and publish a step whose replies are paid for, and in a ledger as they come.
 
     The ledger resumes it, so there are no files of chunks. Raises what ``step.compute`` raises, and
@@ -168,7 +168,7 @@ def run_asked(store: Store, model: Any, step: Step[Outcome], run_id: str) -> Don
     state = step.state(store, model)
     items = [item for chunk in step.chunks(state.missing) for item in chunk.items]
     results = dict(zip(items, step.compute(model, items), strict=True)) if items else {}
-    done = Done(store, model, state, results, step.made(model, state, results), run_id)
+    done = ComputedStep(store, model, state, results, step.made(model, state, results), run_id)
     with disk_problems(store.root):
         publish(step, done)
     return done
@@ -231,7 +231,7 @@ def _run_one(
     plan: ChunkPlan,
     run_id: str,
     tell: Callable[[int], None],
-) -> tuple[Done, float | None]:
+) -> tuple[ComputedStep, float | None]:
     """The published step, and the units computed per second."""
     n_new = plan.n_left()
     if n_new:
@@ -249,7 +249,7 @@ def _run_one(
                 except BadInput:  # not one row: the chunks are of no use
                     shutil.rmtree(plan.directory, ignore_errors=True)
                     raise
-                done = Done(store, backend, state, results, made, run_id)
+                done = ComputedStep(store, backend, state, results, made, run_id)
                 publish(step, done)
                 shutil.rmtree(plan.directory, ignore_errors=True)
                 return done, rate
@@ -257,7 +257,7 @@ def _run_one(
         plan = _plan(store, backend, step)
 
 
-def publish(step: Step[Any], done: Done) -> None:
+def publish(step: Step[Any], done: ComputedStep) -> None:
     """Publish a step's new rows beside those that are still valid, and its rejects.
 
     Rows of other tables go first: without its own row the same is computed again.

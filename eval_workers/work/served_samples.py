@@ -21,7 +21,7 @@ from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling import Draw, Sample, SamplingOptions
-from plumbline.eval_workers.work.continuations import Continuations, Sampled, alike
+from plumbline.eval_workers.work.continuations import Continuations, SampleCounts, alike
 from plumbline.eval_workers.work.runner import run_asked
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
@@ -123,7 +123,7 @@ def sample_from_server(
     budget: Budget | None = None,
     price: Price | None = None,
     progress: Update | None = None,
-) -> Sampled:
+) -> SampleCounts:
     """Ask for the samples that have no row yet, as the step ``Continuations``.
 
     The requests are rows of ``generation_request`` under the set and the model's key. Without a

@@ -136,16 +136,16 @@ class Step(ABC, Generic[Outcome]):
         Raises ``BadInput`` when there would be no row at all and that is an error.
         """
 
-    def publish_before(self, done: Done) -> None:
+    def publish_before(self, done: ComputedStep) -> None:
         """Publish rows of other tables that those of the step's own table need."""
 
     @abstractmethod
-    def outcome(self, done: Done, rate: float | None) -> Outcome:
+    def outcome(self, done: ComputedStep, rate: float | None) -> Outcome:
         """The report; ``rate`` in units per second, ``None`` when nothing was computed."""
 
 
 @dataclass(frozen=True)
-class Done:
+class ComputedStep:
     """A step whose chunks are all computed, about to be published."""
 
     store: Store

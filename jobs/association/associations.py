@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from plumbline.jobs.association.measures import (
     SUM,
-    Counts,
+    CorpusCounts,
     association_rows,
     bound_rows,
     contrasts,
@@ -135,7 +135,7 @@ def associate(
         )
         word_count = store.read("word_count", corpus=corpus)
         totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window"])
-        counts = Counts(word_count, pairs, *totals)
+        counts = CorpusCounts(word_count, pairs, *totals)
         by_name = contrasts(lists.values())
         v_of = {SUM: np.ones(len(counts.n_word))}
         if weights:

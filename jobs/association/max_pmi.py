@@ -28,7 +28,7 @@ Constrained: TypeAlias = dict[str, int]
 
 
 @dataclass(frozen=True)
-class Lean:
+class TemplateLean:
     """Lean of a template's words; see :func:`lean`."""
 
     max_pmi_nats: float | None
@@ -47,22 +47,25 @@ def without_placeholders(template: str) -> str:
     return ANY_PLACEHOLDER.sub(" ", template)
 
 
-def lean(words: Sequence[str], delta: Mapping[str, float]) -> Lean:
+def lean(words: Sequence[str], delta: Mapping[str, float]) -> TemplateLean:
     """MaxPMI of kept words: the delta of largest magnitude, with its sign (UnStereoEval, Eq. 2).
 
     Words without a delta do not count; if no word has one the result is None. Of equal magnitudes
     the earlier word decides. The sum is over occurrences.
 
-    >>> lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
-    Lean(max_pmi_nats=-1.5, max_pmi_word='army', sum_delta_nats=-1.0, n_words=3, n_words_defined=2)
+    >>> nurse = lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
+    >>> nurse.max_pmi_nats, nurse.max_pmi_word, nurse.sum_delta_nats
+    (-1.5, 'army', -1.0)
+    >>> nurse.n_words, nurse.n_words_defined
+    (3, 2)
     >>> lean([], {}).max_pmi_nats is None
     True
     """
     defined = [(word, delta[word]) for word in words if word in delta]
     if not defined:
-        return Lean(None, None, None, len(words), 0)
+        return TemplateLean(None, None, None, len(words), 0)
     word, value = max(defined, key=lambda item: abs(item[1]))
-    return Lean(value, word, sum(d for _, d in defined), len(words), len(defined))
+    return TemplateLean(value, word, sum(d for _, d in defined), len(words), len(defined))
 
 
 @writes_corpus

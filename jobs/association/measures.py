@@ -85,7 +85,7 @@ def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
     return 1 + (2 * window - 3) / (window - 1) * near
 
 
-class Counts:
+class CorpusCounts:
     """Counts of a corpus, by word index, ready for the formulas.
 
     Args:
@@ -167,7 +167,7 @@ class Side(NamedTuple):
     dispersion: float
 
 
-def association_rows(counts: Counts, targets: Iterable[str]) -> Iterator[pa.Table]:
+def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[pa.Table]:
     """One table per target: word, target, n_word, n_target, n_pair, pmi_nats, pmi_nats_se.
 
     Words whose PMI is undefined have no row.
@@ -214,7 +214,7 @@ def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
 
 
 def delta_rows(
-    counts: Counts, contrast: str, pairs: Sequence[WordPair], v: Floats | None = None
+    counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair], v: Floats | None = None
 ) -> pa.Table:
     """Lean of each word for one contrast: of a pair (UnStereoEval, Eq. 1), or of a list's pairs.
 
@@ -267,7 +267,7 @@ def delta_rows(
     )
 
 
-def bound_rows(counts: Counts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
+def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
     """Intervals of the lean of each word, also of a word that only one side has nearby.
 
     The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is

@@ -28,7 +28,7 @@ LEDGER = "filter.json"
 
 
 @dataclass(frozen=True)
-class Rule:
+class SubsetRule:
     """Rule of which documents stay.
 
     Attributes:
@@ -54,7 +54,7 @@ class Subset:
 def write_subset(
     store: Store,
     corpus: str,
-    rule: Rule,
+    rule: SubsetRule,
     out: Path,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Subset:
@@ -95,7 +95,7 @@ def write_subset(
     return Subset(len(table.row), int(kept.sum()), tuple(shards))
 
 
-def _documents(store: Store, evidence: Evidence, rule: Rule) -> tuple[Sightings, Signatures]:
+def _documents(store: Store, evidence: Evidence, rule: SubsetRule) -> tuple[Sightings, Signatures]:
     words = store.read("word_count", corpus=evidence.corpus["corpus"])["word"].combine_chunks()
     question = Inquiry((), (), (), (), "pairs", evidence.options.window, words)
     parts = [Signatures(*(np.empty(0, np.int64),) * 2, np.empty((0, 128), np.uint32))]

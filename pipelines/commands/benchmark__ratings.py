@@ -53,7 +53,10 @@ class ExportRatings(Command):
     def run(self, context: Context) -> Done:
         wordings, named = questions.load(self.questions), sheets.raters(self.raters)
         how = (self.pairs, named, self.per_pair, self.seed, self.with_unnatural)
-        design, out = sheets.Design(*how), self.out or Path("out/ratings") / segment(self.name)
+        design, out = (
+            sheets.RatingDesign(*how),
+            self.out or Path("out/ratings") / segment(self.name),
+        )
         made = sheets.make(context.store, self.name, design, wordings, out, context.run_id)
         said = [f"{self.name}: {design.named(made.n_pairs)}"]
         if design.each < 5:

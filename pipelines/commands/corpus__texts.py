@@ -81,9 +81,9 @@ class Filter(CorpusName, Command):
         return looked_through(store, (self.corpus,))
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.evidence.subset import Rule, write_subset
+        from plumbline.jobs.evidence.subset import SubsetRule, write_subset
 
-        rule = Rule(self.copies, self.source, self.without_source)
+        rule = SubsetRule(self.copies, self.source, self.without_source)
         with progress("filter", "shards") as update:
             done = write_subset(context.store, self.corpus, rule, self.out, update)
         counts = {"n_documents": done.n_documents, "n_kept": done.n_kept}

@@ -21,8 +21,7 @@ from plumbline.eval_workers.disclosure.instructions import in_each_form, load_in
 from plumbline.eval_workers.disclosure.measure import Disclosed, measure_opened, steps_of
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.disclosure.sweep import Grid, sweep_decoding
-from plumbline.eval_workers.disclosure.word_probabilities import Probe as WordStep
-from plumbline.eval_workers.disclosure.word_probabilities import load_words
+from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.work.continuations import Continuations
@@ -341,7 +340,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         _ = self.grid() if self.by == "decoding" else self.variants()
         store = Store.open(self.warehouse, create=False, reads=self.reads)
         words = load_words(store, self.word_list)
-        WordStep(self.probe_set, words).check(store, part(ModelOptions, self))
+        ProbeStep(self.probe_set, words).check(store, part(ModelOptions, self))
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Missing prompts of each way to decode, or under each instruction."""

@@ -17,7 +17,7 @@ from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets, s
 from plumbline.eval_workers.disclosure.options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.fairpair import audit
-from plumbline.eval_workers.fairpair.spec import FairPairSpec, Target
+from plumbline.eval_workers.fairpair.spec import FairPairSpec, SampledModel
 from plumbline.eval_workers.models.instruction import NONE
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.sampling import SamplingOptions
@@ -43,7 +43,7 @@ from plumbline.pipelines.commands._disclosure import (
 )
 from plumbline.pipelines.report.comparison.answer import leads
 from plumbline.pipelines.report.comparison.page import not_measured, write_comparison
-from plumbline.pipelines.report.comparison.results import Compared, read_results
+from plumbline.pipelines.report.comparison.results import ComparedModels, read_results
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.options import STRICT, part
@@ -288,7 +288,7 @@ class Compare(ProbeOptions, ModelOptions, Command):
         self.compared(Store.existing(self.warehouse))
         text_files(self.text)
 
-    def compared(self, store: Store | None, held_out: HeldOut | None = None) -> Compared:
+    def compared(self, store: Store | None, held_out: HeldOut | None = None) -> ComparedModels:
         """Names found, and both models opened without their weights.
 
         Raises ``UsageProblem`` for a set or benchmark that is not there, ``BadInput`` for an
@@ -303,7 +303,7 @@ class Compare(ProbeOptions, ModelOptions, Command):
         if self.fairpair:
             audit.check(spec, self.fairpair, audit.prompt_rows(store, self.fairpair, spec))
         greedy = SamplingOptions(greedy=True, max_new_tokens=self.gas_tokens)
-        return Compared(
+        return ComparedModels(
             *(self.warehouse, line_of(self), base.identity, tuned.identity, words.name),
             sets=self._sets(store, tuned.identity.adapter),
             benchmarks=self._benchmarks(store),
@@ -395,25 +395,25 @@ class Compare(ProbeOptions, ModelOptions, Command):
             query=f"FROM disclosure_difference({keys})",
         )
 
-    def _disclosure(self, context: Context, found: Compared, how: ModelOptions) -> None:
+    def _disclosure(self, context: Context, found: ComparedModels, how: ModelOptions) -> None:
         measure_sets(
             *(context.store, found.sets, self.base, how, context.run_id),
             word_list=self.word_list,
             max_new_tokens=self.gas_tokens,
         )
 
-    def _fairpair(self, context: Context, found: Compared, how: ModelOptions) -> None:
+    def _fairpair(self, context: Context, found: ComparedModels, how: ModelOptions) -> None:
         """FairPair of the set, by all scoring functions that know its language."""
         store, spec, run_id = context.store, self.spec(), context.run_id
         rows = audit.prompt_rows(store, found.fairpair, spec)
         audit.write_prompts(store, found.fairpair, rows, run_id)
-        drawn = audit.draw(store, found.fairpair, Target(self.base, how), spec, run_id)
+        drawn = audit.draw(store, found.fairpair, SampledModel(self.base, how), spec, run_id)
         keys = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
         sampled = audit.perturb(store, *keys, spec, run_id)
         for phi in audit.scoring_functions(spec, rows):
             audit.score(store, sampled, phi, spec, run_id)
 
-    def _tables(self, found: Compared) -> tuple[str, ...]:
+    def _tables(self, found: ComparedModels) -> tuple[str, ...]:
         continued = ("continuation", "sampling")
         return (
             "model",

@@ -66,7 +66,7 @@ class Doctor(DataOption, Command):
         return Done(rows=rows, failed=MissingComponent("the pipeline", problem, fix))
 
 
-class Probe(NamedTuple):
+class MachineProbe(NamedTuple):
     """A thing to look for: ``look`` describes it or raises ``Absent``; ``fix`` brings it."""
 
     what: str
@@ -270,23 +270,29 @@ def _language_model(_: Doctor) -> str:
 
 
 PROBES = (
-    Probe("Python", _python, "make setup PYTHON=/path/to/python3.11"),
-    Probe("Packages", _packages, "make setup"),
-    Probe("Java", _java),
-    Probe(
+    MachineProbe("Python", _python, "make setup PYTHON=/path/to/python3.11"),
+    MachineProbe("Packages", _packages, "make setup"),
+    MachineProbe("Java", _java),
+    MachineProbe(
         "Memory", _memory, "close other programs; `plumbline score --dry-run` says what it takes"
     ),
-    Probe("Disk", _disk, "make room, or give another --out"),
-    Probe("Prefect", _prefect, "prefect server start; only deployments and --prefect need it"),
-    Probe("Warehouse", _warehouse, "plumbline pipeline writes the first"),
-    Probe("GPU", _gpu, "with an NVIDIA GPU: install a CUDA build of torch"),
-    Probe("bitsandbytes", _bitsandbytes, "pip install bitsandbytes"),
-    Probe("vLLM", _vllm),
-    Probe("Models", _models, "they are fetched when first named, or give a directory as --model"),
-    Probe("Data", _data, "set PLUMBLINE_DATA, or `data` of plumbline.toml, to their directory"),
-    Probe("Keys", _keys),
-    Probe("WordNet", _wordnet),
-    Probe(
+    MachineProbe("Disk", _disk, "make room, or give another --out"),
+    MachineProbe(
+        "Prefect", _prefect, "prefect server start; only deployments and --prefect need it"
+    ),
+    MachineProbe("Warehouse", _warehouse, "plumbline pipeline writes the first"),
+    MachineProbe("GPU", _gpu, "with an NVIDIA GPU: install a CUDA build of torch"),
+    MachineProbe("bitsandbytes", _bitsandbytes, "pip install bitsandbytes"),
+    MachineProbe("vLLM", _vllm),
+    MachineProbe(
+        "Models", _models, "they are fetched when first named, or give a directory as --model"
+    ),
+    MachineProbe(
+        "Data", _data, "set PLUMBLINE_DATA, or `data` of plumbline.toml, to their directory"
+    ),
+    MachineProbe("Keys", _keys),
+    MachineProbe("WordNet", _wordnet),
+    MachineProbe(
         "Language model", _language_model, "plumbline corpus vocabulary --corpus NAME --download"
     ),
 )

@@ -13,14 +13,13 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.budget import Price, money
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.fairpair import audit as steps
-from plumbline.eval_workers.fairpair.figures.texts import Sampled
+from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples
 from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import column
-from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, Target
+from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, SampledModel
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.models.sampling import Draw
-from plumbline.eval_workers.work.continuations import Continuations
-from plumbline.eval_workers.work.continuations import Sampled as Drawn
+from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.work.served_samples import ledger_name
 from plumbline.eval_workers.writing.forecast import FRAME_TOKENS
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
@@ -115,7 +114,7 @@ class Run(FairPairSpec, Command):
         store, targets = context.store, self.targets()
         rows = self.prompt_rows(store)
         chosen = steps.scoring_functions(self, rows)
-        failures, audited = Failures(len(targets)), list[tuple[Drawn, Sampled]]()
+        failures, audited = Failures(len(targets)), list[tuple[SampleCounts, PerturbedSamples]]()
         for target in targets:
             with failures.collected(target.model):
                 audited.append(self.audit(context, target, chosen))
@@ -142,8 +141,8 @@ class Run(FairPairSpec, Command):
         )
 
     def audit(
-        self, context: Context, target: Target, chosen: Sequence[str]
-    ) -> tuple[Drawn, Sampled]:
+        self, context: Context, target: SampledModel, chosen: Sequence[str]
+    ) -> tuple[SampleCounts, PerturbedSamples]:
         """Measure the set under one model: what was drawn, and whose rows its figures are."""
         store, run_id, name = context.store, context.run_id, self.probe_set
         rows = self.prompt_rows(store)
@@ -222,9 +221,9 @@ def measured(
     context: Context,
     options: FairPairSpec,
     probe_set: str,
-    whose: Drawn | steps.Continued,
+    whose: SampleCounts | steps.Continued,
     chosen: Sequence[str],
-) -> Sampled:
+) -> PerturbedSamples:
     """Perturb the samples of a model, and measure them by the chosen scoring functions."""
     store, run_id = context.store, context.run_id
     keys = (probe_set, whose.model_key, whose.sampling_key)
@@ -245,7 +244,9 @@ def _missing(run: Run, rows: Sequence[Row], store: Store | None, model_key: str)
     return step.state_of(rows, found, sampling.full_instruction.prefix).missing
 
 
-def _here(run: Run, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
+def _here(
+    run: Run, target: SampledModel, rows: Sequence[Row], store: Store | None
+) -> Iterator[Row]:
     from plumbline.eval_workers.models.prospect import prospect
 
     assert target.options is not None, "a target is loaded here or served"
@@ -262,7 +263,9 @@ def _here(run: Run, target: Target, rows: Sequence[Row], store: Store | None) ->
         yield planned(name, "can't be continued", len(refused), "texts", f"first: {refused[0]}")
 
 
-def _served(run: Run, target: Target, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
+def _served(
+    run: Run, target: SampledModel, rows: Sequence[Row], store: Store | None
+) -> Iterator[Row]:
     sampling, served, name = run.sampling(), target.served, target.model
     assert served is not None, "a target is loaded here or served"
     key = served.identity.key
@@ -322,7 +325,7 @@ TABLES = (
 )
 
 
-def _drawn_lines(drawn: Drawn, store: Store) -> Iterator[str]:
+def _drawn_lines(drawn: SampleCounts, store: Store) -> Iterator[str]:
     n_prompts = store.read("probe_prompt", probe_set=drawn.probe_set).num_rows
     rate = f", {drawn.samples_per_s:,.1f} samples/s" if drawn.samples_per_s else ""
     yield (
@@ -338,7 +341,7 @@ def _drawn_lines(drawn: Drawn, store: Store) -> Iterator[str]:
 
 
 def figures(
-    store: Store, sampled: Sampled, phi: Sequence[str], measured: FigureOptions
+    store: Store, sampled: PerturbedSamples, phi: Sequence[str], measured: FigureOptions
 ) -> Iterator[str]:
     """Lines on perturbations by side, and on B, V and F by scoring function and side."""
     n_folds, texts = measured.folds, texts_of(measured.as_published)
@@ -378,7 +381,7 @@ def _figure_line(row: dict[str, Any]) -> str:
     return ", ".join((line, *said)) + left
 
 
-def _success_lines(store: Store, sampled: Sampled) -> Iterator[str]:
+def _success_lines(store: Store, sampled: PerturbedSamples) -> Iterator[str]:
     keys = asdict(sampled)
     query = (
         "SELECT side, reason, n, n_side, share FROM perturbation_success "

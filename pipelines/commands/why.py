@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 @plain_dataclass(frozen=True)
-class Answers:
+class WordAnswers:
     """Rows of each table, and lines on words and corpora that have no rows there."""
 
     lines: tuple[str, ...]
@@ -178,7 +178,7 @@ class Why(ContrastOption, Command):
             raise UsageProblem("corpora", "there are none yet", fix)
         return names
 
-    def answers(self, store: Store) -> Answers:
+    def answers(self, store: Store) -> WordAnswers:
         """Explain words in corpora; of one whose documents are not there only the counts.
 
         Raises:
@@ -215,7 +215,7 @@ class Why(ContrastOption, Command):
         if not lines and not rows["word_evidence"]:
             raise problems[0]
         shown = {name: Rows(some, QUERIES[name]) for name, some in rows.items()}
-        return Answers((*lines, *map(str, problems)), shown)
+        return WordAnswers((*lines, *map(str, problems)), shown)
 
     def surveyed(self, store: Store, top: int) -> Iterator[str]:
         """Survey the most frequent words of corpora whose documents are there; a line for each.
@@ -259,7 +259,7 @@ def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
     return None
 
 
-def rendered(found: Answers, form: str) -> Iterator[str]:
+def rendered(found: WordAnswers, form: str) -> Iterator[str]:
     """The answers as lines in a format; csv has one row per word, json everything."""
     sections = map(word_section, answers(found.rows))
     if form == "json":
@@ -275,7 +275,7 @@ def rendered(found: Answers, form: str) -> Iterator[str]:
         yield from found.lines
 
 
-def write_page(found: Answers, directory: Path) -> Path:
+def write_page(found: WordAnswers, directory: Path) -> Path:
     """The answers as a page; returns its path. Raises ``BadInput`` when it can't be written."""
     made = [word_section(answer) for answer in answers(found.rows)]
     leads = list(map(headline, found.rows["word_evidence"]))

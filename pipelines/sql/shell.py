@@ -15,7 +15,7 @@ from plumbline.pipelines.sql.output import show
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import unfilled
 from plumbline.warehouse.query.guard import check, one_line
-from plumbline.warehouse.query.reference import Question, questions
+from plumbline.warehouse.query.reference import WorkedQuestion, questions
 from plumbline.warehouse.text.output import say
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _examples(
             _example(console, question)
 
 
-def _example(console: Console, example: Question) -> None:
+def _example(console: Console, example: WorkedQuestion) -> None:
     from rich.syntax import Syntax
 
     console.print(Text(f"\nexample {example.number}: {example.question}", style="bold"))

@@ -16,7 +16,7 @@ from plumbline.eval_workers.scoring.statistics.components import (
     SHARED,
     Floats,
     Ints,
-    Table,
+    LogRatioTable,
     by_family,
     shares,
 )
@@ -72,7 +72,7 @@ def effects(sizes: tuple[float, float, float], n: int, draw: np.random.Generator
     return np.asarray(draw.normal(0, sizes[0], (n, 1)) + families + own)
 
 
-def drawn(world: World, draw: np.random.Generator) -> tuple[Table, dict[str, Floats]]:
+def drawn(world: World, draw: np.random.Generator) -> tuple[LogRatioTable, dict[str, Floats]]:
     """A table of the world, and each part's products of these models."""
     word = draw.permutation(np.arange(world.n_pairs) % (world.n_words - world.n_words // 3))
     word[: world.n_words] = np.arange(world.n_words)  # some words have more pairs than others
@@ -104,7 +104,7 @@ def drawn(world: World, draw: np.random.Generator) -> tuple[Table, dict[str, Flo
         truth[kind] = len(columns) * _products(world.planted[kind])
     y += effects(world.planted["pair"], world.n_pairs, draw)
     truth["pair"] = _products(world.planted["pair"])
-    table = Table(y, {k: v[:, None] for k, v in x.items()}, clusters, kinds, _FAMILIES)
+    table = LogRatioTable(y, {k: v[:, None] for k, v in x.items()}, clusters, kinds, _FAMILIES)
     return table, truth
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.association.max_pmi import Lean, lean
+from plumbline.jobs.association.max_pmi import TemplateLean, lean
 
 ABOUT = (
     "Pairs in percent, over 12 worlds. Wrong is a pair on the other side of eta by 0.25 nats: of "
@@ -66,7 +66,7 @@ def worlds(n: int, seed: int) -> list[World]:
     return [world(n, *shape, seed=1000 * seed + k) for k, shape in enumerate(shapes)]
 
 
-def leans(drawn: World, least_count: int) -> list[Lean]:
+def leans(drawn: World, least_count: int) -> list[TemplateLean]:
     """What ``constrain`` finds of each pair."""
     words = [str(i) for i in range(drawn.truth.shape[1])]
     known = drawn.n_least >= least_count
@@ -76,7 +76,9 @@ def leans(drawn: World, least_count: int) -> list[Lean]:
     ]
 
 
-def errors(drawn: World, found: list[Lean], eta: float, *, ignored: bool) -> dict[str, float]:
+def errors(
+    drawn: World, found: list[TemplateLean], eta: float, *, ignored: bool
+) -> dict[str, float]:
     """Numbers of pairs kept, dropped and on the wrong side; ``ignored``: unknown words pass."""
     truth = np.abs(drawn.truth).max(axis=1)
     most = np.array([np.nan if x.max_pmi_nats is None else abs(x.max_pmi_nats) for x in found])

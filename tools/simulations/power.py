@@ -13,11 +13,11 @@ from plumbline.eval_workers.scoring.statistics.clusters import (
     influences,
     variances,
 )
-from plumbline.eval_workers.scoring.statistics.power import LEVEL, Design, Spread
+from plumbline.eval_workers.scoring.statistics.power import LEVEL, PairDesign, Spread
 
 ABOUT = (
-    "PD (points) and US off a half (shares) of the smallest size by `Design.smallest`, in clusters "
-    "with a planted correlation: found is the share of draws whose t test is clear, promised 0.8."
+    "PD (points) and US off a half (shares) of the smallest size by `PairDesign.smallest`, in "
+    "clusters with a planted correlation: found is the share of draws whose t test is clear, promised 0.8."
 )
 DRAWS = 1000
 #: Share of pairs without a preference where PD is planted.
@@ -60,7 +60,7 @@ def _row(
     draws: int,
     rng: np.random.Generator,
 ) -> Mapping[str, object]:
-    design = Design.of(clusters)
+    design = PairDesign.of(clusters)
     sd = 100 * np.sqrt(1 - _EVEN) if measure == "pd" else 0.5
     smallest = design.smallest(Spread(float(sd), icc)) or np.nan
     if measure == "pd":

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.association.measures import Counts, bound_rows
+from plumbline.jobs.association.measures import CorpusCounts, bound_rows
 from plumbline.warehouse.wordlists import WordPair
 
 ABOUT = "95% intervals of the leans of words, targets in bursts; lean 0: the share called clear."
@@ -80,7 +80,7 @@ def _text(
         }
     )
     n_word = [*targets, *[1000] * n_words]
-    counts = Counts(pa.table({"word": words, "n_word": n_word}), table, _LENGTH, 10 * _LENGTH)
+    counts = CorpusCounts(pa.table({"word": words, "n_word": n_word}), table, _LENGTH, 10 * _LENGTH)
     found = bound_rows(counts, "she/he", [WordPair("she", "he")])
     columns = {
         name: found[name].to_numpy()[2:]

@@ -25,7 +25,7 @@ _CREATE = re.compile(
 
 
 @dataclass(frozen=True)
-class Question:
+class WorkedQuestion:
     """A worked question: its number from 1, the question, what the answer means, the query."""
 
     number: int
@@ -48,7 +48,7 @@ class Entry:
     description: str
 
 
-def questions() -> list[Question]:
+def questions() -> list[WorkedQuestion]:
     """The worked questions of ``sql/examples`` in their order.
 
     >>> questions()[0].question
@@ -58,7 +58,7 @@ def questions() -> list[Question]:
     for number, name in enumerate(sql_names("examples"), 1):
         comment, query = _comment(sql(name))
         # The first line states the grain for maintainers, the second is the question.
-        listed.append(Question(number, comment[1], " ".join(comment[2:]), query))
+        listed.append(WorkedQuestion(number, comment[1], " ".join(comment[2:]), query))
     return listed
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng, shared_columns
 from plumbline.eval_workers.fairpair.figures.significance import adjusted
 from plumbline.eval_workers.fairpair.figures.summary import PromptMeasures, measure, over_prompts
-from plumbline.eval_workers.fairpair.figures.texts import Sampled, read_groups
+from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import Phi, find
 from plumbline.warehouse.errors import UsageProblem
@@ -57,7 +57,7 @@ class CalibrationOptions:
 
 def calibrate_set(
     store: Store,
-    sampled: Sampled,
+    sampled: PerturbedSamples,
     phi_name: str,
     options: CalibrationOptions,
     run_id: str,

@@ -10,7 +10,7 @@ import numpy as np
 from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng, shared_columns
 from plumbline.eval_workers.fairpair.figures.metric import folds, ratios
 from plumbline.eval_workers.fairpair.figures.significance import weighted
-from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
+from plumbline.eval_workers.fairpair.figures.texts import Group, PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.options import texts_of
 from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
 from plumbline.warehouse.storage.store import Store
@@ -44,7 +44,7 @@ class ConvergenceOptions:
 
 def converge_set(
     store: Store,
-    sampled: Sampled,
+    sampled: PerturbedSamples,
     phi_name: str,
     options: ConvergenceOptions,
     run_id: str,

@@ -12,7 +12,7 @@ import numpy as np
 
 from plumbline.eval_workers.fairpair.figures.significance import adjusted
 from plumbline.eval_workers.fairpair.figures.summary import PromptMeasures, measure, over_prompts
-from plumbline.eval_workers.fairpair.figures.texts import Group, Sampled, read_groups
+from plumbline.eval_workers.fairpair.figures.texts import Group, PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import Phi, find
 from plumbline.warehouse.storage.store import Store
@@ -26,7 +26,7 @@ _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
 
 def score_set(
     store: Store,
-    sampled: Sampled,
+    sampled: PerturbedSamples,
     phi_name: str,
     options: FigureOptions,
     run_id: str,
@@ -60,7 +60,7 @@ def score_set(
 
 
 def shared_columns(
-    sampled: Sampled, phi_name: str, options: Any, as_published: bool, run_id: str
+    sampled: PerturbedSamples, phi_name: str, options: Any, as_published: bool, run_id: str
 ) -> Row:
     """Columns that are the same in all rows of a step; ``options`` is a dataclass."""
     return {

@@ -18,7 +18,7 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
 
 @dataclass(frozen=True)
-class Sampled:
+class PerturbedSamples:
     """Key of a set's perturbed samples: leading columns of ``perturbed_continuation``."""
 
     probe_set: str
@@ -55,7 +55,7 @@ class Group:
         return phi.items(self.pg), phi.items(self.gp)
 
 
-def read_groups(store: Store, sampled: Sampled, as_published: bool = False) -> list[Group]:
+def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = False) -> list[Group]:
     """Both groups of every prompt that has a counterpart, by perturbed side, then by prompt.
 
     Also g(p(x)) is limited to texts with a valid perturbation, since a text's content decides if it
@@ -100,7 +100,7 @@ def _by_sample(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: int(str(row["sample"])))
 
 
-def _prompt(prompts: Mapping[str, Row], prompt_id: str, sampled: Sampled) -> Row:
+def _prompt(prompts: Mapping[str, Row], prompt_id: str, sampled: PerturbedSamples) -> Row:
     if prompt_id not in prompts:
         problem = f"the prompt {prompt_id} of {sampled.probe_set} has continuations but no row"
         raise BadInput("table probe_prompt", problem, "write the set of prompts again")

@@ -29,14 +29,14 @@ _PARTS = re.compile(r"\w+|\s+|[^\w\s]")
 
 
 @dataclass(frozen=True)
-class Problem:
+class ConversionProblem:
     """One difference that shouldn't be: its kind, and a line about it."""
 
     kind: Kind
     message: str
 
 
-def check_conversion(original: str, converted: str) -> tuple[Problem, ...]:
+def check_conversion(original: str, converted: str) -> tuple[ConversionProblem, ...]:
     """Differences between the two besides each pronoun's gender.
 
     Each pronoun of the original must have become a form of the other gender, capitals kept.
@@ -55,11 +55,11 @@ def check_conversion(original: str, converted: str) -> tuple[Problem, ...]:
     pronouns = PRONOUN.findall(original)
     problems = []
     if not pronouns:
-        problems.append(Problem("count", "the original holds no pronoun"))
+        problems.append(ConversionProblem("count", "the original holds no pronoun"))
     mixed = len({word.lower().startswith(("she", "her")) for word in pronouns}) > 1
     if mixed:
         named = ", ".join(dict.fromkeys(pronouns))
-        problems.append(Problem("pronoun", f"the original mixes both genders: {named}"))
+        problems.append(ConversionProblem("pronoun", f"the original mixes both genders: {named}"))
     # Any pronoun equals any other.
     left, right = ([None if p else text for text, p in parts] for parts in (before, after))
     matcher: SequenceMatcher[str | None] = SequenceMatcher(None, left, right, autojunk=False)
@@ -73,7 +73,7 @@ def check_conversion(original: str, converted: str) -> tuple[Problem, ...]:
     return tuple(problems)
 
 
-def answered(conversion: Conversion, converted: str) -> Conversion | tuple[Problem, ...]:
+def answered(conversion: Conversion, converted: str) -> Conversion | tuple[ConversionProblem, ...]:
     """A conversion with each undecided "her" as in a converted sentence, or its problems.
 
     >>> from plumbline.eval_workers.pairs.pronouns.conversion import to_template
@@ -102,26 +102,26 @@ def _parts(text: str) -> list[_Part]:
     return [*parts, *((part, False) for part in _PARTS.findall(text[end:]))]
 
 
-def _difference(old: list[_Part], new: list[_Part]) -> Problem:
+def _difference(old: list[_Part], new: list[_Part]) -> ConversionProblem:
     was, is_now = ("".join(text for text, _ in side) for side in (old, new))
     kind: Kind = "text" if re.search(r"\w", was + is_now) else "punctuation"
     if not is_now:
-        return Problem(kind, f"{_quoted(was)} is left out")
+        return ConversionProblem(kind, f"{_quoted(was)} is left out")
     if not was:
-        return Problem(kind, f"{_quoted(is_now)} is new")
-    return Problem(kind, f"{_quoted(was)} became {_quoted(is_now)}")
+        return ConversionProblem(kind, f"{_quoted(is_now)} is new")
+    return ConversionProblem(kind, f"{_quoted(was)} became {_quoted(is_now)}")
 
 
 def _quoted(text: str) -> str:
     return f'"{text if text.isprintable() else text.encode("unicode_escape").decode()}"'
 
 
-def _pronoun_problem(old: str, new: str) -> Problem | None:
+def _pronoun_problem(old: str, new: str) -> ConversionProblem | None:
     allowed = _BECOMES[old.lower()]
     expected = " or ".join(f'"{like(form, old)}"' for form in sorted(allowed))
     if new.lower() not in allowed:
         verb = "stayed" if new == old else "became"
-        return Problem("pronoun", f'"{old}" {verb} "{new}", expected {expected}')
+        return ConversionProblem("pronoun", f'"{old}" {verb} "{new}", expected {expected}')
     if new != like(new.lower(), old):
-        return Problem("capitals", f'"{old}" became "{new}", expected {expected}')
+        return ConversionProblem("capitals", f'"{old}" became "{new}", expected {expected}')
     return None

@@ -24,7 +24,7 @@ _RATER = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
 
 
 @dataclass(frozen=True)
-class Design:
+class RatingDesign:
     """Number of pairs, raters, and raters of each pair.
 
     Attributes:
@@ -46,7 +46,8 @@ class Design:
     def named(self, n_pairs: int) -> str:
         """The design's name in `rating_sheet`; ends with a hash of raters, seed and options.
 
-        >>> Design(100, raters("6")).named(100), Design(100, raters("6"), seed=1).named(100)
+        >>> design = RatingDesign(100, raters("6"))
+        >>> design.named(100), RatingDesign(100, design.raters, seed=1).named(100)
         ('100 pairs, 6 of 6 raters (aa86db)', '100 pairs, 6 of 6 raters (5f2b8e)')
         """
         drawn = repr((self.raters, self.each, self.seed, self.with_unnatural))
@@ -90,13 +91,13 @@ def raters(text: str) -> tuple[str, ...]:
     return names
 
 
-def deal(pairs: Sequence[str], design: Design) -> dict[str, list[str]]:
+def deal(pairs: Sequence[str], design: RatingDesign) -> dict[str, list[str]]:
     """Pairs of each rater: each pair is judged by ``design.each`` of them.
 
     No rater has two pairs more than another. Among raters with as many pairs, those who share the
     fewest so far share the next one, so that any two can be compared. Depends on the seed alone.
 
-    >>> dealt = deal("abcdef", Design(6, ("x", "y", "z"), 2))
+    >>> dealt = deal("abcdef", RatingDesign(6, ("x", "y", "z"), 2))
     >>> {rater: len(set(own)) for rater, own in dealt.items()}
     {'x': 4, 'y': 4, 'z': 4}
     >>> sorted("".join(p for own in dealt.values() for p in own))
@@ -125,7 +126,7 @@ def deal(pairs: Sequence[str], design: Design) -> dict[str, list[str]]:
     return own
 
 
-def sample(pairs: Sequence[Row], design: Design) -> list[Row]:
+def sample(pairs: Sequence[Row], design: RatingDesign) -> list[Row]:
     """A random sample by rank of a hash of seed and pair, stable under other pairs.
 
     Without ``with_unnatural`` only of pairs that metrics use. All of them if they are fewer.
@@ -139,7 +140,7 @@ def sample(pairs: Sequence[Row], design: Design) -> list[Row]:
 
 
 def make(
-    store: Store, benchmark: str, design: Design, wordings: Wordings, out: Path, run_id: str
+    store: Store, benchmark: str, design: RatingDesign, wordings: Wordings, out: Path, run_id: str
 ) -> Sheets:
     """Draw pairs, deal them out, keep the sheets in the warehouse, write a form and a CSV for each.
 

@@ -20,7 +20,7 @@ from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.runner import publish
 from plumbline.eval_workers.work.served_samples import ServedModel
-from plumbline.eval_workers.work.step import Done, Made, State, Step, state_of
+from plumbline.eval_workers.work.step import ComputedStep, Made, State, Step, state_of
 from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.query.connection import rows_of
 
@@ -190,7 +190,7 @@ class PairChoices(Step[Chosen]):
         ]
         return Made(rows, [])
 
-    def outcome(self, done: Done, rate: float | None) -> Chosen:
+    def outcome(self, done: ComputedStep, rate: float | None) -> Chosen:
         identity, rows = done.model.identity, [*done.state.kept, *done.made.rows]
         pairs = done.store.read("benchmark_pair", benchmark=self.benchmark)
         n_pairs = len(done.state.wanted)
@@ -244,7 +244,7 @@ def choose(
     results: dict[Ask, Reply] = {}
     for chunk in step.chunks(state.missing):
         results |= zip(chunk.items, step.compute(model, chunk.items), strict=True)
-    done = Done(store, model, state, results, step.made(model, state, results), run_id)
+    done = ComputedStep(store, model, state, results, step.made(model, state, results), run_id)
     with disk_problems(store.root):
         publish(step, done)
     outcome = step.outcome(done, None)

@@ -39,7 +39,7 @@ AVERAGE, FIRST, LAST = ORDERS = ("average", "first", "last")
 
 
 @dataclass(frozen=True)
-class Table:
+class LogRatioTable:
     """Log ratios of pairs (rows) under models (columns), and what is known of both.
 
     Attributes:
@@ -56,7 +56,7 @@ class Table:
     kinds: Sequence[str]
     families: Ints
 
-    def only(self, is_kept: Bools) -> Table:
+    def only(self, is_kept: Bools) -> LogRatioTable:
         """Some of the pairs."""
         of = {name: x[is_kept] for name, x in self.properties.items()}
         return replace(self, y=self.y[is_kept], properties=of, clusters=self.clusters[is_kept])
@@ -122,7 +122,7 @@ class _Design:
     weights: dict[tuple[str, str], Floats]
 
     @staticmethod
-    def of(table: Table) -> _Design:
+    def of(table: LogRatioTable) -> _Design:
         names = [name for name, x in table.properties.items() if np.ptp(x, axis=0).any()]
         columns = [table.properties[name] for name in names]
         ones = np.ones((len(table.y), 1))
@@ -173,7 +173,7 @@ def unit_columns(x: Floats) -> Floats:
     return np.asarray(x / np.where(size > 1e-9, size, 1))
 
 
-def _memberships(table: Table) -> dict[str, csr_array]:
+def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
     """Pairs by clusters of each kind: 1 where a pair is in a cluster, else 0.
 
     Kinds whose clusters have one pair each are left out: they can't be told from the pairs.
@@ -190,7 +190,7 @@ def _memberships(table: Table) -> dict[str, csr_array]:
     return members
 
 
-def products(table: Table) -> dict[tuple[str, str], Floats]:
+def products(table: LogRatioTable) -> dict[tuple[str, str], Floats]:
     """The mean product of two models in each part, float64[model, model], by part and order.
 
     Parts are ``constant``, the properties, the kinds of clusters and ``pair``, all of order
@@ -201,7 +201,8 @@ def products(table: Table) -> dict[tuple[str, str], Floats]:
     Properties that don't vary are left out.
 
     >>> y = np.array([[1.0], [3.0], [2.0], [6.0]])
-    >>> parts = products(Table(y, {}, np.array([[0], [0], [1], [1]]), ["word"], np.array([0])))
+    >>> words = np.array([[0], [0], [1], [1]])
+    >>> parts = products(LogRatioTable(y, {}, words, ["word"], np.array([0])))
     >>> {part: round(float(of[0, 0]), 9) for (part, _), of in parts.items()}
     {'constant': 8.0, 'word': -0.5, 'pair': 5.0}
     """
@@ -265,7 +266,7 @@ def by_family(of: Floats, families: Ints) -> Floats:
     return np.array([total / n - between - within, between, within, total / n])
 
 
-def shares(table: Table) -> list[Share]:
+def shares(table: LogRatioTable) -> list[Share]:
     """Shares of the mean square by part, order and who shares it, with intervals.
 
     Errors are of the jackknife that leaves out one cluster of pairs at a time (with two dimensions

@@ -61,7 +61,7 @@ STATED = {
 
 
 @dataclass(frozen=True)
-class Design:
+class PairDesign:
     """Properties of a benchmark that decide its power.
 
     ``n_alike`` is the mean number of other pairs that share a cluster with a pair.
@@ -73,10 +73,10 @@ class Design:
     df: float
 
     @classmethod
-    def of(cls, clusters: Ints) -> Design:
+    def of(cls, clusters: Ints) -> PairDesign:
         """The design of pairs in clusters, numbered as ``clustered_variance`` takes them.
 
-        >>> Design.of(np.array([[0], [0], [0], [1], [1], [1]])).n_alike
+        >>> PairDesign.of(np.array([[0], [0], [0], [1], [1], [1]])).n_alike
         2.0
         """
         n, first, second = len(clusters), clusters[:, 0], clusters[:, -1]
@@ -92,7 +92,7 @@ class Design:
         times the root of the design effect, 1 + icc times ``n_alike`` (Kish 1965). ``None`` below
         ``LEAST_CLUSTERS``.
 
-        >>> round(Design(400, 400, 0.0, 399.0).smallest(Spread(0.5, 0.0)), 3)
+        >>> round(PairDesign(400, 400, 0.0, 399.0).smallest(Spread(0.5, 0.0)), 3)
         0.07
         """
         from scipy.special import stdtrit
@@ -117,7 +117,7 @@ def measured(of: ScoredPairs) -> dict[str, Spread]:
     ``icc`` is 0 for figures that don't vary and where no pairs are alike.
     """
     clusters, n_pairs = of.cells.clusters, len(of.lean)
-    n_alike, alone = Design.of(clusters).n_alike, np.arange(n_pairs)[:, None]
+    n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
     sd = {"pd": 100 * np.sqrt(1 - np.median(np.nanmean(of.even, axis=0))), "us": 0.5}
     spreads = {}
     for name, figures in (("pd", 100 * of.lean), ("us", of.even)):
@@ -189,7 +189,7 @@ def _over(row: Mapping[str, Any]) -> str:
 
 
 def _rows(of: Cells, spreads: Mapping[str, Spread], n_models: int) -> Iterator[dict[str, object]]:
-    design = Design.of(of.clusters)
+    design = PairDesign.of(of.clusters)
     for measure, spread in spreads.items():
         unit, most = MEASURES[measure]
         smallest = design.smallest(spread)

@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from plumbline.pipelines.report.comparison.answer import leads
-from plumbline.pipelines.report.comparison.results import MEASURES, Compared, Results, read_results
+from plumbline.pipelines.report.comparison.results import (
+    MEASURES,
+    ComparedModels,
+    Results,
+    read_results,
+)
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.model import (
@@ -50,12 +55,12 @@ _LIMITS = (
 )
 
 
-def write_comparison(order: Compared, out: Path) -> Path:
+def write_comparison(order: ComparedModels, out: Path) -> Path:
     """Write the page to ``out``; returns its path. Raises ``BadInput`` as ``publish``."""
     return publish(make_page(order, read_results(order)), out)
 
 
-def make_page(order: Compared, results: Results) -> Page:
+def make_page(order: ComparedModels, results: Results) -> Page:
     """Decide what is on the page."""
     missing = not_measured(order, results)
     return Page(
@@ -70,7 +75,7 @@ def make_page(order: Compared, results: Results) -> Page:
     )
 
 
-def _sections(order: Compared, results: Results) -> Iterator[Section]:
+def _sections(order: ComparedModels, results: Results) -> Iterator[Section]:
     yield _methods(order)
     yield _data(order, results)
     yield Section("limits", "Limits", _LIMITS)
@@ -87,7 +92,7 @@ def _sections(order: Compared, results: Results) -> Iterator[Section]:
     yield Section("macros", "How the macros compute", intro, code=code)
 
 
-def not_measured(order: Compared, results: Results) -> list[Missing]:
+def not_measured(order: ComparedModels, results: Results) -> list[Missing]:
     """Parts that were not measured, each with the command that adds it."""
     imported = f"plumbline benchmark import winobias, then {order.command}"
     parts = (
@@ -99,12 +104,12 @@ def not_measured(order: Compared, results: Results) -> list[Missing]:
     return [Missing(title, command) for rows, title, command in parts if not rows]
 
 
-def _precision(order: Compared) -> str:
+def _precision(order: ComparedModels) -> str:
     """Dtype and quantisation, the same of both sides."""
     return f"{order.before.dtype}, {order.before.quantisation or 'not quantised'}"
 
 
-def _methods(order: Compared) -> Section:
+def _methods(order: ComparedModels) -> Section:
     versions = ", ".join(f"{name} {version}" for name, version in package_versions().items())
     intro = [
         f"Precision: both sides in {_precision(order)}; one command loads both, so that they can't "
@@ -118,7 +123,7 @@ def _methods(order: Compared) -> Section:
     return Section("methods", "Methods", intro)
 
 
-def _data(order: Compared, results: Results) -> Section:
+def _data(order: ComparedModels, results: Results) -> Section:
     """Both models, what they were measured on, and what the adapter was tuned on."""
     before, after = order.before, order.after
     intro = [

@@ -23,7 +23,7 @@ MEASURES = {
 
 
 @dataclass(frozen=True)
-class Compared:
+class ComparedModels:
     """A comparison: both models, what they were measured on, and the command line.
 
     ``greedy_key`` and ``fairpair_key`` are the ways to sample of GAS and of FairPair's set.
@@ -78,7 +78,7 @@ def _change(row: Row, of: str, measure: str, figure: str) -> Row:
     return change | {end: row[end] if figure == "mean" else None for end in ends}
 
 
-def read_results(order: Compared) -> Results:
+def read_results(order: ComparedModels) -> Results:
     """Read all that the page needs: only what was measured of both sides."""
     queries = _queries(order)
     with connect(order.warehouse, "".join(queries.values())) as connection:
@@ -90,7 +90,7 @@ def read_results(order: Compared) -> Results:
         )
 
 
-def _queries(order: Compared) -> dict[str, str]:
+def _queries(order: ComparedModels) -> dict[str, str]:
     """A query for each field of ``Results``."""
     keys = f"({literal(order.before.key)}, {literal(order.after.key)})"
     sampled, measured = literal(order.greedy_key), literal(order.fairpair_key)

@@ -23,8 +23,8 @@ from plumbline.eval_workers.scoring.statistics.components import (
     CONSTANT,
     Floats,
     Ints,
+    LogRatioTable,
     Share,
-    Table,
     freedom,
     interval,
     shares,
@@ -79,7 +79,7 @@ class BenchmarkAnatomy:
     us: Sequence[Without]
 
 
-def tables(store: OpenWarehouse, corpus: str) -> Iterator[tuple[str, list[str], Table]]:
+def tables(store: OpenWarehouse, corpus: str) -> Iterator[tuple[str, list[str], LogRatioTable]]:
     """Name, models and table of each benchmark with released scores.
 
     Of natural pairs, and of models that scored all of them; empty without released scores and
@@ -102,12 +102,12 @@ def tables(store: OpenWarehouse, corpus: str) -> Iterator[tuple[str, list[str], 
             yield benchmark, models, _table(own_pairs, y, models)
 
 
-def within(table: Table, eta_nats: float) -> Table:
+def within(table: LogRatioTable, eta_nats: float) -> LogRatioTable:
     """Pairs whose MaxPMI is within ``eta_nats`` of 0."""
     return table.only(np.abs(table.properties["delta"][:, 0]) <= eta_nats)
 
 
-def _table(pairs: pa.Table, y: Floats, models: Sequence[str]) -> Table:
+def _table(pairs: pa.Table, y: Floats, models: Sequence[str]) -> LogRatioTable:
     every = [pairs[column] for column in ("cluster_1", "cluster_2")]
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
     names = pa.chunked_array([chunk for column in used for chunk in column.chunks], pa.string())
@@ -116,7 +116,7 @@ def _table(pairs: pa.Table, y: Floats, models: Sequence[str]) -> Table:
         name: np.column_stack([pairs[column] for column in columns])
         for name, columns in PROPERTIES.items()
     }
-    return Table(
+    return LogRatioTable(
         y,
         properties,
         numbers.to_numpy().astype(np.int64).reshape(len(used), -1).T,
@@ -125,7 +125,7 @@ def _table(pairs: pa.Table, y: Floats, models: Sequence[str]) -> Table:
     )
 
 
-def anatomy(benchmark: str, models: Sequence[str], table: Table) -> BenchmarkAnatomy:
+def anatomy(benchmark: str, models: Sequence[str], table: LogRatioTable) -> BenchmarkAnatomy:
     """Shares of the mean square, and US without each part."""
     return BenchmarkAnatomy(
         benchmark,
@@ -139,7 +139,7 @@ def anatomy(benchmark: str, models: Sequence[str], table: Table) -> BenchmarkAna
     )
 
 
-def without(table: Table) -> Iterator[Without]:
+def without(table: LogRatioTable) -> Iterator[Without]:
     """US of the log ratios, and without the cross-fitted prediction of parts (``crossfit``)."""
     y, clusters = table.y, table.clusters
     varying = {name: x for name, x in table.properties.items() if np.ptp(x, axis=0).any()}
