@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
 from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.locks import lock
 from plumbline.warehouse.storage.store import Store
 
 
@@ -76,3 +80,37 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     fix = f"plumbline corpus associate --corpus {corpus}; if that was done, count more text:"
     fix += " docs/tutorial.md"
     raise UsageProblem(f"corpus {corpus!r}", "no word has a delta", fix)
+
+
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
+_CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
+
+
+def sole_writer(store: Store, corpus: str) -> AbstractContextManager[None]:
+    """Hold the corpus's lock for the block.
+
+    Raises ``UsageProblem`` naming the process that holds it, ``BadInput`` for a disk that can't be
+    written.
+
+    >>> import tempfile
+    >>> store = Store.open(tempfile.mkdtemp() + "/w")
+    >>> with sole_writer(store, "novels"), sole_writer(store, "poems"):
+    ...     pass
+    """
+    return lock(store, f"corpus {corpus}", f"corpus {corpus!r}")
+
+
+def writes_corpus(
+    function: _CorpusFunction[_Params, _Result],
+) -> _CorpusFunction[_Params, _Result]:
+    """Decorate a function of a store and a corpus to run with that corpus's lock."""
+
+    @wraps(function)
+    def locked(
+        store: Store, corpus: str, /, *args: _Params.args, **kwargs: _Params.kwargs
+    ) -> _Result:
+        with sole_writer(store, corpus):
+            return function(store, corpus, *args, **kwargs)
+
+    return locked

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pyarrow.parquet as pq
 from pydantic.dataclasses import dataclass as options_class
 
-from plumbline.jobs.corpus_lookup import corpus_lists
+from plumbline.jobs.corpus_lookup import corpus_lists, sole_writer
 from plumbline.jobs.counting.local import LocalEngine
 from plumbline.jobs.counting.merge import Output, Pruned, prune
 from plumbline.jobs.counting.partials import (
@@ -25,7 +25,6 @@ from plumbline.jobs.counting.partials import (
     partials_directory,
     step_of,
 )
-from plumbline.jobs.counting.writer import sole_writer
 from plumbline.jobs.kernel import CountOptions, tokenizer_version, warm_up
 from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse import languages, wordlists

@@ -41,8 +41,7 @@ from plumbline.pipelines.command.sources import here, made
 from plumbline.pipelines.options import PipelineOptions
 from plumbline.pipelines.plan import CorpusPlan, make_plan
 from plumbline.pipelines.process.stop_signals import sigterm_interrupts
-from plumbline.pipelines.stages import Stages
-from plumbline.pipelines.task_retries import RETRY, patiently
+from plumbline.pipelines.stages import RETRY, Stages, patiently
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -52,7 +51,7 @@ from plumbline.warehouse.errors import (
 )
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 
 #: Name of the state of a run that did everything but the shards that can't be read.
 SHARDS_FAILED = "Shards failed"

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.fairpair.options import FairPairOptions
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.scoring.statistics.options import MeasureOptions

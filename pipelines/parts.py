@@ -40,7 +40,7 @@ from plumbline.warehouse.options import part
 from plumbline.warehouse.storage.locks import lock, sole
 from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 
 #: Locked in the output directory.
 _LOCK = "pipeline.claim"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 from rich.table import Table
 
-from plumbline.pipelines.task_retries import patiently
+from plumbline.warehouse.errors import MissingComponent, UsageProblem, is_outage
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.progress import progress
 
@@ -41,7 +41,7 @@ class Stages:
             return self._result(name, work, *given)
 
     def retried(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """Run a stage, again after a transient error (see ``task_retries``)."""
+        """Run a stage, again after a transient error."""
         with self._announced(name):
             return self._retried_result(name, work, *given)
 
@@ -67,3 +67,48 @@ class Stages:
             table.add_row(terminal(name), f"{seconds:.1f}")
         table.add_row("all", f"{sum(s for _, s in self.seconds):.1f}", style="bold")
         return table
+
+
+_TRIES = 3
+_DELAY_S = 5.0
+
+
+def may_pass(error: BaseException | None) -> bool:
+    """True if another try can help: an outage passes, wrong input does not.
+
+    An error counts by itself or by what it was raised from. Wrong usage, what is not installed and
+    a stop stay what they are.
+
+    >>> may_pass(ConnectionResetError()), may_pass(KeyboardInterrupt()), may_pass(None)
+    (True, False, False)
+    """
+    is_final = isinstance(error, (UsageProblem, MissingComponent))
+    return not is_final and is_outage(error)
+
+
+def patiently(work: Callable[[], _Result]) -> _Result:
+    """Call ``work``, which is outside of any task, as often as a task with ``RETRY`` is tried.
+
+    >>> patiently(lambda: "done")
+    'done'
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return work()
+        except Exception as e:
+            if not may_pass(e):
+                raise
+        time.sleep(_DELAY_S)
+    return work()
+
+
+def _condition(_task: Any, _run: Any, state: Any) -> bool:
+    return may_pass(state.result(raise_on_failure=False))
+
+
+#: For ``@task(**RETRY)``.
+RETRY: dict[str, Any] = {
+    "retries": _TRIES - 1,
+    "retry_delay_seconds": _DELAY_S,
+    "retry_condition_fn": _condition,
+}

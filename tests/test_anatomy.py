@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.scoring.statistics import crossfit
+from plumbline.eval_workers.scoring.statistics import components
 from plumbline.eval_workers.scoring.statistics.clusters import NO_CLUSTER, degrees_of_freedom
 from plumbline.eval_workers.scoring.statistics.components import (
     AVERAGE,
@@ -184,9 +184,9 @@ def test_fewer_than_five_words_have_no_interval() -> None:
 def test_what_is_taken_away_was_fitted_on_other_words() -> None:
     table = small(["word", "frame"])
     x = np.hstack(list(table.properties.values()))
-    found = crossfit.without_fit(table.y, x, table.clusters)
-    near = crossfit.of_cluster(found, table.clusters)
-    left = crossfit.without_near(found, near, table.clusters)
+    found = components.without_fit(table.y, x, table.clusters)
+    near = components.of_cluster(found, table.clusters)
+    left = components.without_near(found, near, table.clusters)
     design = np.hstack([np.ones((len(x), 1)), x[:, :-1]])  # without what doesn't vary
     for i, ids in enumerate(table.clusters):
         known = ids[ids != NO_CLUSTER]

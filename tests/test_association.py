@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.jobs.association.associations import associate, usable_lists
+from plumbline.jobs.association.associations import WordWeights, associate, usable_lists
 from plumbline.jobs.association.measures import (
     CorpusCounts,
     association_rows,
@@ -22,7 +22,6 @@ from plumbline.jobs.association.measures import (
     dispersion,
     pmi_nats,
 )
-from plumbline.jobs.association.word_weights import WordWeights
 from plumbline.jobs.corpus_lookup import corpus_row
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.kernel import CountOptions

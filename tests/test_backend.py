@@ -19,7 +19,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.echo import _read
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.vllm import vllm_engine, vllm_server
-from plumbline.pipelines.task_retries import may_pass
+from plumbline.pipelines.stages import may_pass
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,

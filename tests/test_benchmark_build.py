@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
+from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.pairs.pronouns.templates import template_problem
 from plumbline.eval_workers.writing import build as steps

@@ -18,8 +18,8 @@ import pytest
 from plumbline.eval_workers.chat.budget import Price
 from plumbline.eval_workers.chat.client import KEYS
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.scoring.choices import prompts
 from plumbline.eval_workers.scoring.choices.options import ChoiceOptions
+from plumbline.eval_workers.scoring.choices.options import load as load_wordings
 from plumbline.eval_workers.scoring.choices.pair_choices import Ask, Chosen, choose, ledger_name
 from plumbline.eval_workers.scoring.statistics.metrics import compute
 from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
@@ -143,7 +143,7 @@ def test_both_orders_are_asked_with_the_same_words_and_replies_kept(store: Store
         done = asked(store, server, 4)
     bodies = [body["messages"][0]["content"] for body in server.bodies]
     assert len(bodies) == 48 and {b["max_tokens"] for b in server.bodies} == {16}
-    for wording in prompts.load():
+    for wording in load_wordings():
         start = wording.split("{first}")[0]
         of = [text for text in bodies if text.startswith(start)]
         firsts = [dict(_SHOWN.findall(text))["1"] for text in of]

@@ -23,11 +23,10 @@ from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
 from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples
 from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FigureOptions
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.rules import Entity, perturb
 from plumbline.eval_workers.fairpair.perturbation.terms import load
-from plumbline.eval_workers.fairpair.perturbation.validity import check
 from plumbline.eval_workers.fairpair.phi import find
 from plumbline.eval_workers.pairs.closed_world.truth import (
     grammar,

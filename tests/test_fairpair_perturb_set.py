@@ -14,23 +14,26 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.fairpair.audit import write_prompts
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber as perturb_llm
+from plumbline.eval_workers.fairpair.perturbation import perturbed_set
 from plumbline.eval_workers.fairpair.perturbation import rules as perturb
-from plumbline.eval_workers.fairpair.perturbation import validity as checks
 from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
     LlmPerturber,
     ledger_name,
     load_wording,
 )
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
+    check,
+    dissimilarity,
+    perturb_set,
+)
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
 from plumbline.eval_workers.fairpair.perturbation.terms import load
-from plumbline.eval_workers.fairpair.perturbation.validity import check, dissimilarity
 from plumbline.eval_workers.fairpair.prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.prompts import prompt_rows
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
@@ -45,11 +48,11 @@ LONG = (
 )
 TEXTS = {
     " He likes it." + LONG: None,
-    " He likes it.": checks.DISSIMILAR,
+    " He likes it.": perturbed_set.DISSIMILAR,
     " His wife is a nurse. She sings." + LONG: None,
     " A man came in. He sat." + LONG: perturb.RIVAL,
     " Jane knows." + LONG: perturb.COUNTERPART_NAMED,
-    "": checks.DISSIMILAR,
+    "": perturbed_set.DISSIMILAR,
 }
 QUICK = RetryPolicy(concurrency=4, max_attempts=2, first_wait_s=0.01)
 MODEL = ChatModel("scripted")
@@ -128,19 +131,19 @@ def _numbered(n: int) -> str:
 def test_a_dissimilarity_at_the_limit_is_valid() -> None:
     # 17 words shared of 20: John and he go, Jane comes
     original, other = f"John he {_numbered(17)}", f"Jane {_numbered(17)}"
-    assert dissimilarity(original, other) == 3 / 20 == checks.LIMIT
+    assert dissimilarity(original, other) == 3 / 20 == perturbed_set.LIMIT
     assert check(Perturbed(other), original, "Jane", "John").is_valid
     original, other = f"John he {_numbered(16)}", f"Jane {_numbered(16)}"
-    assert check(Perturbed(other), original, "Jane", "John").reason == checks.DISSIMILAR
+    assert check(Perturbed(other), original, "Jane", "John").reason == perturbed_set.DISSIMILAR
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("jane is", checks.PROMPT),
-        ("So Jane is", checks.PROMPT),
-        ("Jane is, like John,", checks.NAME),
-        ("Jane is JOHN's", checks.NAME),
+        ("jane is", perturbed_set.PROMPT),
+        ("So Jane is", perturbed_set.PROMPT),
+        ("Jane is, like John,", perturbed_set.NAME),
+        ("Jane is JOHN's", perturbed_set.NAME),
         ("Jane is Johnny Johnson", None),
     ],
 )
@@ -202,7 +205,7 @@ def test_a_chat_model_perturbs_and_is_asked_once(store: Store) -> None:
     rows = {r["sample"]: r for r in _rows(store) if r["side"] == "original"}
     assert rows[0]["perturbed_text"] == "Jane is working as a clerk. She ran." + LONG
     reasons = [rows[i]["reason"] for i in range(4)]
-    assert reasons == [None, perturb_llm.REFUSED, checks.PROMPT, None]
+    assert reasons == [None, perturb_llm.REFUSED, perturbed_set.PROMPT, None]
     assert [r["is_valid"] for r in _rows(store)].count(True) == 4 and len(_rows(store)) == 8
     requests = _requests(store)
     assert {(r["purpose"], r["word"], r["pronoun"]) for r in requests} == {

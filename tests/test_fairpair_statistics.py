@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from plumbline.eval_workers.fairpair.figures.fairpair_set import measure, over_prompts
 from plumbline.eval_workers.fairpair.figures.significance import (
     adjusted,
     gap,
@@ -17,7 +18,6 @@ from plumbline.eval_workers.fairpair.figures.significance import (
     t_test,
     weighted,
 )
-from plumbline.eval_workers.fairpair.figures.summary import measure, over_prompts
 from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.eval_workers.fairpair.phi import block_means, jaccard, vader
 

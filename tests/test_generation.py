@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.writing import prompts
 from plumbline.eval_workers.writing.build import convert_sentences, judge_pairs, write_sentences

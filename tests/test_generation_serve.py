@@ -14,8 +14,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.writing import prompts
 from plumbline.eval_workers.writing.build import write_sentences

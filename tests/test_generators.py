@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
+from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import Counts, write_sentences

@@ -16,7 +16,7 @@ from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.lora import adapted
-from plumbline.eval_workers.training.mitigation import losses
+from plumbline.eval_workers.training.mitigation import passes
 from plumbline.eval_workers.training.mitigation.options import TuneOptions
 from plumbline.eval_workers.training.mitigation.passes import WordReader
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
@@ -78,10 +78,10 @@ def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothi
         p = dict(zip(WORDS, values, strict=True))
         pair_logs = [logs([p[getattr(x, side)] for x in PAIRS]) for side in ("female", "male")]
         sides = [logs([p[w] for w, g in WORDS.items() if g == side]) for side in "fm"]
-        apart = losses.distance(*pair_logs, smoothing).item()
+        apart = passes.distance(*pair_logs, smoothing).item()
         assert apart == pytest.approx(row["add_nats"], rel=1e-9, abs=1e-15)
-        assert losses.difference(*sides).item() == pytest.approx(row["gld"], rel=1e-9)
-        whole = losses.total(logs(list(values))).item()
+        assert passes.difference(*sides).item() == pytest.approx(row["gld"], rel=1e-9)
+        whole = passes.total(logs(list(values))).item()
         assert whole == pytest.approx(row["p_f"] + row["p_m"], rel=1e-9)
         assert whole == pytest.approx(math.fsum(values), rel=1e-12)
 
@@ -89,7 +89,7 @@ def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothi
 def test_a_difference_is_right_where_probabilities_leave_float32() -> None:
     """p = 3e-50 against 1e-50: their sum is 0 in float32, the difference is a half."""
     female, male = (torch.tensor([math.log(p)], dtype=torch.float32) for p in (3e-50, 1e-50))
-    assert losses.difference(female, male).item() == pytest.approx(0.5, rel=1e-5)
+    assert passes.difference(female, male).item() == pytest.approx(0.5, rel=1e-5)
 
 
 def _targets(backend: TransformersBackend, prompts: Sequence[str]) -> list[TuningTarget]:

@@ -16,7 +16,7 @@ from plumbline.eval_workers.models import model_lists
 from plumbline.eval_workers.models.local import weights as _weights
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.pairs.released.models import HUB_IDS
+from plumbline.eval_workers.pairs.released.files import HUB_IDS
 from plumbline.eval_workers.work.runner import one_model_kept, opened
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.sources import here, made

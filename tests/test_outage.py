@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.task_retries import may_pass
+from plumbline.pipelines.stages import may_pass
 from tests.hub_server import AWAY, Hub, environment, hub
 from tests.tiny_models import save
 
@@ -19,7 +19,7 @@ MODEL = "somebody/tiny"
 _DRIVER = """
 import sys
 import huggingface_hub.utils._http as http
-from plumbline.pipelines import task_retries
+from plumbline.pipelines import stages as task_retries
 
 http.time = type("no waits", (), {**vars(http.time), "sleep": lambda s: None})
 real = task_retries.may_pass

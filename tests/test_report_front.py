@@ -15,7 +15,7 @@ from scipy import stats
 
 from plumbline.eval_workers.models.model_texts import Relation
 from plumbline.pipelines.parts import worth
-from plumbline.pipelines.report import site
+from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.sentences import (
     by_training_text,
@@ -226,7 +226,7 @@ def test_few_families_are_listed_and_many_are_the_clusters(tmp_path: Path) -> No
 
 def test_the_page_names_its_benchmark_and_says_of_others_how_many(facts: Facts) -> None:
     """Also on the page of each benchmark and model below it."""
-    for part in [facts, *(part.facts for part in site.parts(facts))]:
+    for part in [facts, *(part.facts for part in write.site_parts(facts))]:
         page = front(part, ReportPage())
         head = _head(part)
         assert set_name(head.fit) in page.title and set_name(head.fit) in page.answer.sentence

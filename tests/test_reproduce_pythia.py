@@ -22,13 +22,13 @@ from plumbline.pipelines.reproduce.pythia import (
     TASK,
     EvaluatedCheckpoint,
     Noise,
+    as_rows,
     doses,
     jumps,
     noise,
     of_crows_pairs,
     read,
 )
-from plumbline.pipelines.reproduce.pythia_tables import as_rows
 from plumbline.pipelines.reproduce.resolution import (
     PAIRED,
     TRAININGS,

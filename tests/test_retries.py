@@ -9,9 +9,8 @@ from types import SimpleNamespace
 import pytest
 from prefect.states import Failed
 
-from plumbline.pipelines import task_retries
-from plumbline.pipelines.stages import Stages
-from plumbline.pipelines.task_retries import RETRY, may_pass
+from plumbline.pipelines import stages as task_retries
+from plumbline.pipelines.stages import RETRY, Stages, may_pass
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,

@@ -25,7 +25,7 @@ from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.partials import _read
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import _write, write_report
-from plumbline.pipelines.sql import complete
+from plumbline.pipelines.sql import shell
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.files import content, json_object
 from plumbline.warehouse.input.shards import expand_shards
@@ -347,7 +347,7 @@ def test_names_of_columns_do_not_steer_a_terminal(
     assert is_harmless(out + err) and out.count("\\x1b[2J") == 2
     with connect(store) as connection:
         connection.execute(f'CREATE TABLE "z{STEERS}" AS SELECT 1 AS "z{STEERS}"')
-        assert all(map(str.isprintable, complete.completions(connection, "SELECT z")))
+        assert all(map(str.isprintable, shell.completions(connection, "SELECT z")))
 
 
 def test_a_byte_that_is_not_utf_8_is_one_bad_query(

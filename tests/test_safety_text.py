@@ -191,7 +191,7 @@ def test_csv_files_hold_no_formulas(tmp_path: Path) -> None:
 
 
 def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:
-    """One rule for all commands: `warehouse.text.output.say`, consoles interpret no markup."""
+    """One rule for all commands: `warehouse.text.escape.say`, consoles interpret no markup."""
     for room in ("jobs", "eval_workers", "pipelines"):
         for path in sorted((REPOSITORY / room).rglob("*.py")):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -200,7 +200,7 @@ def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:
                 where = f"{path.relative_to(REPOSITORY)}:{node.lineno}"
                 name = ast.unparse(node.func)
                 assert name not in ("typer.echo", "click.echo"), (
-                    f"{where}: use plumbline.warehouse.text.output.say"
+                    f"{where}: use plumbline.warehouse.text.escape.say"
                 )
                 if name == "Console" and not any(k.arg == "stderr" for k in node.keywords):
                     given = {k.arg: ast.unparse(k.value) for k in node.keywords}

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.budget import Budget
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
+from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.models.base import texts_hash
 from plumbline.eval_workers.models.sampling import SamplingOptions, sample_seed
@@ -187,7 +187,7 @@ def test_a_budget_stops_and_a_larger_one_goes_on(store: Store) -> None:
 _KILLED = """
 import sys
 from plumbline.eval_workers.models.sampling import SamplingOptions
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
+from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
 from plumbline.warehouse.storage.store import Store

@@ -15,7 +15,7 @@ from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.sql import output
 from plumbline.pipelines.sql import shell as sql
-from plumbline.pipelines.sql.complete import completer, completions
+from plumbline.pipelines.sql.shell import completer, completions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.reference import questions

@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
 from plumbline.eval_workers.training import options as training_options
 from plumbline.eval_workers.training import trainer
-from plumbline.eval_workers.training.batches import rows_of_step
-from plumbline.eval_workers.training.learner import new, new_model
+from plumbline.eval_workers.training.learner import new, new_model, rows_of_step
 from plumbline.eval_workers.training.models import MARKER, record_model, train_model
 from plumbline.eval_workers.training.options import Progress, TrainOptions, Window, preset
 from plumbline.pipelines.command.app import app

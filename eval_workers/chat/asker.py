@@ -15,10 +15,9 @@ from contextlib import suppress
 from typing import Protocol
 
 from plumbline.eval_workers.chat.budget import BudgetMeter, Price, Spent, most, spent
-from plumbline.eval_workers.chat.client import Failure
+from plumbline.eval_workers.chat.client import Failure, RetryPolicy
 from plumbline.eval_workers.chat.ledger import Ledger, ServerAnswer
 from plumbline.eval_workers.chat.requests import Reply, Request
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 
 _RESUME = "run the same command again to resume"

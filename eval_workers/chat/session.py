@@ -7,17 +7,18 @@ A build that was stopped can be run again, and then asks only what is not in the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from plumbline.eval_workers.chat.asker import Asker, Job, Replayer, run_jobs
-from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent
-from plumbline.eval_workers.chat.client import DEFAULT_URL, ChatClient
+from plumbline.eval_workers.chat.budget import Budget, BudgetMeter, Price, Spent, money
+from plumbline.eval_workers.chat.client import DEFAULT_URL, ChatClient, RetryPolicy
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
 from plumbline.eval_workers.chat.requests import Reply
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.warehouse.errors import PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
 
 #: Called with the number of finished jobs, of all jobs, and the spending.
 Tell = Callable[[int, int, Spent], None]
@@ -97,3 +98,20 @@ def publish_rejects(build: Build, step: str, rejects: list[dict[str, object]]) -
     partition = {"stage": "generate", "subject": f"{build.benchmark}/{step}"}
     with disk_problems(build.store.root):
         build.store.replace("reject", rows, partition, build.run_id)
+
+
+def spending(spent: Spent, currency: str | None) -> str:
+    """Spending in words; without a currency no money.
+
+    >>> spending(Spent(3, 1200, 0.05), "EUR"), spending(Spent(3, 1200, 0.0), None)
+    ('3 requests, 1,200 tokens, 0.05 EUR', '3 requests, 1,200 tokens')
+    """
+    usage = f"{spent.n_requests:,} requests, {spent.n_tokens:,} tokens"
+    return f"{usage}, {money(spent.cost, currency)}" if currency else usage
+
+
+@contextmanager
+def asking_bar(kind: str, currency: str | None) -> Iterator[Tell]:
+    """Progress from the first answer on, with the spending; ``kind`` names the unit."""
+    with progress(kind) as update:
+        yield lambda n_done, n_all, spent: update(n_done, n_all, note=spending(spent, currency))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.sampling import SamplingModel, SamplingOptions

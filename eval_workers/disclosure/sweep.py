@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import publish_words
 from plumbline.eval_workers.models.sampling import SamplingModel, SamplingOptions
 from plumbline.eval_workers.work.continuations import Continuations, SampleCounts, check_n

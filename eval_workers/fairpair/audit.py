@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.session import Build
-from plumbline.eval_workers.chat.spending_bar import asking_bar
+from plumbline.eval_workers.chat.session import Build, asking_bar
 from plumbline.eval_workers.fairpair import closed_world, phi, prompts
 from plumbline.eval_workers.fairpair.classifiers import ClassifierPhi
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set

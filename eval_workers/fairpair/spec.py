@@ -10,9 +10,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Budget, Price, price_of
-from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url
+from plumbline.eval_workers.chat.client import DEFAULT_URL, RetryPolicy, checked_url
 from plumbline.eval_workers.chat.requests import Endpoint, TokenLimit
-from plumbline.eval_workers.chat.retry_policy import RetryPolicy
 from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.fairpair.options import FairPairOptions
 from plumbline.eval_workers.fairpair.perturbation.chat_perturber import PerturbWording, load_wording

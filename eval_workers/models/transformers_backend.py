@@ -20,10 +20,10 @@ from plumbline.eval_workers.models.kinds.passes import LocalModel, logprobs_of
 import torch  # isort: skip (passes sets how MKL computes, before it starts)
 
 from plumbline.eval_workers.models.base import Tokens
-from plumbline.eval_workers.models.kinds.draws import LocalContinuer
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.models.kinds.files import Files, Kind, read_files
 from plumbline.eval_workers.models.kinds.masked import MaskedBackend
+from plumbline.eval_workers.models.kinds.passes import LocalContinuer
 from plumbline.eval_workers.models.local.hidden import hidden_of_tree
 from plumbline.eval_workers.models.local.tree import end_of_tree, n_nodes, tree
 from plumbline.eval_workers.models.local.weights import is_int8

@@ -7,14 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from plumbline.eval_workers.models.base import LOG_LIKELIHOOD, texts_hash
 from plumbline.eval_workers.models.local.text_form import pair_in_form
-from plumbline.eval_workers.scoring.token_logprobs import pairs_with_tokens, publish_tokens
 from plumbline.eval_workers.work.chunks import Chunk
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step, state_of
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.store import Store, cast
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.base import Backend, Identity, TextScore
@@ -216,3 +219,59 @@ def _reject(pair: Row, a: TextScore, b: TextScore) -> Row:
     side, score = ("a", a) if a.problem else ("b", b)
     reason = f"pair {pair['pair_id']}, {pair[f'group_{side}']} sentence: {score.problem}"
     return {**rejected(pair, reason, pair[f"sentence_{side}"]), "text_id": pair["text_id"]}
+
+
+_TABLE = "token_logprob"
+
+
+def pairs_with_tokens(store: Store, model_key: str, benchmark: str) -> set[tuple[str, str]]:
+    """``pair_id`` and ``text_id`` of the pairs whose tokens are kept."""
+    tokens = store.read(_TABLE, benchmark=benchmark, model_key=model_key)
+    unique = tokens.group_by(["pair_id", "text_id"]).aggregate([])
+    return set(zip(unique["pair_id"].to_pylist(), unique["text_id"].to_pylist(), strict=True))
+
+
+def publish_tokens(
+    store: Store,
+    model: Backend,
+    benchmark: str,
+    kept: Sequence[Row],
+    scored: Sequence[tuple[Row, Sequence[TextScore]]],
+    run_id: str,
+) -> None:
+    """Add the tokens of pairs just scored to those of the rows of ``pair_score`` that stay.
+
+    ``scored`` are the pairs with their ``text_id``, and the scores of both sentences. Tokens of any
+    other pair, or of another text, go.
+    """
+    partition = {"benchmark": benchmark, "model_key": model.identity.key}
+    old = store.read(_TABLE, **partition)
+    if not scored and not old.num_rows:
+        return
+    sides = [
+        (pair, side, score)
+        for pair, scores in scored
+        for side, score in zip("ab", scores, strict=True)
+    ]
+    pieces = model.pieces({i for _, _, score in sides for i in score.token_ids})
+    names = ["pair_id", "text_id"]
+    rows = [
+        {
+            **partition,
+            **{name: pair[name] for name in names},
+            "side": side,
+            "run_id": run_id,
+            "position": position,
+            "token_id": token_id,
+            "token": pieces[token_id],
+            "logprob_nats": score.token_logprobs_nats[position],
+        }
+        for pair, side, score in sides
+        for position, token_id in enumerate(score.token_ids)
+    ]
+    valid = pa.table({n: pa.array([row[n] for row in kept], pa.string()) for n in names})
+    schema = TABLES[_TABLE]
+    stay = cast(schema, old.join(valid, names, join_type="left semi"))
+    order = [(column, "ascending") for column in ("pair_id", "side", "position")]
+    new = pa.concat_tables([stay, cast(schema, rows)]).sort_by(order)
+    store.replace(_TABLE, new, partition, run_id)

@@ -27,10 +27,9 @@ import numpy as np
 import torch
 
 from plumbline.eval_workers.models.devices import memory_problems
-from plumbline.eval_workers.models.local.checkpoints import save_state
 from plumbline.eval_workers.models.local.source import CHECKPOINTS
-from plumbline.eval_workers.training.batches import rows_of_step
-from plumbline.eval_workers.training.learner import TOKENIZER, Learner, continued, new
+from plumbline.eval_workers.models.local.weights import save_state
+from plumbline.eval_workers.training.learner import TOKENIZER, Learner, continued, new, rows_of_step
 from plumbline.eval_workers.training.options import Progress, TrainOptions, Window
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import DEFAULT, RecordForm, documents

@@ -9,7 +9,7 @@ import urllib.request
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.vllm.vllm_engine import VllmProcess

@@ -18,8 +18,7 @@ from plumbline.eval_workers.chat.asker import Job
 from plumbline.eval_workers.chat.budget import Spent
 from plumbline.eval_workers.chat.options import AskingOptions
 from plumbline.eval_workers.chat.requests import ChatModel, Reply
-from plumbline.eval_workers.chat.session import Build, publish_rejects
-from plumbline.eval_workers.chat.spending_bar import asking_bar
+from plumbline.eval_workers.chat.session import Build, asking_bar, publish_rejects
 from plumbline.eval_workers.pairs.benchmarks import Row, discover
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 from plumbline.eval_workers.work.rejects import reject_row

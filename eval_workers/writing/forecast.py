@@ -15,7 +15,7 @@ from pathlib import Path
 from plumbline.eval_workers.chat.budget import Price, money
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.requests import Reply, Request
-from plumbline.eval_workers.chat.spending_bar import spending
+from plumbline.eval_workers.chat.session import spending
 from plumbline.eval_workers.writing.judge import ROUNDS, judgement
 from plumbline.eval_workers.writing.pairing import (
     CONVERSION_ROUNDS,

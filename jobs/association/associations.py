@@ -6,6 +6,9 @@ million short rows whatever the size of its text.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from plumbline.jobs.association.measures import (
     SUM,
@@ -30,15 +34,14 @@ from plumbline.jobs.association.target_lists import (
     targets_of,
     with_list,
 )
-from plumbline.jobs.association.word_weights import WordWeights
-from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
-from plumbline.jobs.counting.writer import writes_corpus
+from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row, writes_corpus
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import rows_of as query_rows
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Staged, Store
+from plumbline.warehouse.text.csv_rows import records
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordPair
 
@@ -209,3 +212,50 @@ def _write(
             update(k + 1, n_tables)
     store.commit(staged)
     return n_rows
+
+
+@dataclass(frozen=True)
+class WordWeights:
+    """A weight by word, such as its toxicity, and the name of the file they came from."""
+
+    name: str
+    weights: dict[str, float]
+
+    @property
+    def hash(self) -> str:
+        """Twelve hex digits that change with a word or weight, not with their order."""
+        content = json.dumps(sorted(self.weights.items()))
+        return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+    @classmethod
+    def read(cls, path: Path) -> WordWeights:
+        """Read a CSV file with columns ``word`` and ``weight``.
+
+        Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the row for a weight
+        that is not a finite number, a word that is not lowercase or repeats, and for no words.
+        """
+        weights: dict[str, float] = {}
+        for record in records(path, ("word", "weight")):
+            word, weight = (record.fields.get(k, "").strip() for k in ("word", "weight"))
+            at = f"{path}, row {record.number}"
+            is_one = len(word.split()) == 1 and word == word.lower()
+            if record.problem or not is_one or word in weights:
+                state = "is listed twice" if word in weights else "is not one lowercase word"
+                raise BadInput(at, record.problem or f"{word!r} {state}")
+            try:
+                weights[word] = float(weight)
+            except ValueError:
+                weights[word] = math.nan
+            if not math.isfinite(weights[word]):
+                raise BadInput(at, f"weight {weight!r} of {word} is not a finite number")
+        if not weights:
+            raise BadInput(str(path), "has no rows", "columns: word, weight")
+        return cls(path.stem, weights)
+
+    def of(self, words: pa.Array) -> NDArray[np.float64]:
+        """The weight of each word, float64[words]; NaN for a word without one.
+
+        >>> WordWeights("toxicity", {"tea": 0.5}).of(pa.array(["tea", "army"])).tolist()
+        [0.5, nan]
+        """
+        return np.array([self.weights.get(word, math.nan) for word in words.to_pylist()])

@@ -20,8 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.jobs.counting.recount import recount_shard
-from plumbline.jobs.counting.shard import count_shard
+from plumbline.jobs.counting.shard import count_shard, recount_shard
 from plumbline.jobs.kernel import CountOptions, Limits, limits_within, tokenizer_version
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
 from plumbline.warehouse.files import json_object

@@ -13,9 +13,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plumbline.jobs.association.bounds import adjusted
-from plumbline.jobs.corpus_lookup import corpus_contrast
+from plumbline.jobs.corpus_lookup import corpus_contrast, sole_writer
 from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence_of
-from plumbline.jobs.counting.writer import sole_writer
 from plumbline.jobs.evidence.sightings import DocumentTable, Inquiry, Ints, look, read_shards
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store

@@ -15,9 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.jobs.corpus_lookup import corpus_contrast
+from plumbline.jobs.corpus_lookup import corpus_contrast, writes_corpus
 from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence_of
-from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.evidence.change import Bools, Floats, MomentSums
 from plumbline.jobs.evidence.concordance import OccurrenceSample
 from plumbline.jobs.evidence.copies import OFTEN

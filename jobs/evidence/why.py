@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.association.associations import contrasts_of
 from plumbline.jobs.association.measures import summed_list
-from plumbline.jobs.corpus_lookup import corpus_contrast
+from plumbline.jobs.corpus_lookup import corpus_contrast, writes_corpus
 from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence, evidence_of
-from plumbline.jobs.counting.writer import writes_corpus
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
 from plumbline.jobs.evidence.concordance import (
     SIDES,

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from plumbline.jobs.counting.writer import writes_corpus
+from plumbline.jobs.corpus_lookup import writes_corpus
 from plumbline.jobs.kernel.json_lines import excerpt
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES

@@ -8,8 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from plumbline.jobs.corpus_lookup import corpus_row
-from plumbline.jobs.counting.writer import writes_corpus
+from plumbline.jobs.corpus_lookup import corpus_row, writes_corpus
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import records

@@ -14,8 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plumbline.jobs.corpus_lookup import corpus_row
-from plumbline.jobs.counting.writer import writes_corpus
+from plumbline.jobs.corpus_lookup import corpus_row, writes_corpus
 from plumbline.jobs.options import VocabularyOptions
 from plumbline.jobs.seed_words import english
 from plumbline.warehouse.errors import MissingComponent, UsageProblem

@@ -21,7 +21,7 @@ from pyspark.sql import SparkSession
 import plumbline
 from plumbline.jobs.spark.archive import write_archive
 from plumbline.jobs.spark.java import find_java_home
-from plumbline.jobs.spark.watch import watched
+from plumbline.jobs.spark.stages import watched
 from plumbline.jobs.user_cache import user_temporary
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.locks import temporary_directory

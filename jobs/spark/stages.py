@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from plumbline.warehouse.errors import Interrupted
 from plumbline.warehouse.text.progress import Update, progress
 
 if TYPE_CHECKING:
@@ -70,3 +74,63 @@ def _running(session: SparkSession) -> list[SparkStageInfo]:
 
 def _id(stage: SparkStageInfo | None) -> tuple[int, int] | None:
     return (stage.stageId, stage.currentAttemptId) if stage else None
+
+
+T = TypeVar("T")
+
+
+def watched(
+    work: Callable[[], T],
+    *,
+    report: Callable[[], None] | None = None,
+    cancel: Callable[[], None] | None = None,
+) -> T:
+    """Run ``work`` in a thread; returns its result or raises its error.
+
+    Args:
+        report: called about five times a second meanwhile.
+        cancel: called repeatedly from Ctrl-C until ``work`` has ended; without it ``work``
+            continues to its end.
+
+    Raises:
+        Interrupted: Ctrl-C was pressed.
+
+    >>> watched(lambda: 1 + 1)
+    2
+    """
+    outcome: list[T] = []
+    error: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except BaseException as e:
+            error.append(e)
+
+    thread = threading.Thread(target=run, daemon=True)
+    with _interrupts() as pressed:
+        thread.start()
+        while thread.is_alive():
+            thread.join(0.2)
+            step = cancel if pressed.is_set() else report
+            if step:
+                step()
+        if pressed.is_set():
+            raise Interrupted("interrupted; run the same command again to resume")
+    if error:
+        raise error[0]
+    return outcome[0]
+
+
+@contextmanager
+def _interrupts() -> Iterator[threading.Event]:
+    """An event that Ctrl-C sets: an exception inside a call to Java would print a traceback."""
+    pressed = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield pressed  # signals reach the main thread only
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: pressed.set())
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)

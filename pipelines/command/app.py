@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 import plumbline
 from plumbline.pipelines.command import registry
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 
 
 class Commands(Mapping[str, Any]):

@@ -6,9 +6,9 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from plumbline.pipelines.task_retries import may_pass
+from plumbline.pipelines.stages import may_pass
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 
 
 class ShardsFailed(BadInput):

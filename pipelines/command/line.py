@@ -30,7 +30,7 @@ from plumbline.pipelines.command.base import (
 from plumbline.pipelines.command.sources import here, made, of_config
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.paths import address
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 
 #: Options of every command that has none of its own by this name.
 _GENERAL = ("config", "conf", "dry_run", "format")

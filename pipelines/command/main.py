@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _status(given: list[str]) -> int:
     if not given and _COMPLETE not in os.environ:
-        from plumbline.warehouse.text.output import say
+        from plumbline.warehouse.text.escape import say
 
         say(_FIRST_STEPS)
         return 0
@@ -97,7 +97,7 @@ def _of_error(error: Exception) -> int:
 def _complain(message: str, status: int) -> int:
     from rich.console import Console
 
-    from plumbline.warehouse.text.output import say
+    from plumbline.warehouse.text.escape import say
 
     Console(stderr=True).print("[bold red]error:[/] ", end="")
     say(message or "wrong usage; add --help", err=True)
@@ -112,7 +112,7 @@ def entry() -> None:
         stop_signals.listen()
         import warnings
 
-        from plumbline.warehouse.text.output import say
+        from plumbline.warehouse.text.escape import say
 
         warnings.showwarning = lambda message, *_: say(f"warning: {message}", err=True)
         status = main()

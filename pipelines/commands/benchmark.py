@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.chat.session import Build as Asking
-from plumbline.eval_workers.chat.spending_bar import spending
+from plumbline.eval_workers.chat.session import spending
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import pushed, recipe
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
@@ -30,7 +30,7 @@ from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 
 _PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
 
@@ -334,7 +334,7 @@ class Build(BuildSpec, Command):
             how = (asking, model, self.max_difference_nats_per_token)
             found = context.retried(f"opinion of {model}", opinion.second_opinion, *how)
         if self.corpus:
-            from plumbline.jobs.association.verdicts import constrained
+            from plumbline.jobs.association.max_pmi import constrained
 
             of = (store, self.corpus, name, self.contrast)
             said += context.stage(f"constrain by {self.corpus}", constrained, *of)
@@ -404,9 +404,8 @@ class Constrain(Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.association.associations import contrasts_of
-        from plumbline.jobs.association.max_pmi import constrain
+        from plumbline.jobs.association.max_pmi import constrain, verdicts
         from plumbline.jobs.association.measures import SUM, summed_list
-        from plumbline.jobs.association.verdicts import verdicts
         from plumbline.jobs.corpus_lookup import corpus_row
 
         store, corpus, contrast = context.store, self.corpus, self.contrast

@@ -206,8 +206,8 @@ class Compare(Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.evidence.change import compare
-        from plumbline.pipelines.report.changes import change_section, surest
         from plumbline.pipelines.report.rows import Rows
+        from plumbline.pipelines.report.sections.compare_corpora import change_section, surest
 
         how = (context.run_id, self.contrast, self.min_pairs)
         with progress("compare", "shards") as update:

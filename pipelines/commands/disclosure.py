@@ -14,12 +14,11 @@ from plumbline.eval_workers.chat.budget import Budget, price_of
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.session import Build, Server
-from plumbline.eval_workers.chat.spending_bar import asking_bar
+from plumbline.eval_workers.chat.session import Build, Server, asking_bar
 from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.eval_workers.disclosure.instructions import in_each_form, load_instructions
 from plumbline.eval_workers.disclosure.measure import Disclosed, measure_opened, steps_of
-from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.sweep import Grid, sweep_decoding
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.models.instruction import NONE, Instruction
@@ -55,7 +54,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT, part
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets, steps_of
-from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.fairpair import audit
 from plumbline.eval_workers.fairpair.spec import FairPairSpec, SampledModel
@@ -178,7 +178,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 def _tune(context: Context, command: Tune) -> Tuned:
     """The adapter, from its last checkpoint on."""
     from plumbline.eval_workers.models.devices import release
-    from plumbline.eval_workers.training.mitigation.bar import tuning_bar
+    from plumbline.eval_workers.training.mitigation.options import tuning_bar
     from plumbline.eval_workers.training.mitigation.tune import tune
 
     try:

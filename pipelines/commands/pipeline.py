@@ -97,7 +97,7 @@ class Pipeline(PipelineOptions, Command):
         """The corpora, benchmarks and models; that models can be loaded is tried."""
         from plumbline.eval_workers.models import open_backend
         from plumbline.pipelines.parts import is_built
-        from plumbline.pipelines.task_retries import patiently
+        from plumbline.pipelines.stages import patiently
         from plumbline.warehouse.input.shards import expand_shards
 
         plan = make_plan(self)

@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.opening import version_of
 from plumbline.warehouse.storage.runs import recorded
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
     from plumbline.pipelines.report.facts import Facts

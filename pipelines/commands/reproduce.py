@@ -24,7 +24,7 @@ from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.runs import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.text.progress import progress
 
 #: Progress goes to standard error, where it doesn't mix with results.
@@ -235,7 +235,6 @@ class Pythia(_Release, _Figures, Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.reproduce import pythia as released
-        from plumbline.pipelines.reproduce import pythia_tables as tables
         from plumbline.pipelines.reproduce.resolution import of_pythia
 
         checkpoints, n_other = released.read(self.evals)
@@ -248,9 +247,9 @@ class Pythia(_Release, _Figures, Command):
         read = f"{len(checkpoints)} checkpoints, {n_other} rows of other tasks or metrics"
         noise = map(asdict, released.noise(checkpoints))
         return Done(
-            rows=[*noise, *tables.as_rows(crows), *tables.over_sizes(ours)],
-            said=[f"{self.evals}: {read}", *tables.lines(checkpoints), *tables.LIMITS],
-            files=self.written(tables.as_rows([*crows, *ours])),
+            rows=[*noise, *released.as_rows(crows), *released.over_sizes(ours)],
+            said=[f"{self.evals}: {read}", *released.lines(checkpoints), *released.LIMITS],
+            files=self.written(released.as_rows([*crows, *ours])),
         )
 
 

@@ -13,9 +13,14 @@ from rich.console import Console
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import OutputFile
-from plumbline.pipelines.sql.complete import complete_with_tab
 from plumbline.pipelines.sql.output import write_result
-from plumbline.pipelines.sql.shell import answer, remember_lines, say_unfilled, shell
+from plumbline.pipelines.sql.shell import (
+    answer,
+    complete_with_tab,
+    remember_lines,
+    say_unfilled,
+    shell,
+)
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import replacing

@@ -23,7 +23,7 @@ from plumbline.pipelines.commands._corpus import Several, looked_through
 from plumbline.pipelines.report.model import Lead, Page
 from plumbline.pipelines.report.plain import markdown, plain
 from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.words import QUERIES, answers, headline, word_section
+from plumbline.pipelines.report.sections.why import QUERIES, answers, headline, word_section
 from plumbline.pipelines.report.write import publish
 from plumbline.warehouse.errors import (
     BadInput,
@@ -37,7 +37,7 @@ from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import plumbline
-from plumbline.pipelines.report import sections, site
+from plumbline.pipelines.report import sections
 from plumbline.pipelines.report.explorer.data import explorer
 from plumbline.pipelines.report.explorer.pages import (
     explorer_page,
@@ -23,7 +23,8 @@ from plumbline.pipelines.report.explorer.pages import (
 from plumbline.pipelines.report.explorer.pairs import pairs
 from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front.page import Front, figures_of, front, named_after
-from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered
+from plumbline.pipelines.report.groups import set_name, sets
+from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered, stem
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.schema.catalog import units_of_columns
@@ -55,15 +56,15 @@ def write_report(
     with _turn(out):  # before reading: the last one to write has read the latest
         facts = narrowed(Facts(warehouse), about or {})
         appendix = replace(make_page(facts), home="index.html")
-        parts = site.parts(facts) if is_site else []
+        parts = site_parts(facts) if is_site else []
         sentence_pairs = pairs(facts)
         words = explorer(facts, sentence_pairs.n_with if sentence_pairs else None)
         searches = {
             "words": "words.html" if words else "",
             "pairs": "pairs.html" if sentence_pairs else "",
         }
-        first = replace(front(facts, appendix), links=site.links(parts), searches=searches)
-        for kind in site.KINDS:
+        first = replace(front(facts, appendix), links=site_links(parts), searches=searches)
+        for kind in KINDS:
             fronts = {
                 part.stem: named_after(
                     replace(front(part.facts, Page()), searches=searches, questions=(), up="../"),
@@ -234,3 +235,35 @@ def _write(path: Path, content: bytes) -> None:
 
 def _temporary(path: Path) -> Path:
     return path.with_name(f"{path.name}.tmp")
+
+
+#: Directories of a site.
+KINDS = ("models", "benchmarks")
+
+
+@dataclass(frozen=True)
+class SitePart:
+    """A page: its directory, what it is of, the stem of its file, and the facts it is made from."""
+
+    kind: str
+    name: str
+    stem: str
+    facts: Facts
+
+
+def site_parts(facts: Facts) -> list[SitePart]:
+    """A part for each measured model, then one for each benchmark with its groups."""
+    rows = facts.rows("metric").where(subset="all", metric="us")
+    models = {str(r["model_key"]): str(r["model"]) for r in rows}
+    subjects = [("models", name, {"model_key": key}) for key, name in models.items()]
+    subjects += [("benchmarks", set_name(of), of) for of in sets(rows)]
+    seen = {kind: Counter[str]() for kind in KINDS}
+    return [
+        SitePart(kind, name, numbered(seen[kind], stem(name) or "page"), facts.within(**of))
+        for kind, name, of in subjects
+    ]
+
+
+def site_links(pages: Sequence[SitePart]) -> dict[str, str]:
+    """Paths of the pages of models and benchmarks, from the site's first page."""
+    return {part.name: f"{part.kind}/{part.stem}.html" for part in pages}

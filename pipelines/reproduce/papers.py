@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
-from plumbline.eval_workers.disclosure.options import ProbeOptions
+from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.fairpair.options import FairPairOptions, texts_of
 from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.training.mitigation.options import TuneOptions

@@ -17,7 +17,8 @@ from plumbline.eval_workers.scoring.statistics.power import LEVEL, PairDesign, S
 
 ABOUT = (
     "PD (points) and US off a half (shares) of the smallest size by `PairDesign.smallest`, in "
-    "clusters with a planted correlation: found is the share of draws whose t test is clear, promised 0.8."
+    "clusters with a planted correlation: found is the share of draws whose t test is clear, "
+    "promised 0.8."
 )
 DRAWS = 1000
 #: Share of pairs without a preference where PD is planted.

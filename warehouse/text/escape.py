@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import unicodedata
 from base64 import b64encode
 
@@ -102,3 +103,18 @@ def policy_hash(text: str) -> str:
     'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='
     """
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
+
+
+def say(text: str = "", *, err: bool = False) -> None:
+    """Print lines to standard output, or standard error; see ``escape.terminal``.
+
+    Characters that the stream can't encode are escaped, too.
+
+    >>> say("tea\\x1b[2J\\ndone")
+    tea\\x1b[2J
+    done
+    """
+    stream = sys.stderr if err else sys.stdout
+    encoding = stream.encoding or "utf-8"
+    line = terminal(text, lines=True).encode(encoding, "backslashreplace").decode(encoding)
+    print(line, file=stream, flush=True)

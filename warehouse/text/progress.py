@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from plumbline.warehouse.text.escape import terminal
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say, terminal
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

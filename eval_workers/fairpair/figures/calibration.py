@@ -10,9 +10,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng, shared_columns
+from plumbline.eval_workers.fairpair.figures.fairpair_set import (
+    PromptMeasures,
+    measure,
+    over_prompts,
+    prompt_rng,
+    shared_columns,
+)
 from plumbline.eval_workers.fairpair.figures.significance import adjusted
-from plumbline.eval_workers.fairpair.figures.summary import PromptMeasures, measure, over_prompts
 from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.phi import Phi, find

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumbline.eval_workers.fairpair.figures.significance import adjusted
-from plumbline.eval_workers.fairpair.figures.summary import PromptMeasures, measure, over_prompts
+from plumbline.eval_workers.fairpair.figures.metric import (
+    PromptFigures,
+    fairpair_f,
+    folds,
+    prompt_figures,
+    ratios,
+)
+from plumbline.eval_workers.fairpair.figures.significance import (
+    FEWEST_RESAMPLED,
+    adjusted,
+    by_cluster,
+    gap,
+    interval,
+    interval_over_prompts,
+    p_value,
+    permuted_gaps,
+    resampled,
+    t_test,
+)
 from plumbline.eval_workers.fairpair.figures.texts import Group, PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
-from plumbline.eval_workers.fairpair.phi import Phi, find
+from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi, block_means, find
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
-Pairs = list[tuple[Group, PromptMeasures]]
 
 #: Columns of ``probe_prompt`` whose values make subsets of a set.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
@@ -39,7 +55,7 @@ def score_set(
     figures. Raises as ``read_groups`` and ``find``.
     """
     phi = phi or find(phi_name)
-    by_side: dict[str, Pairs] = {}
+    by_side: dict[str, _Measured] = {}
     for group in read_groups(store, sampled, options.as_published):
         rng = prompt_rng(options.seed, group)
         measured = measure(phi, *group.items(phi), options, rng)
@@ -78,7 +94,7 @@ def prompt_rng(seed: int, group: Group) -> np.random.Generator:
     return np.random.default_rng([seed, zlib.crc32(name)])
 
 
-def _prompt_rows(pairs: Pairs) -> Iterator[Row]:
+def _prompt_rows(pairs: _Measured) -> Iterator[Row]:
     p_values = adjusted([measured.p_permutation for _, measured in pairs])
     for (group, measured), q_permutation in zip(pairs, p_values, strict=True):
         yield {
@@ -92,10 +108,129 @@ def _prompt_rows(pairs: Pairs) -> Iterator[Row]:
         }
 
 
-def _subsets(pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
+def _subsets(
+    pairs: _Measured,
+) -> Iterator[tuple[str, _Measured]]:
     """The full set, then one subset per value of each grouping column."""
     yield "all", pairs
     for column in _SUBSETS:
         values = {str(v) for g, _ in pairs if (v := g.prompt[column]) is not None}
         for value in sorted(values) if len(values) > 1 else ():
             yield f"{column} = {value}", [p for p in pairs if str(p[0].prompt[column]) == value]
+
+
+@dataclass(frozen=True)
+class PromptMeasures:
+    """Figures of one prompt, F's interval, and the gap B - mean V with its permutations.
+
+    ``gap``, ``p_permutation`` and ``permuted`` are ``None`` where B or a V is not defined.
+    """
+
+    figures: PromptFigures
+    fairpair_f_low: float | None
+    fairpair_f_high: float | None
+    gap: float | None
+    p_permutation: float | None
+    permuted: Floats | None
+
+
+#: Samples of prompts and what was measured of each.
+_Measured: TypeAlias = "list[tuple[Group, PromptMeasures]]"
+
+
+@dataclass(frozen=True)
+class SetFigures:
+    """Figures of many prompts; the fields are described in the table ``fairpair_set``."""
+
+    n_prompts: int
+    n_left_out: int
+    bias_b: float | None
+    variability_pg: float | None
+    variability_gp: float | None
+    fairpair_f: float | None
+    fairpair_f_low: float | None
+    fairpair_f_high: float | None
+    gap: float | None
+    t_statistic: float | None
+    p_t: float | None
+    p_permutation: float | None
+
+
+def measure(
+    phi: Phi,
+    pg: Sequence[Any],
+    gp: Sequence[Any],
+    options: FigureOptions,
+    rng: np.random.Generator,
+) -> PromptMeasures:
+    """Measure one prompt from the items of p(g(x)) and of g(p(x)), valid samples only.
+
+    F has no interval below four samples, or folds, in a group. With folds, the smaller group's
+    number of samples is taken from each group, and the test exchanges only folds of equal size.
+
+    >>> from plumbline.eval_workers.fairpair.phi import find
+    >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)
+    >>> apart = measure(find("vader"), [0, 0.2] * 5, [1, 0.8] * 5, options, rng)
+    >>> round(apart.figures.bias_b, 9), round(apart.figures.fairpair_f, 6), apart.p_permutation
+    (0.8, 51.84, 0.01)
+    """
+    n_pg, n_gp = len(pg), len(gp)
+    n_samples, k = min(n_pg, n_gp), options.folds
+    strata = None
+    if k > n_samples:
+        nan = float("nan")
+        return PromptMeasures(prompt_figures(Means(nan, nan, nan), n_pg, n_gp, k), *[None] * 5)
+    if k:
+        (pg, sizes), (gp, others) = (folds(phi, g, k, n_samples, rng) for g in (pg, gp))
+        strata = np.array([*sizes, *others])
+    distances = phi.distances([*pg, *gp])
+    means = block_means(distances, len(pg))
+    figures = prompt_figures(means, n_pg, n_gp, k)
+    low = high = None
+    if figures.fairpair_f is not None and min(len(pg), len(gp)) >= FEWEST_RESAMPLED:
+        draws = resampled(distances, len(pg), options.n_resamples, rng)
+        low, high = interval(ratios(*draws), options.level)
+    if n_samples < 2:
+        return PromptMeasures(figures, low, high, None, None, None)
+    permuted = permuted_gaps(distances, len(pg), options.n_permutations, rng, strata)
+    observed = gap(means)
+    return PromptMeasures(figures, low, high, observed, p_value(observed, permuted), permuted)
+
+
+def over_prompts(
+    measured: Sequence[PromptMeasures],
+    options: FigureOptions,
+    clusters: Sequence[str] | None = None,
+) -> SetFigures:
+    """F of the means of B, V_pg and V_gp over prompts, with interval and tests.
+
+    Means are taken first, so that a prompt with little variability can't dominate:
+    F = mean(B)^2 / (mean(V_pg) mean(V_gp)), as in the published Table 3. Prompts whose B or V is
+    not defined are left out and counted. Interval and t-test are over clusters of similar prompts
+    (an occupation), by default each prompt is its own. The two sides of a prompt are similar, too,
+    so keep sides apart.
+
+    >>> over_prompts([], FigureOptions()).fairpair_f is None
+    True
+    """
+    if clusters is None:
+        clusters = [str(k) for k in range(len(measured))]
+    kept = [m for m in measured if m.permuted is not None]
+    ids = [cluster for m, cluster in zip(measured, clusters, strict=True) if m.permuted is not None]
+    n_left_out = len(measured) - len(kept)
+    if not kept:
+        return SetFigures(0, n_left_out, *[None] * 10)
+    rows = [(f.bias_b, f.variability_pg, f.variability_gp) for f in (m.figures for m in kept)]
+    figures = np.array(rows, np.float64)
+    b, v_pg, v_gp = figures.mean(axis=0).tolist()
+    rng = np.random.default_rng(options.seed)
+    low, high = interval_over_prompts(
+        by_cluster(figures, ids), options.level, options.n_resamples, rng
+    )
+    tested = t_test(figures[:, 0] - figures[:, 1], ids)
+    permuted = np.mean([m.permuted for m in kept if m.permuted is not None], axis=0)
+    mean_gap = float(np.mean([m.gap for m in kept if m.gap is not None]))
+    return SetFigures(
+        *(len(kept), n_left_out, b, v_pg, v_gp, fairpair_f(b, v_pg, v_gp), low, high),
+        *(mean_gap, *tested, p_value(mean_gap, permuted)),
+    )

@@ -29,7 +29,7 @@ from plumbline.warehouse import options
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.plugins import Registry
-from plumbline.warehouse.text.output import say
+from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text, toml_table
 
 

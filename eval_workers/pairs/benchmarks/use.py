@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.benchmarks._released import TRUTH, index_id, locate, usable
+from plumbline.eval_workers.pairs.benchmarks._parsed import TRUTH, index_id, locate, usable
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.csv_rows import truth
 

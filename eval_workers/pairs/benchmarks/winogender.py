@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.benchmarks._released import locate, usable
+from plumbline.eval_workers.pairs.benchmarks._parsed import locate, usable
 from plumbline.warehouse.errors import UsageProblem
 
 NAMES = ("winogender",)

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import resources
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.ratings.form import form_html
 from plumbline.eval_workers.pairs.ratings.questions import Wordings
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.escape import policy_hash, terminal
 
 Row = dict[str, Any]
 
@@ -247,3 +248,41 @@ def _instructions(wordings: Wordings) -> str:
     ]
     how = "In the table, write your answer into the column of each question."
     return "\n\n".join([wordings.title, wordings.intro, *asked, how]) + "\n"
+
+
+def form_html(rater: str, items: Sequence[Mapping[str, str]], wordings: Wordings) -> str:
+    """The page of a rater; the same items and wordings give the same page.
+
+    It asks for nothing on a network, and its content security policy lets it ask for nothing. The
+    browser keeps the answers; the file to send back has a column ``item`` and one per question.
+
+    Args:
+        items: ``item``, ``sentence_1`` and ``sentence_2`` of each pair, in their order.
+
+    >>> from plumbline.eval_workers.pairs.ratings.questions import load
+    >>> item = {"item": "ana-001-0", "sentence_1": "<b>She ran.", "sentence_2": "<b>He ran."}
+    >>> "<q dir=\\"auto\\">&lt;b&gt;She ran.</q>" in form_html("ana", [item], load())
+    True
+    """
+    import jinja2
+    from markupsafe import Markup
+
+    here = resources.files(__package__)
+    texts = {name: (here / f"form.{name}").read_text("utf-8") for name in ("html", "css", "js")}
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda v: terminal(v, lines=True) if type(v) is str else v,
+    )
+    environment.filters["sha256"] = policy_hash
+    sheet = hashlib.sha256(" ".join(item["item"] for item in items).encode()).hexdigest()[:16]
+    return environment.from_string(texts["html"]).render(
+        rater=rater,
+        items=items,
+        wordings=wordings,
+        sheet=sheet,
+        style=Markup(texts["css"]),
+        script=Markup(texts["js"]),
+    )

@@ -11,9 +11,7 @@ from plumbline.eval_workers.pairs.released.files import (
     max_pmi_files,
     require_benchmarks,
 )
-from plumbline.eval_workers.pairs.released.gather import gather
-from plumbline.eval_workers.pairs.released.join import Places
-from plumbline.eval_workers.pairs.released.table import finite
+from plumbline.eval_workers.pairs.released.gather import Places, finite, gather
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import Record, truth

@@ -15,15 +15,14 @@ import pyarrow as pa
 
 from plumbline.eval_workers.pairs.pronouns.templates import Gender, fill, template_problem
 from plumbline.eval_workers.pairs.released.files import (
+    N_PARAMETERS,
     ReleasedFile,
     grouped,
+    model_id,
     require_benchmarks,
     score_files,
 )
-from plumbline.eval_workers.pairs.released.gather import Row, gather
-from plumbline.eval_workers.pairs.released.join import Places
-from plumbline.eval_workers.pairs.released.models import N_PARAMETERS, model_id
-from plumbline.eval_workers.pairs.released.table import finite
+from plumbline.eval_workers.pairs.released.gather import Places, Row, finite, gather
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store

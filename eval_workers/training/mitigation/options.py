@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Annotated, TypeAlias
 
@@ -15,6 +16,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training.options import Lora
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT
+from plumbline.warehouse.text.progress import progress
 
 #: Called as (steps done, steps in all, the step's columns of ``tuning_step``).
 Progress: TypeAlias = Callable[[int, int, Mapping[str, float]], None]
@@ -136,3 +138,22 @@ def published_base(how: ModelOptions) -> ModelOptions:
             f"--quantisation {how.quantisation}", "isn't as published", "leave it out"
         )
     return replace(how, quantisation="nf4")
+
+
+_SHORT = {"distance": "L_d", "total": "L_g", "difference": "L_l"}
+
+
+def losses_line(losses: Mapping[str, float]) -> str:
+    """Short text of a step's losses.
+
+    >>> losses_line({"distance": 0.01234, "total": 0.5, "difference": 0.25, "loss": 1.0})
+    'L_d 0.0123 L_g 0.5 L_l 0.25'
+    """
+    return " ".join(f"{short} {losses[name]:.3g}" for name, short in _SHORT.items())
+
+
+@contextmanager
+def tuning_bar(name: str) -> Iterator[Progress]:
+    """Show steps and losses for the length of the block."""
+    with progress(f"tune {name}", "steps") as update:
+        yield lambda step, n_steps, losses: update(step, n_steps, note=losses_line(losses))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,6 @@ import torch
 from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.local.hidden import hidden_of_tree
 from plumbline.eval_workers.models.local.tree import n_nodes, tree
-from plumbline.eval_workers.training.mitigation.losses import difference, distance, total
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget
 
 
@@ -113,3 +113,40 @@ def _logprobs(
     values = logits[rows, tokens] - torch.logsumexp(logits, dim=1)[rows]
     sums = torch.zeros(len(forms), dtype=values.dtype, device=device)
     return sums.index_add(0, torch.tensor(places, device=device), values)
+
+
+def distance(female: torch.Tensor, male: torch.Tensor, smoothing: float = 0.0) -> torch.Tensor:
+    """L_d of log-probabilities of the two words of each pair, ``smoothing`` being e.
+
+    >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
+    >>> round(distance(p[:1], p[1:]).item(), 6)  # (0.3 ln 1.5 + 0.1 ln 0.5) / 2
+    0.026162
+    """
+    if smoothing:
+        extra = torch.tensor(math.log(smoothing), dtype=female.dtype, device=female.device)
+        female, male = torch.logaddexp(female, extra), torch.logaddexp(male, extra)
+    middle = torch.logaddexp(female, male) - math.log(2)
+    terms = female.exp() * (female - middle) + male.exp() * (male - middle)
+    return terms.sum(dim=-1) / 2
+
+
+def total(words: torch.Tensor) -> torch.Tensor:
+    """L_g of log-probabilities of all words, each once.
+
+    >>> round(total(torch.tensor([0.3, 0.1], dtype=torch.float64).log()).item(), 12)
+    0.4
+    """
+    return words.exp().sum(dim=-1)
+
+
+def difference(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
+    """L_l of log-probabilities of all female and all male words, each once; from 0 to 1.
+
+    Its gradient is 0 where both sides are equal.
+
+    >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
+    >>> round(difference(p[:1], p[1:]).item(), 12)
+    0.5
+    """
+    ratio = torch.logsumexp(female, dim=-1) - torch.logsumexp(male, dim=-1)
+    return torch.tanh(ratio / 2).abs()

@@ -24,9 +24,9 @@ import torch
 from safetensors.torch import load_file
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.local.checkpoints import save_state
+from plumbline.eval_workers.models.local.weights import save_state
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.training.batches import rows_of_step
+from plumbline.eval_workers.training.learner import rows_of_step
 from plumbline.eval_workers.training.lora import adapted, save_adapter, without_dropout
 from plumbline.eval_workers.training.mitigation.options import LOSSES, Progress, TuneOptions
 from plumbline.eval_workers.training.mitigation.passes import WordReader

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front import answer, checks, matrix, scatter
 from plumbline.pipelines.report.front.headline import headline, question
-from plumbline.pipelines.report.front.part import Part
-from plumbline.pipelines.report.front.parts import models, robustness, text
+from plumbline.pipelines.report.front.parts import Part, models, robustness, text
 from plumbline.pipelines.report.groups import set_name, sets
 from plumbline.pipelines.report.model import Figure, Lead, Page, count, first_of
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding, side
@@ -12,7 +13,6 @@ from plumbline.pipelines.report.findings.sentences import capital, preferences, 
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.headline import SHARED, Headline, known_slopes, question
 from plumbline.pipelines.report.front.matrix import brief
-from plumbline.pipelines.report.front.part import Part
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metrics import corpus_name, models_table, predicts_beyond
 from plumbline.pipelines.report.model import (
@@ -261,3 +261,15 @@ def _slopes_table(slopes: Rows) -> PageTable:
         ("words", lambda r: count(r["n"])),
     ]
     return table("Slopes of preference on lean, 95% intervals in brackets", slopes, columns)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the page's three parts; ``more`` is the section of the appendix that has it whole."""
+
+    anchor: str
+    title: str
+    sentences: Sequence[str]
+    figure: Figure | None
+    table: PageTable | None
+    more: str

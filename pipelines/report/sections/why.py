@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Missing, Section
-from plumbline.pipelines.report.rows import Rows
-from plumbline.pipelines.report.words import QUERIES, word_section
+from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.sentences import word_leans
+from plumbline.pipelines.report.model import (
+    Cell,
+    Missing,
+    PageTable,
+    Section,
+    counted,
+    estimate,
+    shown,
+    stem,
+    table,
+    text,
+)
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.query.finding import ALPHA
 
 PLACE = 1010
 NAMES = ("why",)
@@ -26,3 +41,187 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         queries = {name: Rows((), query).where(**word).sql for name, query in QUERIES.items()}
         answer = {name: facts.query(query) for name, query in queries.items()}
         yield word_section(answer, folded=True)
+
+
+#: Collocates listed for each side, and sources; the tables of the warehouse hold more.
+_COLLOCATES, _SOURCES = 10, 12
+#: What a section is made of: by table, the query of all words' rows, in the order shown.
+QUERIES = {
+    "word_evidence": "FROM word_evidence ORDER BY run_id DESC, corpus, contrast, word;",
+    "word_source": "FROM word_source ORDER BY n_pair_f + n_pair_m DESC, source;",
+    "word_copies": "FROM word_copies ORDER BY counted;",
+    "word_collocate": """FROM word_collocate
+ORDER BY abs(log_odds_nats) / log_odds_nats_se DESC, collocate;""",
+    "word_snippet": "FROM word_snippet ORDER BY side, place;",
+}
+#: The rows of one word, by table.
+Answer = Mapping[str, Rows]
+
+
+def word_section(answer: Answer, *, folded: bool = False) -> Section:
+    """The section of one word of one corpus and contrast, from its rows of each table."""
+    (lean,) = answer["word_evidence"]
+    sides, sources = _sides(lean["contrast"]), answer["word_source"]
+    tables = [
+        *([_sources(sources, sides, folded)] if len(sources) > 1 else []),
+        _collocates(answer["word_collocate"], sides, folded),
+        *(_snippets(answer["word_snippet"], side, sides[side], folded) for side in sides),
+    ]
+    title = f"{lean['word']} in {lean['corpus']}"
+    copies = _copies(lean, answer["word_copies"])
+    sentences = [headline(lean), _ratio(lean, sides), _counts(lean, sides), copies]
+    anchor = stem("why", lean["corpus"], lean["contrast"], lean["word"])
+    return Section(anchor, title, [s for s in sentences if s], tables=[t for t in tables if t.rows])
+
+
+def _sides(contrast: str) -> dict[str, str]:
+    female, is_pair, male = contrast.partition("/")
+    if is_pair:
+        return {"female": female, "male": male}
+    return {"female": "female words", "male": "male words"}
+
+
+def headline(lean: Row) -> str:
+    """The lean of a word, in a sentence with its interval.
+
+    >>> headline({"word": "tea", "corpus": "c", "contrast": "she/he", "delta_nats": 0.7,
+    ...           "delta_nats_low": 0.2, "delta_nats_high": 1.2, "clusters": "document",
+    ...           "n_clusters": 40})
+    '“tea” leans to she in c: +0.70 nats (95% interval +0.20 to +1.20 over 40 documents).'
+    """
+    first, second = _sides(lean["contrast"]).values()
+    return f"“{lean['word']}” {word_leans(lean, first, second, ' in ' + lean['corpus'])}."
+
+
+def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
+    """A lean between two words as a ratio; empty where the side can't be told.
+
+    >>> _ratio({"contrast": "she/he", "delta_nats_low": -1.2, "delta_nats": -0.7,
+    ...         "delta_nats_high": -0.2}, _sides("she/he"))
+    'A “he” has it nearby 2.0 times as often as a “she” (1.2 to 3.3 times).'
+    """
+    ends = [lean[end] for end in ("delta_nats_low", "delta_nats", "delta_nats_high")]
+    way = finding(lean, "delta_nats").verdict
+    if "/" not in lean["contrast"] or way == "cannot be told":
+        return ""
+    more, less = sides.values()
+    if way == "below":
+        more, less, ends = less, more, [-end for end in reversed(ends)]
+    low, ratio, high = (shown(math.exp(end), 1) for end in ends)
+    return f"A “{more}” has it nearby {ratio} times as often as a “{less}” ({low} to {high} times)."
+
+
+def _counts(lean: Row, sides: Mapping[str, str]) -> str:
+    near = " and ".join(
+        f"{counted(lean[f'n_pair_{side}'], 'co-occurrence')} with {name}"
+        f"{_pmi(lean[f'pmi_{side}_nats'])}"
+        for name, side in zip(sides.values(), "fm", strict=True)
+    )
+    sentence = (
+        f"It occurs {counted(lean['n_word'], 'time')}, {lean['per_million']:,.1f} per million kept "
+        f"words (rank {lean['frequency_rank']:,} by frequency), and has {near}."
+    )
+    if "/" not in lean["contrast"]:
+        sentence += f" It has both counts for {counted(lean['n_defined'], 'pair')} of the list."
+    if lean["delta_nats_se"] is not None and lean["delta_nats_count_se"] is not None:
+        sentence += (
+            f" The standard error of the lean is {lean['delta_nats_se']:.3f} nats over "
+            f"{lean['clusters']}s; the counts alone give {lean['delta_nats_count_se']:.3f}."
+        )
+    return sentence
+
+
+def _pmi(pmi: float | None) -> str:
+    return "" if pmi is None else f" (PMI {shown(pmi, 2, signed=True)} nats)"
+
+
+def _copies(lean: Row, copies: Rows) -> str:
+    if not copies or lean["share_copied"] is None:
+        return ""
+    if {row["n_documents"] for row in copies} == {lean["n_documents"]}:
+        return "None of these documents is a copy, or nearly a copy, of another."
+    copied, often = (shown(100 * lean[share], 1) for share in ("share_copied", "share_often"))
+    once = [f"{estimate(r, 'delta_nats').text} with {r['counted']}" for r in copies]
+    return (
+        f"{copied}% of its co-occurrences are in documents that are there more than once, {often}% "
+        f"in ones that are there more than ten times; its lean is {' and '.join(once)}."
+    )
+
+
+def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
+    female, male = sides.values()
+    listed, more = rows, ""
+    if len(rows) > _SOURCES:
+        listed = rows.where(source=tuple(row["source"] for row in rows[:_SOURCES]))
+        more = f", {_SOURCES} of {len(rows)}"
+    return table(
+        f"Lean by source (95% intervals){more}",
+        listed,
+        [
+            "source",
+            ("documents", "n_documents"),
+            (f"near {female}", "n_pair_f"),
+            (f"near {male}", "n_pair_m"),
+            ("lean in nats", "delta_nats"),
+            ("without this source", "delta_without_nats"),
+        ],
+        folded=folded,
+    )
+
+
+def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
+    female, male = sides.values()
+    columns = [
+        [r for r in rows if (r["log_odds_nats"] > 0) == is_f][:_COLLOCATES]
+        for is_f in (True, False)
+    ]
+    every = [r for column in columns for r in column]
+    listed = rows.where(collocate=tuple(r["collocate"] for r in every))
+    lines = [[*_collocate(f), *_collocate(m)] for f, m in zip_longest(*columns)]
+    n_told = sum(finding(r, "log_odds_nats").verdict != "cannot be told" for r in every)
+    headings = [f"more near {female}", "log odds", f"{female} / {male}"]
+    headings += [f"more near {male}", "log odds", f"{female} / {male}"]
+    clear = f"{n_told or 'none'} of them beyond chance"
+    caption = f"Words around it that differ most between the two sides, {clear} (q ≤ {ALPHA:.0%})"
+    return PageTable(caption, headings, lines, folded, listed.sql)
+
+
+def _collocate(row: Row | None) -> list[Cell]:
+    if row is None:
+        return [text(""), text(""), text("")]
+    counts = text(f"{row['n_f']:,} / {row['n_m']:,}")
+    return [text(row["collocate"]), estimate(row, "log_odds_nats"), counts]
+
+
+def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
+    """A concordance: the word in the middle."""
+    own = rows.where(side=side)
+    caption = f"Text near {name}: {len(own)} drawn, with equal chances for each occurrence"
+    return table(
+        caption,
+        own,
+        [
+            ("before", lambda r: Cell(r["text_before"], None, True)),
+            ("word", lambda r: r["keyword"]),
+            ("after", lambda r: r["text_after"]),
+            ("near", "target"),
+            ("where", _where),
+        ],
+        folded=folded,
+    )
+
+
+def _where(row: Row) -> str:
+    place = f"{row['shard'].rpartition('/')[2]}:{row['source_row']}"
+    name = row["file"] or row["source"]
+    source = f"{name}, " if name else ""
+    copies = f", there {row['n_copies']:,} times" if row["n_copies"] > 1 else ""
+    return f"{source}{place}{copies}{'' if row['is_text'] else ', kept words only'}"
+
+
+def answers(rows: Mapping[str, Rows]) -> list[dict[str, Rows]]:
+    """The rows of each word, corpus and contrast, from those of all."""
+    words = [
+        {key: lean[key] for key in ("corpus", "contrast", "word")} for lean in rows["word_evidence"]
+    ]
+    return [{name: own.where(**word) for name, own in rows.items()} for word in words]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.models.model_texts import family
-from plumbline.eval_workers.scoring.statistics import crossfit
+from plumbline.eval_workers.scoring.statistics import components
 from plumbline.eval_workers.scoring.statistics.clusters import (
     NO_CLUSTER,
     clustered_variance,
@@ -140,22 +140,22 @@ def anatomy(benchmark: str, models: Sequence[str], table: LogRatioTable) -> Benc
 
 
 def without(table: LogRatioTable) -> Iterator[Without]:
-    """US of the log ratios, and without the cross-fitted prediction of parts (``crossfit``)."""
+    """US of the log ratios, and without the cross-fitted prediction of parts (``without_fit``)."""
     y, clusters = table.y, table.clusters
     varying = {name: x for name, x in table.properties.items() if np.ptp(x, axis=0).any()}
     none = np.empty((len(y), 0))
 
     def fitted(x: Floats) -> Floats:
-        return crossfit.without_fit(y, x, clusters)
+        return components.without_fit(y, x, clusters)
 
     def clustered(rest: Floats) -> Floats:
-        return crossfit.without_near(rest, crossfit.of_cluster(rest, clusters), clusters)
+        return components.without_near(rest, components.of_cluster(rest, clusters), clusters)
 
     centred = fitted(none)
     every = fitted(np.hstack([none, *varying.values()]))
     kinds = " and ".join(dict.fromkeys(table.kinds))
     words = clustered(every)
-    others = crossfit.of_other_families(words, table.families)
+    others = components.of_other_families(words, table.families)
     rests = {
         NOTHING: y,
         CONSTANT: centred,
@@ -163,7 +163,7 @@ def without(table: LogRatioTable) -> Iterator[Without]:
         f"and {kinds}": clustered(centred),
         "and all": every,
         f"and all, {kinds}": words,
-        "and all, other families": crossfit.without_near(words, others, clusters),
+        "and all, other families": components.without_near(words, others, clusters),
     }
     epsilon = MeasureOptions().epsilon
     even = {name: 100.0 * (np.abs(rest) <= epsilon) for name, rest in rests.items()}
