@@ -169,7 +169,7 @@ def report_storage(found: list[storage.Beside], looked: storage.Looked) -> None:
 
 
 def _world(directory: Path) -> Path:
-    from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
+    from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
 
     world = write_world(WorldOptions(n_tokens=1_000_000, n_shards=1), directory)
     return Path(world.shards[0])

@@ -117,7 +117,7 @@ def run(shard: Path, rounds: int = 5) -> tuple[list[Timing], int]:
     from benchmarks.spark_peer import with_spark
     from plumbline.jobs.counting.shard import count_shard
     from plumbline.jobs.kernel import CountOptions, stop_words
-    from plumbline.jobs.spark.session import spark_session, stop_session
+    from plumbline.jobs.spark.spark_session import spark_session, stop_session
     from plumbline.warehouse import wordlists
 
     options = CountOptions(wordlists.load("gendered").targets)

@@ -87,7 +87,7 @@ def _session(master: str | None, n_cores: int) -> Iterator[None]:
     if master is None:
         yield
         return
-    from plumbline.jobs.spark.session import spark_session, stop_session
+    from plumbline.jobs.spark.spark_session import spark_session, stop_session
 
     context = spark_session(master).sparkContext
     context.parallelize(range(n_cores), n_cores).map(_loaded).collect()

@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from benchmarks.scoring_model import write_model
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import Draw, SamplingModel, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Draw, SamplingModel, SamplingOptions
 from plumbline.eval_workers.work.continuations import Continuations
 from plumbline.warehouse.errors import MissingComponent
 

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.jobs.corpus_lookup import corpus_lists, sole_writer
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.local import LocalEngine
 from plumbline.jobs.counting.merge import Output, Pruned, prune
 from plumbline.jobs.counting.partials import (
@@ -26,7 +27,6 @@ from plumbline.jobs.counting.partials import (
     step_of,
 )
 from plumbline.jobs.kernel import CountOptions, tokenizer_version, warm_up
-from plumbline.jobs.options import CorpusOptions
 from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.input import token_files
@@ -34,8 +34,8 @@ from plumbline.warehouse.input.shards import needs_decoder
 from plumbline.warehouse.input.training_order import training_order
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import replacing
-from plumbline.warehouse.schema.evidence import ANSWERS
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.schema.evidence_tables import ANSWERS
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import Update, progress
 

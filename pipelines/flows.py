@@ -37,9 +37,9 @@ from plumbline.pipelines.command.base import (
     plan_of,
 )
 from plumbline.pipelines.command.failures import ShardsFailed
-from plumbline.pipelines.command.sources import here, made
-from plumbline.pipelines.options import PipelineOptions
-from plumbline.pipelines.plan import CorpusPlan, make_plan
+from plumbline.pipelines.command.value_sources import here, made
+from plumbline.pipelines.pipeline_options import PipelineOptions
+from plumbline.pipelines.pipeline_plan import CorpusPlan, make_plan
 from plumbline.pipelines.process.stop_signals import sigterm_interrupts
 from plumbline.pipelines.stages import RETRY, Stages, patiently
 from plumbline.warehouse.errors import (

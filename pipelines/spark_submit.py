@@ -13,11 +13,11 @@ from contextlib import suppress
 from importlib import resources
 from pathlib import Path
 
-from plumbline.jobs.options import CorpusOptions
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.pipelines.command.base import line_of
-from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.corpus import Count
-from plumbline.pipelines.options import PipelineOptions
+from plumbline.pipelines.pipeline_options import PipelineOptions
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -55,7 +55,7 @@ PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file)
     """
     if not (options.spark_conf or options.spark_submit):
         return
-    from plumbline.jobs.spark.session import read_conf
+    from plumbline.jobs.spark.spark_session import read_conf
 
     named = "spark.master" in read_conf(options.spark_conf or "cluster")
     if not (options.master or named or "--master" in options.spark_options):

@@ -177,7 +177,7 @@ class Warehouse(Generic[Frame]):
 
         from plumbline.pipelines.command import registry
         from plumbline.pipelines.command.base import class_of, execute_on
-        from plumbline.pipelines.command.sources import made
+        from plumbline.pipelines.command.value_sources import made
         from plumbline.pipelines.stages import Stages
 
         if command not in registry.targets():
@@ -296,7 +296,7 @@ class Warehouse(Generic[Frame]):
 
         Raises ``UsageProblem`` when no corpus holds any of the words.
         """
-        from plumbline.pipelines.command.sources import made
+        from plumbline.pipelines.command.value_sources import made
         from plumbline.pipelines.commands import why
 
         asked = {"words": words, "corpus": corpus, "contrast": contrast, "n": n, "seed": seed}

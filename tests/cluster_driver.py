@@ -31,7 +31,7 @@ def whereabouts(_: Iterator[int]) -> Iterator[dict[str, Any]]:
 def main(report: Path, arguments: list[str]) -> int:
     """Write what this process and two tasks at a time say, then run the command."""
     import plumbline.jobs
-    from plumbline.jobs.spark.session import spark_session
+    from plumbline.jobs.spark.spark_session import spark_session
     from plumbline.pipelines.command.main import main as run
 
     context = spark_session().sparkContext

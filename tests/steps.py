@@ -13,7 +13,7 @@ from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
 from plumbline.eval_workers.models.instruction import NONE, Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.warehouse.input.shards import write_jsonl_zst

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.scoring.statistics import components
-from plumbline.eval_workers.scoring.statistics.clusters import NO_CLUSTER, degrees_of_freedom
+from plumbline.eval_workers.scoring.statistics.cluster_errors import NO_CLUSTER, degrees_of_freedom
 from plumbline.eval_workers.scoring.statistics.components import (
     AVERAGE,
     FIRST,
@@ -28,7 +28,7 @@ from plumbline.eval_workers.scoring.statistics.components import (
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.anatomy.anatomy_tables import lines
 from plumbline.pipelines.reproduce.anatomy.study import BenchmarkAnatomy, Without, without
-from plumbline.pipelines.reproduce.figures import packaged
+from plumbline.pipelines.reproduce.printed_figures import packaged
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.released_files import score_rows, write_scores

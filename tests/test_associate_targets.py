@@ -21,7 +21,7 @@ from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.verify import run_checks
-from plumbline.jobs.evidence.why import explain
+from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.kernel import Limits, counter, token_stream
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.writing import build as steps
-from plumbline.eval_workers.writing.spec import BuildSpec
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.benchmark import Build
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store

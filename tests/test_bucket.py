@@ -28,7 +28,7 @@ from plumbline.warehouse.storage import bucket, locks, log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.locks import lease
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.storage.versions import copy
 from tests.checked import problems

@@ -22,7 +22,7 @@ from plumbline.eval_workers.writing.sharing.card_text import DatasetCard, card_t
 from plumbline.jobs.ingest.released import import_statistics
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.metric_rows import association, delta, fill, pair

@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.scoring.statistics.change_points import lasting_changes, onsets
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import compute, measure
 from plumbline.eval_workers.scoring.statistics.multiplicity import holm
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Section
 from plumbline.pipelines.report.sections import checkpoints

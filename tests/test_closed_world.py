@@ -16,6 +16,11 @@ import zstandard
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.closed_world import read
+from plumbline.eval_workers.pairs.closed_world.corpus_writer import (
+    WorldOptions,
+    documents,
+    write_world,
+)
 from plumbline.eval_workers.pairs.closed_world.truth import (
     grammar,
     lexicon,
@@ -25,10 +30,9 @@ from plumbline.eval_workers.pairs.closed_world.truth import (
     planted_words,
     slots,
 )
-from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, documents, write_world
 from plumbline.eval_workers.writing.build import write_offline
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.offline import offline_pairs
-from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
-from plumbline.eval_workers.scoring.statistics.clusters import degrees_of_freedom
+from plumbline.eval_workers.scoring.statistics.cluster_errors import degrees_of_freedom
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS

@@ -14,11 +14,11 @@ import plumbline
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.base import class_of, line_of
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.score import Score
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.test_plugins import install
 

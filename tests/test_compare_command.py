@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.fairpair import prompts
+from plumbline.eval_workers.fairpair import probe_prompts as prompts
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.training.mitigation.options import TuneOptions
 from plumbline.eval_workers.training.mitigation.tune import tune
+from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect

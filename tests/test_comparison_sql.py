@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.training.mitigation.prompts import plain
+from plumbline.eval_workers.training.mitigation.tuning_prompts import plain
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.clustered_means import error, interval

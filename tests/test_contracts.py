@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from plumbline import contracts
-from plumbline.eval_workers.disclosure import closed_world
-from plumbline.eval_workers.fairpair import prompts
+from plumbline.eval_workers.disclosure import closed_world_prompts as closed_world
+from plumbline.eval_workers.fairpair import probe_prompts as prompts
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.query.connection import sql, sql_names
 from tests.test_plugins import install

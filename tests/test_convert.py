@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.pairs.pronouns.agreement import TOKEN, decide_her, stands_alone
 from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, to_template
 from plumbline.eval_workers.pairs.pronouns.conversion_check import answered, check_conversion
-from plumbline.eval_workers.pairs.pronouns.templates import fill
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 
 _TEXT = """the a key own back help gave made saw of in and is deeply loved famous she-wolf 'd well,

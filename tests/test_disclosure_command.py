@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.training.mitigation.card import tuned_by
+from plumbline.eval_workers.training.mitigation.adapter_card import tuned_by
 from plumbline.pipelines.command.base import Context
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands import disclosure__adapter as commands
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import BadInput
@@ -438,7 +438,7 @@ def test_a_loss_that_is_not_finite_names_what_is_kept(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from plumbline.eval_workers.training.mitigation.train import _Run
+    from plumbline.eval_workers.training.mitigation.adapter_trainer import _Run
 
     real = _Run.step
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from typer.main import get_command
 
-from plumbline.eval_workers.disclosure import measure, word_probabilities
+from plumbline.eval_workers.disclosure import set_measures as measure
+from plumbline.eval_workers.disclosure import word_probabilities
 from plumbline.eval_workers.disclosure.attributes import (
     WORD_LIST,
     texts_to_score,
@@ -23,7 +24,7 @@ from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet
 from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.training.mitigation.options import TuneOptions
+from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

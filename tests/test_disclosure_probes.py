@@ -13,7 +13,7 @@ import pytest
 
 from plumbline.eval_workers.disclosure.neutral import bridged, derive, gendered_words
 from plumbline.eval_workers.disclosure.prompt_sets import RELEASED, derive_probe, import_probe
-from plumbline.eval_workers.disclosure.sentences import read_sentences
+from plumbline.eval_workers.disclosure.sentence_files import read_sentences
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -16,10 +16,10 @@ from plumbline.eval_workers.disclosure.instructions import load_instructions
 from plumbline.eval_workers.disclosure.sweep import Grid
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.pipelines.command.app import app
-from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure import Sweep
 from plumbline.pipelines.reproduce import papers
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem

@@ -21,9 +21,9 @@ from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import local
 from plumbline.jobs.counting.merge import Output
-from plumbline.jobs.counting.pairs import PairSum
+from plumbline.jobs.counting.pair_sums import PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
-from plumbline.jobs.evidence.why import Sampling, explain
+from plumbline.jobs.evidence.explanation import Sampling, explain
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.query.connection import connect

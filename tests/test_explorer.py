@@ -15,9 +15,9 @@ from scipy import stats
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
+from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.evidence.survey import survey
-from plumbline.jobs.evidence.why import explain
-from plumbline.pipelines.report.explorer.data import Explorer, explorer
+from plumbline.pipelines.report.explorer.explored_words import Explorer, explorer
 from plumbline.pipelines.report.explorer.pages import page_names, word_page
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.lean_of_words import clear_words

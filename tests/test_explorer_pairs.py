@@ -11,8 +11,8 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from plumbline.pipelines.report.explorer import pairs as pairs_module
-from plumbline.pipelines.report.explorer.pairs import SentencePairs, align, pairs
+from plumbline.pipelines.report.explorer import sentence_pairs as pairs_module
+from plumbline.pipelines.report.explorer.sentence_pairs import SentencePairs, align, pairs
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.storage.store import Store

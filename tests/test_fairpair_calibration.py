@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.calibration import (
     CalibrationOptions,
     calibrate_set,
     halved,
 )
-from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import sampled_set
 

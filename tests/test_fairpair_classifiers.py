@@ -17,8 +17,8 @@ from transformers import PreTrainedTokenizerFast
 
 from plumbline.contracts import check_scoring_function
 from plumbline.eval_workers.fairpair import audit, classifiers, phi
-from plumbline.eval_workers.fairpair.figures.texts import read_groups
-from plumbline.eval_workers.fairpair.spec import FairPairSpec
+from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
+from plumbline.eval_workers.fairpair.figures.text_groups import read_groups
 from plumbline.eval_workers.models.kinds.classifier import Classified, Classifier
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem

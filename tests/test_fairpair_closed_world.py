@@ -11,33 +11,33 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.disclosure.closed_world import closed_prompts, perfect_shares
-from plumbline.eval_workers.fairpair.closed_world import (
+from plumbline.eval_workers.disclosure.closed_world_prompts import closed_prompts, perfect_shares
+from plumbline.eval_workers.fairpair.closed_world_prompts import (
     PROBE_SET,
     SlotPrompt,
     perfect_means,
     prompt_rows,
     slot_prompts,
 )
+from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
-from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples
-from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FigureOptions
+from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
-from plumbline.eval_workers.fairpair.perturbation.rules import Entity, perturb
 from plumbline.eval_workers.fairpair.perturbation.terms import load
+from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, perturb
 from plumbline.eval_workers.fairpair.phi import find
+from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.pairs.closed_world.truth import (
     grammar,
     lexicon,
     planted_deltas,
     planted_words,
 )
-from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
-from plumbline.eval_workers.training.mitigation.options import TuneOptions
-from plumbline.eval_workers.training.models import train_model
-from plumbline.eval_workers.training.options import preset
+from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
+from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.training_options import preset
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
@@ -185,7 +185,7 @@ def measured(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
 
 def measure(store: Store, model: Path) -> Store:
     from plumbline.eval_workers.models.model_options import ModelOptions
-    from plumbline.eval_workers.models.sampling import SamplingOptions
+    from plumbline.eval_workers.models.sampling_contract import SamplingOptions
     from tests.steps import sample_set
 
     fill(store, "probe_prompt", prompt_rows("r"))

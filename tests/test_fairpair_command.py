@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.fairpair import spec
+from plumbline.eval_workers.fairpair import fairpair_spec as spec
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.fairpair import Run
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store

@@ -11,7 +11,7 @@ import pytest
 
 from plumbline.eval_workers.fairpair import audit as steps
 from plumbline.eval_workers.fairpair import classifiers
-from plumbline.eval_workers.fairpair.spec import FairPairSpec
+from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import connect

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.fairpair.perturbation import rules as rules
-from plumbline.eval_workers.fairpair.perturbation.rules import Entity, Perturbed, perturb
+from plumbline.eval_workers.fairpair.perturbation import text_rules as rules
 from plumbline.eval_workers.fairpair.perturbation.terms import Terms, load
-from plumbline.eval_workers.pairs.pronouns.templates import Gender, fill
+from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed, perturb
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from tests.conftest import REPOSITORY

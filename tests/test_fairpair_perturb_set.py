@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.fairpair.audit import write_prompts
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber as perturb_llm
 from plumbline.eval_workers.fairpair.perturbation import perturbed_set
-from plumbline.eval_workers.fairpair.perturbation import rules as perturb
+from plumbline.eval_workers.fairpair.perturbation import text_rules as perturb
 from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
     LlmPerturber,
     ledger_name,
@@ -32,10 +32,10 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     perturb_set,
 )
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
-from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
 from plumbline.eval_workers.fairpair.perturbation.terms import load
-from plumbline.eval_workers.fairpair.prompts import load as load_prompts
-from plumbline.eval_workers.fairpair.prompts import prompt_rows
+from plumbline.eval_workers.fairpair.perturbation.text_rules import Perturbed
+from plumbline.eval_workers.fairpair.probe_prompts import load as load_prompts
+from plumbline.eval_workers.fairpair.probe_prompts import prompt_rows
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -239,7 +239,7 @@ from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
     load_wording,
 )
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
-from plumbline.eval_workers.chat.session import Build, Server
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.warehouse.storage.store import Store
 store = Store.open(Path(sys.argv[1]))
 build = Build(store, ledger_name("cs"), "run", Server(sys.argv[2], 5.0, QUICK))

@@ -9,10 +9,10 @@ import pytest
 
 from plumbline.eval_workers.fairpair import audit
 from plumbline.eval_workers.fairpair.audit import write_prompts
+from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
 from plumbline.eval_workers.fairpair.perturbation.perturber import Original, RulePerturber
-from plumbline.eval_workers.fairpair.perturbation.rules import Entity
-from plumbline.eval_workers.fairpair.prompts import load, prompt_rows
-from plumbline.eval_workers.fairpair.spec import FairPairSpec
+from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity
+from plumbline.eval_workers.fairpair.probe_prompts import load, prompt_rows
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -8,11 +8,11 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples, read_groups
-from plumbline.eval_workers.fairpair.options import FigureOptions
+from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.phi import jaccard
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import connect, sql

@@ -13,7 +13,7 @@ import pytest
 
 from plumbline.pipelines.command import app
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.parts import alone
+from plumbline.pipelines.pipeline_parts import alone
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -22,7 +22,7 @@ from tests.conftest import REPOSITORY
 def test_two_pipelines_on_one_warehouse_or_output_are_told_of_each_other(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom pathlib import Path\n"
-        "from plumbline.pipelines.parts import alone\n"
+        "from plumbline.pipelines.pipeline_parts import alone\n"
         "with alone(Path('w'), Path('out')):\n    print('in', flush=True)\n    sys.stdin.read()\n"
     )
     with subprocess.Popen(

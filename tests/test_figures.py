@@ -18,8 +18,8 @@ from PIL import Image
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Figure
-from plumbline.pipelines.report.paper.figures import _FIRST, figure_files, figures, inches
-from plumbline.pipelines.report.plots.paper import FORMATS, painted, pixels
+from plumbline.pipelines.report.paper.figure_files import _FIRST, figure_files, figures, inches
+from plumbline.pipelines.report.plots.painter import FORMATS, painted, pixels
 from plumbline.pipelines.report.plots.svg import (
     FEMALE,
     MALE,

@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.eval_workers.pairs.benchmarks import How, find, for_groups
 from plumbline.eval_workers.pairs.pronouns.forms import Undecided, fill_for, forms
-from plumbline.eval_workers.pairs.pronouns.templates import fill
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.warehouse.errors import UsageProblem
 
 #: Template, and the sentence about them, written by hand.

@@ -100,8 +100,8 @@ _PLUMBLINE = (sys.executable, "-c", "from plumbline.pipelines.command.main impor
 _CHECKPOINTS = """
 import sys
 from pathlib import Path
-from plumbline.eval_workers.training.models import train_model
-from plumbline.eval_workers.training.options import TrainOptions
+from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.warehouse.errors import BadInput
 options = TrainOptions(300, 64, 2, 2, 16, 4, 1e-3, max_tokens=300, checkpoint_steps=1)
 try:

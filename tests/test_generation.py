@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.session import Build, Server
-from plumbline.eval_workers.writing import prompts
+from plumbline.eval_workers.writing import wordings as prompts
 from plumbline.eval_workers.writing.build import convert_sentences, judge_pairs, write_sentences
-from plumbline.eval_workers.writing.write import Progress, WritingSpec, WrittenSentence
+from plumbline.eval_workers.writing.written_sentences import Progress, WritingSpec, WrittenSentence
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, good_script, serving

@@ -17,9 +17,9 @@ from plumbline.eval_workers.chat.ledger import ServerAnswer, open_ledger
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.writing.build import judge_pairs, write_sentences
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.forecast import Habits, forecast
-from plumbline.eval_workers.writing.spec import BuildSpec
-from plumbline.eval_workers.writing.write import progress
+from plumbline.eval_workers.writing.written_sentences import progress
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.storage.store import Store

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.chat.replies import sentences, verdict
 from plumbline.eval_workers.pairs.benchmarks import find
-from plumbline.eval_workers.writing.checks import check, has_word, n_words, repeats
+from plumbline.eval_workers.writing.sentence_checks import check, has_word, n_words, repeats
 from tests.conftest import REPOSITORY
 
 if sys.version_info >= (3, 11):

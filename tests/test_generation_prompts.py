@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.chat.session import Build, Server
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.writing import build as steps
-from plumbline.eval_workers.writing import prompts
-from plumbline.eval_workers.writing.spec import BuildSpec
+from plumbline.eval_workers.writing import wordings as prompts
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.judge import judgement
 from plumbline.eval_workers.writing.pairing import conversion
-from plumbline.eval_workers.writing.prompts import (
+from plumbline.eval_workers.writing.wordings import (
     differences,
     fill_prompt,
     load_released,
     settings,
 )
-from plumbline.eval_workers.writing.spec import BuildSpec
-from plumbline.eval_workers.writing.write import WrittenSentence
+from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.chat.ledger import look
-from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.writing.forecast import (
     Remaining,
     forecast,

@@ -14,12 +14,12 @@ from urllib.request import urlopen
 
 import pytest
 
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.session import Build, Server
-from plumbline.eval_workers.writing import prompts
+from plumbline.eval_workers.writing import wordings as prompts
 from plumbline.eval_workers.writing.build import write_sentences
-from plumbline.eval_workers.writing.write import WritingSpec
+from plumbline.eval_workers.writing.written_sentences import WritingSpec
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import save
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import RetryPolicy
-from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build import Counts, write_sentences
-from plumbline.eval_workers.writing.spec import BuildSpec
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.preference import sections

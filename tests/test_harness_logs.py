@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.harness.documents import zipped_documents
 from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
-from plumbline.eval_workers.pairs.harness.texts import figure
+from plumbline.eval_workers.pairs.harness.logged_texts import figure
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import compute
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.eval_workers.writing.sharing.harness_export import write_task
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput

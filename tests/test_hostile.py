@@ -19,7 +19,7 @@ from plumbline.pipelines.command import fields, registry
 from plumbline.pipelines.command.base import Command, Parameter, class_of, parameters
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.registry import name_of
-from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.command.value_sources import made
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 
 #: Fields of a path that no type checks, with the reason.

@@ -29,7 +29,7 @@ HEAVY = ("pyspark", "torch", "transformers", "vllm", "prefect", "nltk", "fasttex
 #: Modules whose work a heavy package is; every other one must not load any.
 ENGINE_ROOMS = (
     "plumbline.jobs.spark.engine",
-    "plumbline.jobs.spark.session",
+    "plumbline.jobs.spark.spark_session",
     "plumbline.eval_workers.models.",
     "plumbline.eval_workers.pairs.harness.plumbline_choice",  # run inside Inspect
     "plumbline.eval_workers.pairs.harness.plumbline_sentences",

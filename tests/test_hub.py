@@ -22,15 +22,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import measure
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.eval_workers.writing.sharing.dataset import dataset
 from plumbline.eval_workers.writing.sharing.upload import Repository
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.input import sources
+from plumbline.warehouse.input import remote_files as sources
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving
 from tests.hub_server import Hub, environment, hub

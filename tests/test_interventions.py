@@ -17,21 +17,21 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
-from plumbline.eval_workers.training.interventions import texts as module
-from plumbline.eval_workers.training.interventions.exchange import (
-    Exchange,
-    gender_exchange,
-    neutral_exchange,
-)
-from plumbline.eval_workers.training.interventions.texts import (
+from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.training.interventions import changed_shards as module
+from plumbline.eval_workers.training.interventions.changed_shards import (
     InterventionOptions,
     ledger_of,
     shown,
     write_changed,
 )
-from plumbline.eval_workers.training.models import train_model
-from plumbline.eval_workers.training.options import preset
+from plumbline.eval_workers.training.interventions.exchange import (
+    Exchange,
+    gender_exchange,
+    neutral_exchange,
+)
+from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.training_options import preset
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.pipelines.command.app import app

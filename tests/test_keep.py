@@ -25,7 +25,8 @@ from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.history import compare, details, find, written
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import check as checking
-from plumbline.warehouse.storage import log, runs
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage import store as stores
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers, plan

@@ -15,7 +15,7 @@ import torch
 from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.kinds.lanes import in_lanes
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.cores import quotas, within
 from tests.tiny_models import SENTENCES, save

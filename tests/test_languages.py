@@ -16,6 +16,7 @@ from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.corpus_lookup import corpus_language
+from plumbline.jobs.corpus_options import VocabularyOptions
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.kernel import Counter as Kernel
@@ -30,7 +31,6 @@ from plumbline.jobs.kernel import (
 )
 from plumbline.jobs.kernel.chunks import Answers
 from plumbline.jobs.kernel.tokenizer import Tokenizer
-from plumbline.jobs.options import VocabularyOptions
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 from plumbline.jobs.spacy_rules import language_shapes
 from plumbline.jobs.spacy_shapes import N_SHAPED, shapes_of

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import compute, measure
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect, sql, sql_names

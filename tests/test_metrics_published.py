@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import compute
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.warehouse.storage.store import Store
 from tests.published import load, results_of
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
-from plumbline.jobs.options import CorpusOptions
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
 from plumbline.warehouse import wordlists

@@ -16,10 +16,10 @@ from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.lora import adapted
-from plumbline.eval_workers.training.mitigation import passes
-from plumbline.eval_workers.training.mitigation.options import TuneOptions
-from plumbline.eval_workers.training.mitigation.passes import WordReader
+from plumbline.eval_workers.training.mitigation import word_losses as passes
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
+from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
+from plumbline.eval_workers.training.mitigation.word_losses import WordReader
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair

@@ -26,17 +26,21 @@ from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.lora import adapted
-from plumbline.eval_workers.training.mitigation.card import adapter_card
-from plumbline.eval_workers.training.mitigation.options import LOSSES, TuneOptions, published_base
-from plumbline.eval_workers.training.mitigation.passes import WordReader
-from plumbline.eval_workers.training.mitigation.prompts import training_prompts
+from plumbline.eval_workers.training.mitigation.adapter_card import adapter_card
+from plumbline.eval_workers.training.mitigation.adapter_trainer import _Run
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
-from plumbline.eval_workers.training.mitigation.train import _Run
 from plumbline.eval_workers.training.mitigation.tune import Tuned, _Work, tune
+from plumbline.eval_workers.training.mitigation.tuning_options import (
+    LOSSES,
+    TuneOptions,
+    published_base,
+)
+from plumbline.eval_workers.training.mitigation.tuning_prompts import training_prompts
+from plumbline.eval_workers.training.mitigation.word_losses import WordReader
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import changed
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.storage.runs import config_hash
+from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
 from tests.conftest import REPOSITORY

@@ -19,8 +19,8 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.models.ngram.ngram_model import BOS, UNKNOWN, NgramModel, count
 from plumbline.eval_workers.models.ngram_backend import NgramBackend
-from plumbline.eval_workers.models.sampling import Draw, SamplingOptions
-from plumbline.eval_workers.training.models import train_model
+from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
+from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.chat.session import Build, publish_rejects
+from plumbline.eval_workers.chat.chat_session import Build, publish_rejects
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.pair_scores import Scored
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing import opinion
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.opinion import Opinion, VerdictAgreement, mark, second_opinion
-from plumbline.eval_workers.writing.spec import BuildSpec
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import rows_of

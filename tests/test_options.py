@@ -10,8 +10,8 @@ from typing import get_args, get_type_hints
 import pytest
 
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
+from plumbline.jobs.corpus_options import CorpusOptions, Rule
 from plumbline.jobs.kernel import RULES
-from plumbline.jobs.options import CorpusOptions, Rule
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make, words

@@ -43,10 +43,10 @@ print("end", state.type.value, state.message)
 _SCORE = """
 from pathlib import Path
 from plumbline.pipelines.command.base import Context
-from plumbline.pipelines.command.sources import made
+from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.pipeline import Pipeline
-from plumbline.pipelines.parts import Parts
-from plumbline.pipelines.plan import ModelPlan, PipelinePlan
+from plumbline.pipelines.pipeline_parts import Parts
+from plumbline.pipelines.pipeline_plan import ModelPlan, PipelinePlan
 from plumbline.pipelines.stages import Stages
 from plumbline.eval_workers.pairs import benchmarks
 from plumbline.eval_workers.models.model_options import ModelOptions

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.pronouns.templates import (
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     PRONOUNS,
     fill,
     pronoun_first,

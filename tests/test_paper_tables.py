@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Cell, PageTable, count, estimate, shown
-from plumbline.pipelines.report.paper.card import model_card
+from plumbline.pipelines.report.paper.model_card import model_card
 from plumbline.pipelines.report.paper.tables import citations, latex, table_text, tables
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store

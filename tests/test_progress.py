@@ -13,7 +13,7 @@ import pytest
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.counting import pairs
+from plumbline.jobs.counting import pair_sums as pairs
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress as module
 from plumbline.warehouse.text.progress import progress
@@ -203,7 +203,7 @@ def test_counting_merging_and_associating_are_steps_of_their_own(
 def test_on_spark_each_stage_of_the_merge_is_a_step(
     store: Store, tmp_path: Path, shown: Shown
 ) -> None:
-    from plumbline.jobs.spark.session import spark_session
+    from plumbline.jobs.spark.spark_session import spark_session
 
     master = spark_session().sparkContext.master
     count_corpus(store, request(tmp_path, 60), master=master)

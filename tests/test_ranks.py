@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.scoring.statistics.clusters import (
+from plumbline.eval_workers.scoring.statistics.cluster_errors import (
     NO_CLUSTER,
     clustered_variance,
     degrees_of_freedom,
@@ -38,7 +38,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
 from plumbline.pipelines.report.sections import preference
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score, scored_by
 

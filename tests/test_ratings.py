@@ -19,9 +19,9 @@ from nltk.metrics.agreement import AnnotationTask
 from scipy.stats import binomtest
 from scipy.stats import t as student
 
-from plumbline.eval_workers.pairs.ratings.agreement import agreement, alpha
 from plumbline.eval_workers.pairs.ratings.answers import import_answers
 from plumbline.eval_workers.pairs.ratings.questions import load
+from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement, alpha
 from plumbline.eval_workers.pairs.ratings.sheets import (
     RatingDesign,
     Sheets,

@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFa
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import Draw, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from tests.tiny_models import KINDS
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-from plumbline.eval_workers.pairs.released.files import HUB_IDS, model_id
-from plumbline.eval_workers.pairs.released.scores import ImportedScores, import_scores
+from plumbline.eval_workers.pairs.released.released_files import HUB_IDS, model_id
+from plumbline.eval_workers.pairs.released.score_import import ImportedScores, import_scores
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem

@@ -22,9 +22,9 @@ from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.jobs.association.max_pmi import constrain
+from plumbline.jobs.corpus_options import VocabularyOptions
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.ingest.released import import_statistics
-from plumbline.jobs.options import VocabularyOptions
 from plumbline.jobs.seed_words.sample import select_seed_words
 from plumbline.jobs.seed_words.vetting import verdicts_on, vet
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary

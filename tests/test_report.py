@@ -18,13 +18,13 @@ from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.report import model as parts
 from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.metrics import measured
+from plumbline.pipelines.report.metric_tables import measured
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections import preference
 from plumbline.pipelines.report.write import publish, write_report
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, delta, fill, pair, planted, score, scored_by, trained
 

@@ -22,7 +22,7 @@ from plumbline.pipelines.report.write import make_page, publish
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score
 from tests.page_queries import check_page

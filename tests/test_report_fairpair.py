@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.pipelines.commands.fairpair import figures
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from plumbline.eval_workers.models.model_texts import Relation
-from plumbline.pipelines.parts import worth
+from plumbline.pipelines.pipeline_parts import worth
 from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.sentences import (
@@ -25,10 +25,10 @@ from plumbline.pipelines.report.findings.sentences import (
 )
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.answer import answer
-from plumbline.pipelines.report.front.checks import closed_world
+from plumbline.pipelines.report.front.closed_world_check import closed_world
+from plumbline.pipelines.report.front.first_page import front
 from plumbline.pipelines.report.front.headline import Headline, headline
 from plumbline.pipelines.report.front.matrix import matrix
-from plumbline.pipelines.report.front.page import front
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown

@@ -15,8 +15,8 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.commands.measure import Measure
 from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.front.first_page import front
 from plumbline.pipelines.report.front.headline import headline, question
-from plumbline.pipelines.report.front.page import front
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.write import make_page, publish, write_report

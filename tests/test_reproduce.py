@@ -22,7 +22,7 @@ from plumbline.pipelines.reproduce.compare import (
     compare,
     starts,
 )
-from plumbline.pipelines.reproduce.figures import PrintedFigure, known, packaged, read
+from plumbline.pipelines.reproduce.printed_figures import PrintedFigure, known, packaged, read
 from plumbline.pipelines.reproduce.run import reproduce, summary
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import rows_of

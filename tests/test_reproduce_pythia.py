@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce.figures import packaged
+from plumbline.pipelines.reproduce.printed_figures import packaged
 from plumbline.pipelines.reproduce.pythia import (
     ALL_CHECKPOINTS,
     COLUMNS,

@@ -16,8 +16,8 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.disclosure.attributes import WORD_LIST
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.options import FigureOptions
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.beside import (
     HOLDS,
@@ -35,7 +35,8 @@ from plumbline.pipelines.reproduce.beside import (
     read,
 )
 from plumbline.pipelines.reproduce.papers import PAPERS, figures, measured, printed_names
-from plumbline.pipelines.reproduce.printed_claims import disclosure, fairpair
+from plumbline.pipelines.reproduce.printed_claims import disclosure_claims as disclosure
+from plumbline.pipelines.reproduce.printed_claims import fairpair_claims as fairpair
 from plumbline.pipelines.reproduce.printed_claims.claim import counted
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of

@@ -20,19 +20,19 @@ from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.source import Source, find_source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.work.chunks import Chunk, ChunkPlan
+from plumbline.eval_workers.work.chunk_plan import Chunk, ChunkPlan
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.counting.partials import _read
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import _write, write_report
 from plumbline.pipelines.sql import shell
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.files import content, json_object
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.regular_files import content, json_object
 from plumbline.warehouse.storage.compaction import plan
 from plumbline.warehouse.storage.locks import temporary_directory
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import toml_file
 from tests.conftest import REPOSITORY
@@ -154,7 +154,7 @@ def test_a_ledger_that_is_none_is_named(store: Store, damage: str) -> None:
 
 @pytest.mark.parametrize("damage", ["pipe", "circle", "", "x" * 99])
 def test_a_chunk_that_is_none_is_computed_again(tmp_path: Path, damage: str) -> None:
-    from plumbline.eval_workers.models.sampling import Sample
+    from plumbline.eval_workers.models.sampling_contract import Sample
 
     work = ChunkPlan.of([Chunk(["a"], 1)], tmp_path, Sample)
     (path,) = work.chunks
@@ -409,7 +409,7 @@ def test_the_next_process_removes_the_temporary_files_of_the_dead_alone(tmp_path
 
 
 _SPARK = """
-from plumbline.jobs.spark import session
+from plumbline.jobs.spark import spark_session as session
 (session._temporary() / "libzstd.so").touch()
 """
 

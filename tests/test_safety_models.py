@@ -21,7 +21,7 @@ from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training import trainer
-from plumbline.eval_workers.training.mitigation import train as tune
+from plumbline.eval_workers.training.mitigation import adapter_trainer as tune
 from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from tests.hub_server import environment, hub

@@ -15,12 +15,12 @@ import zstandard
 
 from plumbline.eval_workers.chat import replies as parse
 from plumbline.eval_workers.disclosure import neutral
-from plumbline.eval_workers.training.models import train_model
-from plumbline.eval_workers.training.options import TrainOptions
+from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.jobs.counting.lines import line_blocks
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import documents
-from plumbline.warehouse.input.sources import ByteStream
 from plumbline.warehouse.text import csv_rows
 from plumbline.warehouse.text.csv_rows import read_text, records
 

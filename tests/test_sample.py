@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import Draw, Sample, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Draw, Sample, SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.work import chunks, continuations, runner
+from plumbline.eval_workers.work import chunk_plan as chunks
+from plumbline.eval_workers.work import continuations, runner
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.steps import sample_set, shown
@@ -207,7 +208,7 @@ import os, signal, sys
 from plumbline.eval_workers.work import continuations
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.storage.store import Store
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.chat.client import RetryPolicy
-from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.models.base import texts_hash
-from plumbline.eval_workers.models.sampling import SamplingOptions, sample_seed
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions, sample_seed
 from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -186,9 +186,9 @@ def test_a_budget_stops_and_a_larger_one_goes_on(store: Store) -> None:
 
 _KILLED = """
 import sys
-from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.chat.client import RetryPolicy
-from plumbline.eval_workers.chat.session import Server
+from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
 from plumbline.warehouse.storage.store import Store
 

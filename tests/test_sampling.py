@@ -15,7 +15,7 @@ import transformers
 from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.local.drawing import _filters, chosen, uniforms
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import Sample, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import UsageProblem
 from tests.tiny_models import KINDS, save
@@ -171,7 +171,7 @@ def test_models_without_keys_and_values_to_choose_from_read_again(
 def test_memory_that_runs_out_makes_smaller_passes(
     saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from plumbline.eval_workers.models.kinds import passes as module
+    from plumbline.eval_workers.models.kinds import forward_passes as module
 
     how, wanted = {"temperature": HOT, "max_new_tokens": 6}, [("She", k) for k in range(40)]
     found, draw, sizes = _continued(_opened(saved["gpt2"]), wanted, **how), module.draw, []

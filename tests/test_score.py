@@ -25,7 +25,7 @@ from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.work.runner import NothingUsed
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.storage.runs import new_run_id
+from plumbline.warehouse.storage.run_records import new_run_id
 from plumbline.warehouse.storage.store import Store
 from tests.tiny_models import one_by_one, save
 

@@ -13,7 +13,7 @@ from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.work import runner
-from plumbline.eval_workers.work.chunks import write_results
+from plumbline.eval_workers.work.chunk_plan import write_results
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.steps import shown
@@ -54,7 +54,8 @@ def texts_scored(undisturbed: Store, monkeypatch: pytest.MonkeyPatch) -> list[st
 _FULL = """
 import resource, sys
 from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.work import chunks, runner
+from plumbline.eval_workers.work import runner
+from plumbline.eval_workers.work import chunk_plan as chunks
 from plumbline.pipelines.command.main import main
 
 pair_scores.CHUNK_TEXTS = 16

@@ -17,7 +17,7 @@ from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.held_out import Document, HeldOut

@@ -13,7 +13,7 @@ from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.echo import spells
-from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem

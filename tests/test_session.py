@@ -20,7 +20,13 @@ from pyspark.errors import AnalysisException, PySparkRuntimeError, PythonExcepti
 
 from plumbline.jobs import count_corpus as count
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.spark.session import loss, losses_named, read_conf, settings_for, spark_session
+from plumbline.jobs.spark.spark_session import (
+    loss,
+    losses_named,
+    read_conf,
+    settings_for,
+    spark_session,
+)
 from plumbline.warehouse.errors import Interrupted, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.fairpair.options import CLOSED_WORLD, FairPairOptions
+from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FairPairOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.command.sources import here, made
+from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.corpus import Count
 from plumbline.pipelines.commands.pipeline import Pipeline
 from plumbline.pipelines.commands.score import Score
-from plumbline.pipelines.parts import check_plan
-from plumbline.pipelines.plan import ModelPlan, make_plan
+from plumbline.pipelines.pipeline_parts import check_plan
+from plumbline.pipelines.pipeline_plan import ModelPlan, make_plan
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.pairs.closed_world.truth import planted_words
-from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.evidence.why import explain
+from plumbline.jobs.evidence.explanation import explain
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits

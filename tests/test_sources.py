@@ -29,7 +29,7 @@ from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.shard import count_shard
 from plumbline.jobs.counting.verify import shard_states, update_command
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
-from plumbline.warehouse.input import sources
+from plumbline.warehouse.input import remote_files as sources
 from plumbline.warehouse.input.shards import expand_shards, write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.sql import output
+from plumbline.pipelines.sql import result_output as output
 from plumbline.pipelines.sql import shell as sql
 from plumbline.pipelines.sql.shell import completer, completions
 from plumbline.warehouse.errors import UsageProblem

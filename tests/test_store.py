@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query import connection as connect
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage import runs
+from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.format import newest_version
 from plumbline.warehouse.storage.store import Store, cast
@@ -220,7 +220,7 @@ def test_an_interrupted_run_says_so(store: Store, error: BaseException, line: st
 
 _KILLED = """
 import os, signal, sys
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 with recorded(Store.open(sys.argv[1]), "one", {"seed": 1}):
@@ -252,7 +252,7 @@ def test_a_run_on_a_full_disk_is_one_line(store: Store, monkeypatch: pytest.Monk
 
 _RECORDS = """
 import sys
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 with recorded(Store.open(sys.argv[1]), "one", {}):

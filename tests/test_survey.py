@@ -11,8 +11,8 @@ import pytest
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence import survey as surveys
+from plumbline.jobs.evidence.explanation import Row, Sampling, explain
 from plumbline.jobs.evidence.survey import Surveyed, survey
-from plumbline.jobs.evidence.why import Row, Sampling, explain
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 

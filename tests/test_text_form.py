@@ -14,11 +14,11 @@ import pytest
 from plumbline.eval_workers.models.local.text_form import in_form
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.pronouns.templates import fill
-from plumbline.eval_workers.pairs.released.scores import import_scores
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
+from plumbline.eval_workers.pairs.released.score_import import import_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.statistics.metrics import measure
-from plumbline.pipelines.report.metrics import measured
+from plumbline.pipelines.report.metric_tables import measured
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import make

@@ -17,7 +17,7 @@ import zstandard
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.evidence.why import explain
+from plumbline.jobs.evidence.explanation import explain
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input import token_files, web_archives
 from plumbline.warehouse.input.shards import documents, expand_shards, record_form

@@ -18,12 +18,11 @@ from tokenizers import Tokenizer, models
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, write_world
-from plumbline.eval_workers.training import options as training_options
-from plumbline.eval_workers.training import trainer
+from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.training import trainer, training_options
 from plumbline.eval_workers.training.learner import new, new_model, rows_of_step
-from plumbline.eval_workers.training.models import MARKER, record_model, train_model
-from plumbline.eval_workers.training.options import Progress, TrainOptions, Window, preset
+from plumbline.eval_workers.training.trained_models import MARKER, record_model, train_model
+from plumbline.eval_workers.training.training_options import Progress, TrainOptions, Window, preset
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput, UsageProblem

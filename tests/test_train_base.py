@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training import trainer
-from plumbline.eval_workers.training.models import TrainedModel, record_model, train_model
-from plumbline.eval_workers.training.options import Base, preset
+from plumbline.eval_workers.training.trained_models import TrainedModel, record_model, train_model
+from plumbline.eval_workers.training.training_options import Base, preset
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst

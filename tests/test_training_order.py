@@ -20,7 +20,7 @@ from tokenizers import Tokenizer
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
-from plumbline.jobs.evidence.why import explain
+from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.kernel import Counter as Counter_
 from plumbline.jobs.kernel import tokenize
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from plumbline.jobs.options import VocabularyOptions
+from plumbline.jobs.corpus_options import VocabularyOptions
 from plumbline.jobs.seed_words.sample import (
     bands,
     excluded_words,

@@ -24,14 +24,14 @@ import torch
 import transformers
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.chat.session import Build
+from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.models import server_backend, vllm_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import Sample, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.vllm import vllm_engine, vllm_server
 from plumbline.eval_workers.writing.build import write_sentences
-from plumbline.eval_workers.writing.spec import BuildSpec
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.backend_contract import BackendContract

@@ -23,8 +23,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from plumbline.jobs.corpus_options import VocabularyOptions
 from plumbline.jobs.ingest.released import import_statistics
-from plumbline.jobs.options import VocabularyOptions
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.english import download
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary, classify

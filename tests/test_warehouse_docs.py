@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse import files
+from plumbline.warehouse import regular_files as files
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage import compaction, place
 from plumbline.warehouse.storage.compaction import compact
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.storage.versions import restore
 

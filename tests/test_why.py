@@ -20,6 +20,7 @@ from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence import copies, sightings
 from plumbline.jobs.evidence.collocates import PRIOR_WORDS, collocates, contexts, put_together
 from plumbline.jobs.evidence.copies import Signatures, first_of_near, signatures
+from plumbline.jobs.evidence.explanation import Row, Sampling, explain
 from plumbline.jobs.evidence.lean import Leans, lean
 from plumbline.jobs.evidence.sightings import (
     Inquiry,
@@ -29,7 +30,6 @@ from plumbline.jobs.evidence.sightings import (
     look,
     meetings,
 )
-from plumbline.jobs.evidence.why import Row, Sampling, explain
 from plumbline.jobs.kernel import RULES, tokenize
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.query.connection import rows_of

@@ -18,8 +18,8 @@ from scipy import stats
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import partials
 from plumbline.jobs.evidence.concordance import Occurrence, OccurrenceSample
+from plumbline.jobs.evidence.explanation import Row, Sampling, explain
 from plumbline.jobs.evidence.sightings import look
-from plumbline.jobs.evidence.why import Row, Sampling, explain
 from plumbline.jobs.kernel import Limits, counter, tokenize
 from plumbline.warehouse.storage.store import Store
 from tests.kept_words import made, question

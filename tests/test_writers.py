@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.training.models import MARKER, train_model
-from plumbline.eval_workers.training.options import TrainOptions
+from plumbline.eval_workers.training.trained_models import MARKER, train_model
+from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.corpus_lookup import sole_writer
 from plumbline.pipelines.command.main import main
@@ -84,8 +84,8 @@ def test_what_writes_a_corpus_is_told_of_who_does(
 _TRAINER = """
 import sys
 from pathlib import Path
-from plumbline.eval_workers.training.models import train_model
-from plumbline.eval_workers.training.options import TrainOptions
+from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.training_options import TrainOptions
 def told(done, n, loss):
     if done == 1:
         print("in", flush=True)

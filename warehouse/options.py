@@ -61,7 +61,7 @@ def changed(options: Options, values: Mapping[str, object], where: str = "") -> 
 def part(kind: type[Options], larger: object) -> Options:
     """The options of a kind among larger options.
 
-    >>> from plumbline.eval_workers.fairpair.spec import FairPairSpec
+    >>> from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
     >>> from plumbline.eval_workers.models.model_options import ModelOptions
     >>> part(ModelOptions, FairPairSpec(dtype="float16")) == ModelOptions(dtype="float16")
     True

@@ -32,7 +32,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from plumbline.eval_workers.disclosure import closed_world
+from plumbline.eval_workers.disclosure import closed_world_prompts
 from plumbline.eval_workers.disclosure.neutral import (
     BRIDGE,
     FRIEND,
@@ -40,7 +40,7 @@ from plumbline.eval_workers.disclosure.neutral import (
     derive,
     gendered_problem,
 )
-from plumbline.eval_workers.disclosure.sentences import SourceSentence, read_sentences
+from plumbline.eval_workers.disclosure.sentence_files import SourceSentence, read_sentences
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
@@ -64,7 +64,7 @@ RELEASED = {
 PROBE_SETS = Registry(
     *("prompts", "plumbline.eval_workers.disclosure.probe_sets", ".toml"),
     "plumbline.disclosure_prompts",
-    made=(*closed_world.SETS, *RELEASED),
+    made=(*closed_world_prompts.SETS, *RELEASED),
 )
 _LOCATION = "debias-llms"
 
@@ -170,9 +170,9 @@ def import_probe(
     """
     if PROBE_SETS.find(name) or name not in PROBE_SETS.made:
         return _topics(name, allow_gendered).publish(store, run_id)
-    if name in closed_world.SETS:
-        prompts = PromptRows(name, closed_world.SOURCE)
-        for number, closed in enumerate(closed_world.closed_prompts(name), 1):
+    if name in closed_world_prompts.SETS:
+        prompts = PromptRows(name, closed_world_prompts.SOURCE)
+        for number, closed in enumerate(closed_world_prompts.closed_prompts(name), 1):
             prompts.add(number, closed.prompt, topic=closed.topic)
         return prompts.publish(store, run_id)
     path = released_file(name, source, data)

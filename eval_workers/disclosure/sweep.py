@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.word_probabilities import publish_words
-from plumbline.eval_workers.models.sampling import SamplingModel, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingModel, SamplingOptions
 from plumbline.eval_workers.work.continuations import Continuations, SampleCounts, check_n
 from plumbline.eval_workers.work.runner import run_opened
 from plumbline.warehouse.errors import UsageProblem

@@ -16,13 +16,13 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from plumbline.eval_workers.chat.asker import Job
+from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
-from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
 from plumbline.eval_workers.disclosure.prompt_sets import PROBE_SETS, ImportedProbe, PromptRows
-from plumbline.eval_workers.writing.checks import repeats
-from plumbline.eval_workers.writing.prompts import fill_prompt
+from plumbline.eval_workers.writing.sentence_checks import repeats
+from plumbline.eval_workers.writing.wordings import fill_prompt
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import Stripped, load, toml_table

@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from plumbline.eval_workers.chat.chat_session import Build, asking_bar
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.session import Build, asking_bar
-from plumbline.eval_workers.fairpair import closed_world, phi, prompts
+from plumbline.eval_workers.fairpair import closed_world_prompts, phi, probe_prompts
 from plumbline.eval_workers.fairpair.classifiers import ClassifierPhi
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
+from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
 from plumbline.eval_workers.fairpair.figures.calibration import CalibrationOptions, calibrate_set
 from plumbline.eval_workers.fairpair.figures.convergence import ConvergenceOptions, converge_set
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples, read_groups
-from plumbline.eval_workers.fairpair.options import FigureOptions
+from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.perturbation import chat_perturber, terms
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     check_counterparts,
@@ -24,7 +25,6 @@ from plumbline.eval_workers.fairpair.perturbation.perturbed_set import (
     try_prompts,
 )
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
-from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, SampledModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.work.runner import run_steps
@@ -54,17 +54,20 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
         problem = "is not a valid name for a set of prompts"
         raise UsageProblem(f"probe set {probe_set!r}", problem, "use letters, digits, - _ and .")
     if spec.prompts:
-        return [*prompts.prompt_rows(prompts.load(Path(spec.prompts)), probe_set, "")]
+        return [*probe_prompts.prompt_rows(probe_prompts.load(Path(spec.prompts)), probe_set, "")]
     if store and (rows := store.read("probe_prompt", probe_set=probe_set).to_pylist()):
         return [*rows]
-    if prompts.PROBE_SETS.find(probe_set) is None and probe_set == closed_world.PROBE_SET:
-        return [*closed_world.prompt_rows("")]
-    return [*prompts.prompt_rows(prompts.load(probe_set), probe_set, "")]
+    if (
+        probe_prompts.PROBE_SETS.find(probe_set) is None
+        and probe_set == closed_world_prompts.PROBE_SET
+    ):
+        return [*closed_world_prompts.prompt_rows("")]
+    return [*probe_prompts.prompt_rows(probe_prompts.load(probe_set), probe_set, "")]
 
 
 def other_prompts(probe_set: str, rows: Sequence[Row], spec: FairPairSpec) -> Iterator[str]:
     """A line if the warehouse holds other prompts than the set today; samples continue those."""
-    if spec.prompts or probe_set not in prompts.PROBE_SETS.names():
+    if spec.prompts or probe_set not in probe_prompts.PROBE_SETS.names():
         return
     today = prompt_rows(None, probe_set, spec)
     if _contents(today) != _contents(rows):

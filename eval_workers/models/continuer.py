@@ -18,7 +18,7 @@ from transformers import GenerationConfig
 from plumbline.eval_workers.models.base import TextScore, Tokens
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.scorer import Scorer, summed
-from plumbline.eval_workers.models.sampling import Draw, Finish, Sample, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Draw, Finish, Sample, SamplingOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 

@@ -16,14 +16,14 @@ from transformers import PretrainedConfig
 
 from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.continuer import Continuer
-from plumbline.eval_workers.models.kinds.files import Files
+from plumbline.eval_workers.models.kinds.model_files import Files
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.source import find_source, is_ngram
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram.ngram_model import VERSION, NgramModel
-from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.files import json_object
+from plumbline.warehouse.regular_files import json_object
 
 
 class NgramBackend(Continuer):

@@ -11,7 +11,7 @@ from torch import nn
 
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.base import Identity, Tokens
-from plumbline.eval_workers.models.kinds.files import Kind, auto_class
+from plumbline.eval_workers.models.kinds.model_files import Kind, auto_class
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 

@@ -12,8 +12,8 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NoReturn
 
+from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.chat.client import Failure, RetryPolicy, checked_url
-from plumbline.eval_workers.chat.session import Server
 from plumbline.eval_workers.models.base import Identity, TextScore
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions

@@ -15,15 +15,15 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-from plumbline.eval_workers.models.kinds.passes import LocalModel, logprobs_of
+from plumbline.eval_workers.models.kinds.forward_passes import LocalModel, logprobs_of
 
 import torch  # isort: skip (passes sets how MKL computes, before it starts)
 
 from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
-from plumbline.eval_workers.models.kinds.files import Files, Kind, read_files
+from plumbline.eval_workers.models.kinds.forward_passes import LocalContinuer
 from plumbline.eval_workers.models.kinds.masked import MaskedBackend
-from plumbline.eval_workers.models.kinds.passes import LocalContinuer
+from plumbline.eval_workers.models.kinds.model_files import Files, Kind, read_files
 from plumbline.eval_workers.models.local.hidden import hidden_of_tree
 from plumbline.eval_workers.models.local.tree import end_of_tree, n_nodes, tree
 from plumbline.eval_workers.models.local.weights import is_int8

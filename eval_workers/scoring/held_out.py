@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.files import content
+from plumbline.warehouse.input.remote_files import find
 from plumbline.warehouse.input.shards import DEFAULT, Kind, expand_shards, kind_of, lines
-from plumbline.warehouse.input.sources import find
 from plumbline.warehouse.paths import Address
+from plumbline.warehouse.regular_files import content
 
 Row = dict[str, Any]
 #: A text, or an empty one and the problem with it.

@@ -24,7 +24,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.training.options import Lora, TrainOptions
+from plumbline.eval_workers.training.training_options import Lora, TrainOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import torch
 from peft.tuners.lora import LoraLayer
 
 from plumbline.eval_workers.models.local import loading
-from plumbline.eval_workers.training.options import Lora
+from plumbline.eval_workers.training.training_options import Lora
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:

@@ -30,12 +30,12 @@ from plumbline.eval_workers.models.devices import memory_problems
 from plumbline.eval_workers.models.local.source import CHECKPOINTS
 from plumbline.eval_workers.models.local.weights import save_state
 from plumbline.eval_workers.training.learner import TOKENIZER, Learner, continued, new, rows_of_step
-from plumbline.eval_workers.training.options import Progress, TrainOptions, Window
+from plumbline.eval_workers.training.training_options import Progress, TrainOptions, Window
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import DEFAULT, RecordForm, documents
 from plumbline.warehouse.input.token_files import write_sequences
 from plumbline.warehouse.paths import replace_directory
-from plumbline.warehouse.storage.runs import package_versions
+from plumbline.warehouse.storage.run_records import package_versions
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.transformers_backend import TransformersBackend
@@ -132,7 +132,7 @@ def _own_threads() -> Iterator[None]:
 def learning_rate(step: int, n_steps: int, options: TrainOptions) -> float:
     """Rate of optimiser step ``step`` (from 0): linear warm-up, then a cosine to a tenth.
 
-    >>> from plumbline.eval_workers.training.options import PRESETS
+    >>> from plumbline.eval_workers.training.training_options import PRESETS
     >>> o = PRESETS["small"]
     >>> round(learning_rate(99, 1100, o) / o.learning_rate, 3)
     1.0

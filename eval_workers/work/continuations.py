@@ -10,8 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.models.base import GIVEN_EMPTY, LOG_LIKELIHOOD
 from plumbline.eval_workers.models.instruction import publish_instruction
-from plumbline.eval_workers.models.sampling import Draw, Sample, SamplingModel, SamplingOptions
-from plumbline.eval_workers.work.chunks import Chunk
+from plumbline.eval_workers.models.sampling_contract import (
+    Draw,
+    Sample,
+    SamplingModel,
+    SamplingOptions,
+)
+from plumbline.eval_workers.work.chunk_plan import Chunk
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step
 from plumbline.warehouse.errors import UsageProblem

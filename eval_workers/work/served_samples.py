@@ -16,11 +16,11 @@ from itertools import islice
 
 from plumbline.eval_workers.chat.asker import Job
 from plumbline.eval_workers.chat.budget import Budget, Price, Spent
+from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.requests import Endpoint, Reply, Request, TokenLimit
-from plumbline.eval_workers.chat.session import Build, Server
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling import Draw, Sample, SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import Draw, Sample, SamplingOptions
 from plumbline.eval_workers.work.continuations import Continuations, SampleCounts, alike
 from plumbline.eval_workers.work.runner import run_asked
 from plumbline.warehouse.errors import BadInput

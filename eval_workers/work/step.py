@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from plumbline.eval_workers.models.base import GIVEN_EMPTY, LOG_LIKELIHOOD, TextScore
-from plumbline.eval_workers.work.chunks import Chunk
+from plumbline.eval_workers.work.chunk_plan import Chunk
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:

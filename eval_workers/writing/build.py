@@ -15,13 +15,14 @@ from typing import Any, TypeVar
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.chat.asker import Job
+from plumbline.eval_workers.chat.asking_options import AskingOptions
 from plumbline.eval_workers.chat.budget import Spent
-from plumbline.eval_workers.chat.options import AskingOptions
+from plumbline.eval_workers.chat.chat_session import Build, asking_bar, publish_rejects
 from plumbline.eval_workers.chat.requests import ChatModel, Reply
-from plumbline.eval_workers.chat.session import Build, asking_bar, publish_rejects
 from plumbline.eval_workers.pairs.benchmarks import Row, discover
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 from plumbline.eval_workers.work.rejects import reject_row
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.judge import Judged, judgement
 from plumbline.eval_workers.writing.offline import SOURCE, offline_pairs
 from plumbline.eval_workers.writing.pairing import (
@@ -31,17 +32,21 @@ from plumbline.eval_workers.writing.pairing import (
     paired,
     undecided,
 )
-from plumbline.eval_workers.writing.prompts import Wordings
 from plumbline.eval_workers.writing.sharing.benchmark_card import (
     Constraint,
     NothingKept,
     Written,
     write_card,
 )
-from plumbline.eval_workers.writing.spec import BuildSpec
-from plumbline.eval_workers.writing.write import Progress, WritingSpec, WrittenSentence, progress
+from plumbline.eval_workers.writing.wordings import Wordings
+from plumbline.eval_workers.writing.written_sentences import (
+    Progress,
+    WritingSpec,
+    WrittenSentence,
+    progress,
+)
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
 #: Parts of a benchmark's ``reject`` rows: which step left a sentence or a pair out.

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plumbline.eval_workers.chat.budget import Price, money
+from plumbline.eval_workers.chat.chat_session import spending
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.requests import Reply, Request
-from plumbline.eval_workers.chat.session import spending
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.judge import ROUNDS, judgement
 from plumbline.eval_workers.writing.pairing import (
     CONVERSION_ROUNDS,
@@ -23,9 +24,13 @@ from plumbline.eval_workers.writing.pairing import (
     paired,
     undecided,
 )
-from plumbline.eval_workers.writing.prompts import differences, is_released
-from plumbline.eval_workers.writing.spec import BuildSpec
-from plumbline.eval_workers.writing.write import PRONOUNS, WritingSpec, WrittenSentence, progress
+from plumbline.eval_workers.writing.wordings import differences, is_released
+from plumbline.eval_workers.writing.written_sentences import (
+    PRONOUNS,
+    WritingSpec,
+    WrittenSentence,
+    progress,
+)
 from plumbline.warehouse.storage.store import Store
 
 FRAME_TOKENS = 8
@@ -80,7 +85,7 @@ def forecast(
     ``judge_price`` is that of a separate judge. Without ``judge`` nothing is judged. Conversions
     count in ``n_requests_most`` only: rules fail on one "her" in some hundreds.
 
-    >>> from plumbline.eval_workers.writing.prompts import load
+    >>> from plumbline.eval_workers.writing.wordings import load
     >>> from plumbline.eval_workers.chat.requests import ChatModel
     >>> spec = WritingSpec(ChatModel("m"), load(), n_sentences=5, revise_rounds=2)
     >>> sure = Habits(revised=0.0, lost=0.0, natural_asked_twice=0.0)
@@ -194,7 +199,7 @@ def remaining(
     Other words are estimated as ``forecast`` does. Replies to anything else, such as other
     wordings, do not matter.
 
-    >>> from plumbline.eval_workers.writing.prompts import load
+    >>> from plumbline.eval_workers.writing.wordings import load
     >>> from plumbline.eval_workers.chat.requests import ChatModel
     >>> spec = WritingSpec(ChatModel("m"), load(), n_sentences=5, revise_rounds=2)
     >>> remaining(["tea"], spec, {}).n_requests == forecast(["tea"], spec).n_requests

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from plumbline.eval_workers.chat.replies import verdict
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
-from plumbline.eval_workers.writing.prompts import Wordings, fill_prompt
+from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
 
 #: Times a side is asked about.
 ROUNDS = 2

@@ -11,8 +11,8 @@ from random import Random
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
 from plumbline.eval_workers.pairs.closed_world.around import templates_around
-from plumbline.eval_workers.writing.checks import n_words
 from plumbline.eval_workers.writing.pairing import pair_id
+from plumbline.eval_workers.writing.sentence_checks import n_words
 from plumbline.warehouse.errors import UsageProblem
 
 #: Column ``source_file`` of ``benchmark_pair``; ``source_row`` is the frame's number.

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.chat.session import Build, publish_rejects
+from plumbline.eval_workers.chat.chat_session import Build, publish_rejects
 from plumbline.eval_workers.pairs.benchmarks import Row
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.warehouse.errors import BadInput, disk_problems

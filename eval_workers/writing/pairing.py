@@ -11,9 +11,9 @@ from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.pairs.benchmarks import Parsed, Row
 from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, to_template
 from plumbline.eval_workers.pairs.pronouns.conversion_check import answered, check_conversion
-from plumbline.eval_workers.pairs.pronouns.templates import fill
-from plumbline.eval_workers.writing.prompts import Wordings, fill_prompt
-from plumbline.eval_workers.writing.write import WrittenSentence
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
+from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
+from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import rows_of as query_rows
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.csv_rows import records
 from plumbline.warehouse.text.progress import progress

@@ -16,11 +16,11 @@ from plumbline.jobs.corpus_lookup import (
     corpus_row,
     writes_corpus,
 )
+from plumbline.jobs.corpus_options import LEAST_COUNT
 from plumbline.jobs.kernel import DEFAULT_TARGETS, tokenize_all
-from plumbline.jobs.options import LEAST_COUNT
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.placeholders import ANY_PLACEHOLDER
 

@@ -17,7 +17,7 @@ from plumbline.jobs.counting.merge import BATCH_ROWS, Output
 from plumbline.jobs.counting.partials import ShardJob, partial_files, token_files
 from plumbline.jobs.kernel import CountOptions, stop_words, warm_up
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.storage.runs import config_hash
+from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordList

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.kernel import SLACK
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.input.sources import ByteStream
+from plumbline.warehouse.input.remote_files import ByteStream
 
 #: Bytes per block: large, since decompressing and counting evict each other's data from the cache.
 _BLOCK = 1 << 23

@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.jobs.counting.merge import BATCH_ROWS, WORDS, Output
-from plumbline.jobs.counting.pairs import PairSum
+from plumbline.jobs.counting.pair_sums import PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput, Interrupted
-from plumbline.warehouse.input.sources import located
+from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.storage.locks import temporary_directory
 from plumbline.warehouse.storage.store import Staged

@@ -23,12 +23,12 @@ import pyarrow.parquet as pq
 from plumbline.jobs.counting.shard import count_shard, recount_shard
 from plumbline.jobs.kernel import CountOptions, Limits, limits_within, tokenizer_version
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError
-from plumbline.warehouse.files import json_object
+from plumbline.warehouse.input.remote_files import describe, located
 from plumbline.warehouse.input.shards import fingerprint
-from plumbline.warehouse.input.sources import describe, located
 from plumbline.warehouse.paths import Address
+from plumbline.warehouse.regular_files import json_object
 from plumbline.warehouse.storage.place import sha256_of
-from plumbline.warehouse.storage.runs import config_hash
+from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store, write_file
 
 #: File in the directory of the partials that decodes token files, see ``input.token_files``.

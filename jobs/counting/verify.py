@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow.dataset as ds
 
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
-from plumbline.jobs.options import CorpusOptions
+from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.files import kept_object
+from plumbline.warehouse.input.remote_files import describe, located
 from plumbline.warehouse.input.shards import fingerprint
-from plumbline.warehouse.input.sources import describe, located
 from plumbline.warehouse.options import words
 from plumbline.warehouse.query.connection import connect, query, sql, sql_names
+from plumbline.warehouse.regular_files import kept_object
 from plumbline.warehouse.storage.store import Store
 
 #: States of a shard that counting again would change.

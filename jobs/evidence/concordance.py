@@ -21,8 +21,8 @@ from plumbline.jobs.counting.partials import DECODER, ORDER
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, document_marks, mixed
 from plumbline.jobs.kernel.tokenizer import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
+from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.input.shards import RecordForm, field_value, kind_of, lines
-from plumbline.warehouse.input.sources import located
 from plumbline.warehouse.input.training_order import blocks
 from plumbline.warehouse.text.escape import is_unicode
 

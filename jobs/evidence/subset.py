@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plumbline.jobs.corpus_options import Copies
 from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
 from plumbline.jobs.evidence.concordance import texts_of
 from plumbline.jobs.evidence.copies import Signatures, first_copies, first_of_near, signatures
 from plumbline.jobs.evidence.sightings import Inquiry, Meetings, Sightings, look
-from plumbline.jobs.options import Copies
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.files import begin_directory
+from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.input.shards import fingerprint, kind_of, lines
-from plumbline.warehouse.input.sources import located
 from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.regular_files import begin_directory
 from plumbline.warehouse.storage.store import Store
 
 #: File in the directory of the shards that says what they are.

@@ -20,6 +20,14 @@ from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence
 from plumbline.jobs.evidence.change import Bools, Floats, MomentSums
 from plumbline.jobs.evidence.concordance import OccurrenceSample
 from plumbline.jobs.evidence.copies import OFTEN
+from plumbline.jobs.evidence.explanation import (
+    Sampling,
+    add_association,
+    check,
+    replace_words,
+    snippet_rows,
+    widest_clusters,
+)
 from plumbline.jobs.evidence.lean import Leans, Row, lean_tables, leans
 from plumbline.jobs.evidence.sightings import (
     DocumentTable,
@@ -30,16 +38,8 @@ from plumbline.jobs.evidence.sightings import (
     meetings,
     read_shards,
 )
-from plumbline.jobs.evidence.why import (
-    Sampling,
-    add_association,
-    check,
-    replace_words,
-    snippet_rows,
-    widest_clusters,
-)
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.files import content
 from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.regular_files import content
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 

@@ -20,9 +20,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, UsageProblem
-from plumbline.warehouse.files import json_object
+from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import fingerprint, kind_of
-from plumbline.warehouse.input.sources import ByteStream
+from plumbline.warehouse.regular_files import json_object
 
 #: The ledger's name in the directory of the blocks.
 LEDGER = "split.json"

@@ -34,7 +34,7 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
     The counter gets two fifths of what the process did not use at first: tables made of its counts
     take as much again, and writing them takes more. With all pairs it gets half, since these are
-    handed over in smaller tables. Nothing is guaranteed below ``jobs.options.LEAST_MEMORY``.
+    handed over in smaller tables. Nothing is guaranteed below ``jobs.corpus_options.LEAST_MEMORY``.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5

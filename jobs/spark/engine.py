@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from plumbline.jobs.counting.merge import WORDS, Output
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
-from plumbline.jobs.spark.session import losses_named, spark_session, stop_jobs
-from plumbline.jobs.spark.stages import StageSteps, tasks_done, watched
+from plumbline.jobs.spark.spark_session import losses_named, spark_session, stop_jobs
+from plumbline.jobs.spark.stage_progress import StageSteps, tasks_done, watched
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Staged
 from plumbline.warehouse.text.progress import Update, progress

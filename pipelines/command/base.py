@@ -364,7 +364,7 @@ def execute(command: Command, stages: Stages | None = None) -> Done:
 def execute_on(store: Store | None, command: Command, stages: Stages | None = None) -> Done:
     """``execute`` on an open store, ``None`` for a command that opens none; checks nothing."""
     from plumbline.pipelines.stages import Stages
-    from plumbline.warehouse.storage.runs import recorded
+    from plumbline.warehouse.storage.run_records import recorded
 
     stages = stages or Stages()
     if store is None or not command.records:

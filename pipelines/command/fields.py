@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import On
-from plumbline.warehouse import files
+from plumbline.warehouse import regular_files
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import Address
 
@@ -27,15 +27,15 @@ def _checked(check: Callable[[Path], None]) -> AfterValidator:
 
 
 #: A file that is read.
-InputFile: TypeAlias = Annotated[Path, _checked(files.check_input)]
+InputFile: TypeAlias = Annotated[Path, _checked(regular_files.check_input)]
 #: A directory that is read.
-InputDirectory: TypeAlias = Annotated[Path, _checked(files.check_input_directory)]
+InputDirectory: TypeAlias = Annotated[Path, _checked(regular_files.check_input_directory)]
 #: A file or a directory that is read.
-InputPath: TypeAlias = Annotated[Path, _checked(files.check_input_path)]
+InputPath: TypeAlias = Annotated[Path, _checked(regular_files.check_input_path)]
 #: A file that is written, anew where it is there.
-OutputFile: TypeAlias = Annotated[Path, _checked(files.check_output_file)]
+OutputFile: TypeAlias = Annotated[Path, _checked(regular_files.check_output_file)]
 #: A directory that is written to, made where it is missing.
-OutputDirectory: TypeAlias = Annotated[Path, _checked(files.check_output_directory)]
+OutputDirectory: TypeAlias = Annotated[Path, _checked(regular_files.check_output_directory)]
 #: A report's directory.
 ReportDirectory: TypeAlias = Annotated[
     OutputDirectory, Field(description="Directory of the report.")

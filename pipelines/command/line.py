@@ -27,7 +27,7 @@ from plumbline.pipelines.command.base import (
     parameters,
     plan_of,
 )
-from plumbline.pipelines.command.sources import here, made, of_config
+from plumbline.pipelines.command.value_sources import here, made, of_config
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.escape import say
@@ -222,7 +222,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
         writer.writerows(rows)
         return
     from plumbline.pipelines.report.model import rows_table
-    from plumbline.pipelines.sql.output import show as show_table
+    from plumbline.pipelines.sql.result_output import show as show_table
 
     console = Console(highlight=False, markup=False)
     for columns, group in groupby(rows, tuple):  # those of other columns are another table

@@ -64,7 +64,7 @@ def looked_through(store: Store | None, texts: Iterable[str]) -> Iterator[Row]:
 def shard_row(path: Path, where: Path | None) -> Row:
     """A shard in the plan of a count, whose partial counts are in ``where`` if anywhere."""
     from plumbline.jobs.counting.partials import is_counted
-    from plumbline.warehouse.input.sources import describe
+    from plumbline.warehouse.input.remote_files import describe
 
     found = describe(path)
     size = found.n_bytes if found else 0

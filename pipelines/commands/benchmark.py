@@ -11,21 +11,21 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
+from plumbline.eval_workers.chat.chat_session import Build as Asking
+from plumbline.eval_workers.chat.chat_session import spending
 from plumbline.eval_workers.chat.client import find_key
-from plumbline.eval_workers.chat.session import Build as Asking
-from plumbline.eval_workers.chat.session import spending
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import pushed, recipe
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.eval_workers.writing import build, opinion
+from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.forecast import planned_requests
 from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint
-from plumbline.eval_workers.writing.spec import BuildSpec
-from plumbline.jobs.options import LEAST_COUNT
+from plumbline.jobs.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import BenchmarkName, DataOption, OutputDirectory
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
-from plumbline.warehouse.input.sources import located
+from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.query.connection import rows_of, sql

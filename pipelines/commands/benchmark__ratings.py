@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.pairs.ratings import answers, questions, sheets, summary
+from plumbline.eval_workers.pairs.ratings import answers, questions, rating_facts, sheets
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import BenchmarkName, InputFile, OutputDirectory, Seed
 from plumbline.warehouse.options import STRICT
@@ -103,7 +103,7 @@ class ImportRatings(Command):
             said.append("Reasons: plumbline sql \"FROM reject WHERE stage = 'ratings'\"")
         benchmarks = list(dict.fromkeys(one.benchmark for one in found))
         for name in benchmarks:
-            said += [": ".join(line) for line in summary.people_say(store.root, name).items()]
+            said += [": ".join(line) for line in rating_facts.people_say(store.root, name).items()]
         params = {"benchmarks": benchmarks}
         return Done(
             rows=rows_of(store.root, _AGREEMENT, params),

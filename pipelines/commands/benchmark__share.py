@@ -17,7 +17,7 @@ from plumbline.pipelines.command.fields import BenchmarkName, ContrastOption, Ou
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.jobs.options import CorpusOptions, Memory, VocabularyOptions, bytes_of
+from plumbline.jobs.corpus_options import CorpusOptions, Memory, VocabularyOptions, bytes_of
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import ContrastOption, InputFile, Seed
 from plumbline.pipelines.commands._corpus import (

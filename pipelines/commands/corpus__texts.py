@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.jobs.options import Copies
+from plumbline.jobs.corpus_options import Copies
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import InputPath, OutputDirectory, OutputFile, Seed
 from plumbline.pipelines.commands._corpus import CorpusName, Several, Shards, looked_through
@@ -187,7 +187,7 @@ class Demo(Command):
     ] = "straight"
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.pairs.closed_world.writer import (
+        from plumbline.eval_workers.pairs.closed_world.corpus_writer import (
             WorldOptions,
             write_recorded_world,
         )

@@ -11,14 +11,14 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Budget, price_of
+from plumbline.eval_workers.chat.chat_session import Build, Server, asking_bar
 from plumbline.eval_workers.chat.client import DEFAULT_URL, checked_url, find_key
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.chat.session import Build, Server, asking_bar
 from plumbline.eval_workers.disclosure import prompt_sets, written
 from plumbline.eval_workers.disclosure.instructions import in_each_form, load_instructions
-from plumbline.eval_workers.disclosure.measure import Disclosed, measure_opened, steps_of
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
+from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_opened, steps_of
 from plumbline.eval_workers.disclosure.sweep import Grid, sweep_decoding
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.models.instruction import NONE, Instruction
@@ -48,7 +48,7 @@ from plumbline.pipelines.commands._disclosure import (
     measured,
     to_do,
 )
-from plumbline.pipelines.report.plots import disclosure as plots
+from plumbline.pipelines.report.plots import disclosure_plots
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT, part
@@ -373,7 +373,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
             rows = [{**row, "is_best": False} for row in rows]
         if rejected := sum(one.n_rejected for one in done):
             said.append(f"{rejected:,} continuations could not be drawn: table reject")
-        plot = plots.decoding(rows, f"{done[0].model} on {self.probe_set}")
+        plot = disclosure_plots.decoding(rows, f"{done[0].model} on {self.probe_set}")
         return Done(
             rows=[{name: row[name] for name in _OF_DECODING} for row in rows],
             said=said,
@@ -398,7 +398,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         params = self._params(probed.model_key, words.name)
         params |= {"keys": [one.key for one in variants], "n": self.max_new_tokens}
         rows = rows_of(store.root, _INSTRUCTIONS, params)
-        plot = plots.instructions(rows, f"{probed.model} on {self.probe_set}")
+        plot = disclosure_plots.instructions(rows, f"{probed.model} on {self.probe_set}")
         return Done(
             rows=[{name: row[name] for name in _OF_INSTRUCTION} for row in rows],
             said=[line for one in done for line in _left_out(one)],

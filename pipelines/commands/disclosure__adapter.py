@@ -13,19 +13,19 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.disclosure import prompt_sets
-from plumbline.eval_workers.disclosure.measure import Disclosed, measure_sets, steps_of
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
+from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets, steps_of
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
 from plumbline.eval_workers.fairpair import audit
-from plumbline.eval_workers.fairpair.spec import FairPairSpec, SampledModel
+from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec, SampledModel
 from plumbline.eval_workers.models.instruction import NONE
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
-from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text_files
 from plumbline.eval_workers.scoring.pair_scores import PairScores, check_imported, score_benchmarks
 from plumbline.eval_workers.scoring.perplexity import Perplexity
-from plumbline.eval_workers.training.mitigation.card import tuned_by
-from plumbline.eval_workers.training.mitigation.options import TuneOptions, published_base
+from plumbline.eval_workers.training.mitigation.adapter_card import tuned_by
+from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions, published_base
 from plumbline.eval_workers.work.rejects import reasons
 from plumbline.eval_workers.work.runner import run_steps
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, line_of, planned
@@ -42,7 +42,7 @@ from plumbline.pipelines.commands._disclosure import (
     to_do,
 )
 from plumbline.pipelines.report.comparison.answer import leads
-from plumbline.pipelines.report.comparison.page import not_measured, write_comparison
+from plumbline.pipelines.report.comparison.comparison_page import not_measured, write_comparison
 from plumbline.pipelines.report.comparison.results import ComparedModels, read_results
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
@@ -123,7 +123,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
     def check(self) -> None:
         """The base without its weights, the adapter's name, sets and words; nothing is written."""
         from plumbline.eval_workers.models import open_backend
-        from plumbline.eval_workers.training.models import plain_name
+        from plumbline.eval_workers.training.trained_models import plain_name
 
         how, held = self.base(), Store.existing(self.warehouse)
         if self.as_published and find_spec("bitsandbytes") is None:
@@ -138,7 +138,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Prompts that it would tune on and leave out, and its steps."""
-        from plumbline.eval_workers.training.mitigation.prompts import training_prompts
+        from plumbline.eval_workers.training.mitigation.tuning_prompts import training_prompts
 
         missing = prompt_sets.missing_sets(store, self.wanted(), self.data or "")
         yield from (planned(name, "set to import", None) for name in dict.fromkeys(missing))
@@ -178,8 +178,8 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 def _tune(context: Context, command: Tune) -> Tuned:
     """The adapter, from its last checkpoint on."""
     from plumbline.eval_workers.models.devices import release
-    from plumbline.eval_workers.training.mitigation.options import tuning_bar
     from plumbline.eval_workers.training.mitigation.tune import tune
+    from plumbline.eval_workers.training.mitigation.tuning_options import tuning_bar
 
     try:
         with tuning_bar(command.name) as progress:

@@ -13,12 +13,12 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.budget import Price, money
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.fairpair import audit as steps
-from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples
-from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
+from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
+from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
 from plumbline.eval_workers.fairpair.phi import column
-from plumbline.eval_workers.fairpair.spec import RULES, FairPairSpec, SampledModel
 from plumbline.eval_workers.models.model_options import OF_SCORES
-from plumbline.eval_workers.models.sampling import Draw
+from plumbline.eval_workers.models.sampling_contract import Draw
 from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
 from plumbline.eval_workers.work.served_samples import ledger_name
 from plumbline.eval_workers.writing.forecast import FRAME_TOKENS

@@ -11,16 +11,16 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.training import models
+from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.interventions.arms import AIMED, PLACEBO, Arm, StudyOptions
-from plumbline.eval_workers.training.interventions.texts import (
+from plumbline.eval_workers.training.interventions.changed_shards import (
     ChangedText,
     InterventionOptions,
     shown,
     write_changed,
 )
-from plumbline.eval_workers.training.options import Base, Window
-from plumbline.jobs.options import RecordOptions
+from plumbline.eval_workers.training.training_options import Base, Window
+from plumbline.jobs.corpus_options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import InputDirectory, OutputDirectory, Seed
 from plumbline.pipelines.commands.train import NOT_OF_BASES, Shards
@@ -145,7 +145,7 @@ class Run(StudyOptions, ModelOptions, Command):
         plain: ChangedText,
         text: ChangedText,
         tokenizer: Path | None,
-    ) -> models.TrainedModel:
+    ) -> trained_models.TrainedModel:
         """The model of an arm. All have one tokenizer, of the first or the base.
 
         So only texts differ. ``plain`` is the text without a dose, which is read outside a window.
@@ -153,17 +153,17 @@ class Run(StudyOptions, ModelOptions, Command):
         name, base, shards, window = self._model(arm), self.continued_base, text.shards, None
         if not arm.is_whole:
             shards, window = plain.shards, Window(text.shards, arm.start, arm.end)
-        with models.progress_bar(name) as progress:
-            model = models.train_model(
+        with trained_models.progress_bar(name) as progress:
+            model = trained_models.train_model(
                 *(shards, name, self.corpus, self.training(arm.seed), self._models, progress),
                 tokenizer=None if base else tokenizer,
                 base=base,
                 window=window,
             )
-        models.record_model(context.store, model, context.run_id)
+        trained_models.record_model(context.store, model, context.run_id)
         return model
 
-    def score(self, context: Context, model: models.TrainedModel) -> None:
+    def score(self, context: Context, model: trained_models.TrainedModel) -> None:
         """Scores of the benchmarks' pairs under an arm's model."""
         from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 
@@ -172,7 +172,7 @@ class Run(StudyOptions, ModelOptions, Command):
         score_benchmarks(context.store, name, benchmarks, how, context.run_id)
 
     def _rows(
-        self, arm: Arm, text: ChangedText, model: models.TrainedModel, run_id: str
+        self, arm: Arm, text: ChangedText, model: trained_models.TrainedModel, run_id: str
     ) -> Iterator[Row]:
         """The arm's row; without a dose also those of the other kinds, whose text is the same."""
         given = {AIMED: self.near, PLACEBO: self.placebo}

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic.dataclasses import dataclass
 
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import WRITTEN, measure
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.pipelines.command.base import Command, Context, Done
 from plumbline.pipelines.command.fields import Benchmarks
 from plumbline.pipelines.report.facts import named
-from plumbline.pipelines.report.metrics import measured
+from plumbline.pipelines.report.metric_tables import measured
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.fairpair.options import CLOSED_WORLD
+from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD
 from plumbline.eval_workers.models.model_lists import AMONG_OTHERS
 from plumbline.pipelines.command.base import (
     DEFAULT_WAREHOUSE,
@@ -26,9 +26,9 @@ from plumbline.pipelines.command.base import (
 )
 from plumbline.pipelines.command.failures import ShardsFailed
 from plumbline.pipelines.command.registry import current, targets
-from plumbline.pipelines.command.sources import Value, Values, here
-from plumbline.pipelines.options import OUT, STEPS, PipelineOptions
-from plumbline.pipelines.plan import OFFLINE, WORK, make_plan
+from plumbline.pipelines.command.value_sources import Value, Values, here
+from plumbline.pipelines.pipeline_options import OUT, STEPS, PipelineOptions
+from plumbline.pipelines.pipeline_plan import OFFLINE, WORK, make_plan
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.store import Store
@@ -89,14 +89,14 @@ class Pipeline(PipelineOptions, Command):
 
     def check(self) -> None:
         """Raise what can be seen of the input before hours are spent on a part of it."""
-        from plumbline.pipelines.parts import check_plan
+        from plumbline.pipelines.pipeline_parts import check_plan
 
         check_plan(self)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The corpora, benchmarks and models; that models can be loaded is tried."""
         from plumbline.eval_workers.models import open_backend
-        from plumbline.pipelines.parts import is_built
+        from plumbline.pipelines.pipeline_parts import is_built
         from plumbline.pipelines.stages import patiently
         from plumbline.warehouse.input.shards import expand_shards
 
@@ -126,7 +126,7 @@ class Pipeline(PipelineOptions, Command):
 
     def parts(self, context: Context) -> Done:
         """Run the parts in this process."""
-        from plumbline.pipelines.parts import Parts, alone, recovered, worth
+        from plumbline.pipelines.pipeline_parts import Parts, alone, recovered, worth
         from plumbline.pipelines.stages import CONSOLE
 
         plan = make_plan(self)

@@ -16,7 +16,7 @@ from plumbline.pipelines.extras import require
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.storage.opening import version_of
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
@@ -113,22 +113,24 @@ class Figure(Narrowed, Command):
 
     def check(self) -> None:
         """Raise for what is no width."""
-        from plumbline.pipelines.report.paper import figures
+        from plumbline.pipelines.report.paper import figure_files
 
-        figures.inches(self.width)
+        figure_files.inches(self.width)
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.paper import figures
+        from plumbline.pipelines.report.paper import figure_files
 
         if not self.name:
-            found = figures.figures(self.facts(context.store))
+            found = figure_files.figures(self.facts(context.store))
             return _listed({stem: one.alt for stem, one in found.items()}, "plot")
         form = self.format or (self.out.suffix[1:].lower() if self.out else "") or "pdf"
-        how = (form, figures.inches(self.width))
+        how = (form, figure_files.inches(self.width))
         facts = self.facts(context.store)
-        drawn, *data = figures.figure_files(facts, self.name, *how, has_title=self.title).items()
-        path = figures.written(self.out or Path(f"{self.name}.{form}"), drawn[1])
-        paths = [figures.written(path.with_suffix(end), content) for end, content in data]
+        drawn, *data = figure_files.figure_files(
+            facts, self.name, *how, has_title=self.title
+        ).items()
+        path = figure_files.written(self.out or Path(f"{self.name}.{form}"), drawn[1])
+        paths = [figure_files.written(path.with_suffix(end), content) for end, content in data]
         return Done(said=[_CITE], files=[*map(str, (path, *paths))])
 
 
@@ -152,13 +154,13 @@ class Table(Narrowed, Command):
     out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.paper import figures, tables
+        from plumbline.pipelines.report.paper import figure_files, tables
 
         facts = self.facts(context.store)
         found = tables.tables(facts, self.name) or tables.tables(facts)
         if not self.name:
             return _listed({name: one.caption for name, one in found.items()}, "table")
-        one = figures.named(found, "table", self.name)
+        one = figure_files.named(found, "table", self.name)
         return _given(tables.table_text(one, self.format, self.name), self.out)
 
 
@@ -180,7 +182,7 @@ class Card(Command):
     out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.report.paper.card import model_card
+        from plumbline.pipelines.report.paper.model_card import model_card
 
         return _given(model_card(context.store, self.model), self.out)
 
@@ -267,7 +269,7 @@ def _named(given: Sequence[str]) -> dict[str, str]:
 
 def _given(text: str, out: Path | None) -> Done:
     """Text in a file, or as it is."""
-    from plumbline.pipelines.report.paper.figures import written
+    from plumbline.pipelines.report.paper.figure_files import written
 
     if out is None:
         return Done(said=text.splitlines())

@@ -21,7 +21,7 @@ from plumbline.pipelines.command.fields import (
 )
 from plumbline.warehouse.errors import BadInput, PlumblineError, disk_problems
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.storage.runs import recorded
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import say
@@ -98,11 +98,13 @@ class Unstereoeval(_Release, _Published, _Figures, Command):
     """
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.reproduce import figures, run
+        from plumbline.pipelines.reproduce import printed_figures, run
         from plumbline.pipelines.reproduce.compare import OFF
         from plumbline.pipelines.reproduce.unstereoeval import claims
 
-        printed = figures.read(self.published) if self.published else figures.packaged()
+        printed = (
+            printed_figures.read(self.published) if self.published else printed_figures.packaged()
+        )
         store, given = context.store, (printed, self.corpus, _announce, context.run_id)
         outcome = run.reproduce(store, self.data, *given)
         n_off = sum(c.outcome == OFF for c in outcome.compared)

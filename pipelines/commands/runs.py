@@ -31,7 +31,7 @@ from plumbline.pipelines.command.registry import current, targets
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query import history
-from plumbline.warehouse.storage.runs import package_versions
+from plumbline.warehouse.storage.run_records import package_versions
 from plumbline.warehouse.storage.store import Store
 
 RunId: TypeAlias = Annotated[

@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.scoring.choices.options import ChoiceOptions
+from plumbline.eval_workers.scoring.choices.choice_options import ChoiceOptions
 from plumbline.eval_workers.scoring.dry_run import Task
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
@@ -206,7 +206,7 @@ class Import(Command):
     def run(self, context: Context) -> Done:
         from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
         from plumbline.eval_workers.pairs.harness.samples import import_samples
-        from plumbline.eval_workers.pairs.released.scores import import_scores
+        from plumbline.eval_workers.pairs.released.score_import import import_scores
 
         readers = {"released": import_scores, "lm-eval": import_samples, "inspect": import_inspect}
         done = readers[self.logs](context.store, self.directory, context.run_id)
@@ -265,7 +265,7 @@ class Choose(ChoiceOptions, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Questions left to ask about each benchmark, and their cost at most."""
-        from plumbline.eval_workers.chat.session import spending
+        from plumbline.eval_workers.chat.chat_session import spending
         from plumbline.eval_workers.scoring.choices.pair_choices import left_to_ask
 
         assert store is not None, "this command makes no warehouse"
@@ -294,7 +294,7 @@ class Choose(ChoiceOptions, Command):
         )
 
     def _ask(self, context: Context, benchmark: str) -> Chosen:
-        from plumbline.eval_workers.chat.session import asking_bar
+        from plumbline.eval_workers.chat.chat_session import asking_bar
         from plumbline.eval_workers.scoring.choices.pair_choices import choose
 
         price, server = self.price(), None if self.replay else self.server()
@@ -303,8 +303,8 @@ class Choose(ChoiceOptions, Command):
 
     def _lines(self, store: Store, one: Chosen) -> Iterator[str]:
         """The preference and that for a place, and what it cost."""
+        from plumbline.eval_workers.chat.chat_session import spending
         from plumbline.eval_workers.chat.ledger import look
-        from plumbline.eval_workers.chat.session import spending
         from plumbline.eval_workers.scoring.choices.pair_choices import ledger_name, preferences
 
         for line in preferences(store, one, self.key()):

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import OutputFile
-from plumbline.pipelines.sql.output import write_result
+from plumbline.pipelines.sql.result_output import write_result
 from plumbline.pipelines.sql.shell import (
     answer,
     complete_with_tab,

@@ -12,9 +12,9 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
-from plumbline.eval_workers.training import models
-from plumbline.eval_workers.training.options import Base, LearnerOptions, TrainOptions
-from plumbline.jobs.options import RecordOptions
+from plumbline.eval_workers.training import trained_models
+from plumbline.eval_workers.training.training_options import Base, LearnerOptions, TrainOptions
+from plumbline.jobs.corpus_options import RecordOptions
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import OutputDirectory, Seed
 from plumbline.warehouse.input.shards import expand_shards, record_form
@@ -74,7 +74,7 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
 
     def check(self) -> None:
         """Raise for options that contradict each other, names that are paths, and no shards."""
-        self.how(), models.plain_name(self.name), expand_shards(self.shards)
+        self.how(), trained_models.plain_name(self.name), expand_shards(self.shards)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The text, the tokens of the training, and whether a model of the name is there."""
@@ -83,20 +83,20 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
         if isinstance(options, TrainOptions):
             note = f"at most, of {base.model if base else 'a new model'}"
             yield planned(self.name, "tokens to train on", options.max_tokens, "tokens", note)
-        if models.read_marker(self.out / self.name) is not None:
+        if trained_models.read_marker(self.out / self.name) is not None:
             note = "kept if it was trained alike, else replaced"
             yield planned(self.name, "is there", 1, "model", note)
 
     def run(self, context: Context) -> Done:
         options, base = self.how()
         form = record_form(self.text_field, self.tokenizer)
-        with models.progress_bar(self.name) as progress:
-            trained = models.train_model(
+        with trained_models.progress_bar(self.name) as progress:
+            trained = trained_models.train_model(
                 *(expand_shards(self.shards), self.name, self.corpus, options, self.out, progress),
                 *(form, self.checkpoints),
                 base=base,
             )
-        models.record_model(context.store, trained, context.run_id)
+        trained_models.record_model(context.store, trained, context.run_id)
         model, scoring = trained.scored(base)
         line = shlex.join(["plumbline", "score", "--model", model, *words(scoring)])
         names = ("n_parameters", "n_steps", "n_tokens", "loss_start_nats", "loss_end_nats")

@@ -32,16 +32,16 @@ from plumbline.warehouse.errors import (
     UsageProblem,
     disk_problems,
 )
-from plumbline.warehouse.files import opened
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.regular_files import opened
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.jobs.evidence.why import Sampling
+    from plumbline.jobs.evidence.explanation import Sampling
 
 
 @plain_dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Why(ContrastOption, Command):
             BadInput: what was kept of the documents is damaged.
         """
         from plumbline.jobs.association.word_summary import describe_word
-        from plumbline.jobs.evidence.why import explain
+        from plumbline.jobs.evidence.explanation import explain
 
         asked, how = self.asked(), (self.contrast, self._sampling(), self.clusters)
         lines: list[str] = []
@@ -243,7 +243,7 @@ class Why(ContrastOption, Command):
         yield from map(str, problems)
 
     def _sampling(self) -> Sampling:
-        from plumbline.jobs.evidence.why import Sampling
+        from plumbline.jobs.evidence.explanation import Sampling
 
         return Sampling(self.n, self.seed, self.targets)
 

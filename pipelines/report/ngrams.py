@@ -19,7 +19,7 @@ from plumbline.pipelines.report.model import (
     table,
     text,
 )
-from plumbline.pipelines.report.plots import fairpair as plots
+from plumbline.pipelines.report.plots import fairpair_plots
 from plumbline.pipelines.report.rows import Row, Rows
 
 #: What tells one sampled and perturbed set from another.
@@ -65,7 +65,7 @@ def _figure(name: str, rows: Rows, other: str, told_of: str) -> Figure:
         f"n-grams compared, about one in twenty such plots has one beyond |z| = "
         f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
     )
-    plot = plots.ngrams(rows, other, told_of, "Phrases more frequent about one of the two")
+    plot = fairpair_plots.ngrams(rows, other, told_of, "Phrases more frequent about one of the two")
     return Figure(name, alt, caption, plot, rows)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import plumbline
 from plumbline.pipelines.report import sections
-from plumbline.pipelines.report.explorer.data import explorer
+from plumbline.pipelines.report.explorer.explored_words import explorer
 from plumbline.pipelines.report.explorer.pages import (
     explorer_page,
     page_names,
@@ -20,16 +20,16 @@ from plumbline.pipelines.report.explorer.pages import (
     pair_page,
     word_files,
 )
-from plumbline.pipelines.report.explorer.pairs import pairs
+from plumbline.pipelines.report.explorer.sentence_pairs import pairs
 from plumbline.pipelines.report.facts import Facts, narrowed
-from plumbline.pipelines.report.front.page import Front, figures_of, front, named_after
+from plumbline.pipelines.report.front.first_page import Front, figures_of, front, named_after
 from plumbline.pipelines.report.groups import set_name, sets
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered, stem
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.schema.catalog import units_of_columns
 from plumbline.warehouse.storage.locks import claimed
-from plumbline.warehouse.storage.runs import package_versions
+from plumbline.warehouse.storage.run_records import package_versions
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 

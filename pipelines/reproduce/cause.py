@@ -164,7 +164,7 @@ def _count(design: StudyDesign, shards: tuple[Path, ...], warehouse: Path) -> No
 
 def _import(design: StudyDesign, out: Path, warehouse: Path) -> None:
     from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-    from plumbline.warehouse.storage.runs import recorded
+    from plumbline.warehouse.storage.run_records import recorded
 
     path = out / f"{design.benchmark.name}.csv"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,9 +180,9 @@ def _controls(design: StudyDesign, shards: tuple[Path, ...], out: Path, warehous
     from plumbline.eval_workers.models.ngram import NgramOptions
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
     from plumbline.eval_workers.scoring.statistics.metrics import measure
-    from plumbline.eval_workers.training.models import record_model, train_model
-    from plumbline.eval_workers.training.options import FIVE_GRAM
-    from plumbline.warehouse.storage.runs import recorded
+    from plumbline.eval_workers.training.trained_models import record_model, train_model
+    from plumbline.eval_workers.training.training_options import FIVE_GRAM
+    from plumbline.warehouse.storage.run_records import recorded
 
     store = Store.open(warehouse)
     with recorded(store, "reproduce cause", {"design_sha256": design.sha256}) as run_id:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.pipelines.reproduce.figures import (
+from plumbline.pipelines.reproduce.printed_figures import (
     SD_N_PAIRS,
     SIZE,
     TOLERANCE,
@@ -15,7 +15,7 @@ from plumbline.pipelines.reproduce.figures import (
     convention,
     known,
 )
-from plumbline.warehouse.files import kept_object
+from plumbline.warehouse.regular_files import kept_object
 
 #: Outcomes of a comparison.
 OUTCOMES = (AGREE, OFF, NOT_RUN, CONTRADICTED) = (

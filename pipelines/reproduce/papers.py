@@ -15,9 +15,9 @@ from importlib import resources
 from pathlib import Path
 
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
-from plumbline.eval_workers.fairpair.options import FairPairOptions, texts_of
+from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions, texts_of
 from plumbline.eval_workers.models.model_lists import load
-from plumbline.eval_workers.training.mitigation.options import TuneOptions
+from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
 from plumbline.pipelines.reproduce.beside import (
     NOT_KNOWN,
     Beside,
@@ -30,7 +30,7 @@ from plumbline.pipelines.reproduce.beside import (
     misfit_tables,
     read,
 )
-from plumbline.pipelines.reproduce.printed_claims import disclosure, fairpair
+from plumbline.pipelines.reproduce.printed_claims import disclosure_claims, fairpair_claims
 from plumbline.pipelines.reproduce.printed_claims.claim import counted
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -95,7 +95,10 @@ def _of_disclosure(row: Row) -> dict[str, object]:
 
 
 def _misfits_of_fairpair(printed: Sequence[Printed]) -> list[str]:
-    return [*misfit_averages(printed), *counted(fairpair.CLAIMS, fairpair.TABLES, printed)]
+    return [
+        *misfit_averages(printed),
+        *counted(fairpair_claims.CLAIMS, fairpair_claims.TABLES, printed),
+    ]
 
 
 def _misfits_of_disclosure(printed: Sequence[Printed]) -> list[str]:
@@ -107,7 +110,7 @@ def _misfits_of_disclosure(printed: Sequence[Printed]) -> list[str]:
             n_broken[p.method] += 1
     methods = ", ".join(f"{method} {n} of {n_all[method]}" for method, n in n_broken.items())
     broken = [f"GAS is not a whole number of the set's prompts: {methods}"] if methods else []
-    claims = counted(disclosure.CLAIMS, disclosure.TABLES, printed)
+    claims = counted(disclosure_claims.CLAIMS, disclosure_claims.TABLES, printed)
     return [*misfit_tables(printed), *broken, *claims]
 
 

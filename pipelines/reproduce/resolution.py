@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.opening import OpenWarehouse
 

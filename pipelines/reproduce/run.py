@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import measure
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
 from plumbline.pipelines.reproduce.compare import (
     AGREE,
     CONTRADICTED,
@@ -22,14 +22,14 @@ from plumbline.pipelines.reproduce.compare import (
     compare,
     starts,
 )
-from plumbline.pipelines.reproduce.figures import DEDUPLICATION, SIZE, PrintedFigure
+from plumbline.pipelines.reproduce.printed_figures import DEDUPLICATION, SIZE, PrintedFigure
 from plumbline.pipelines.reproduce.unstereoeval import claims
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.pairs.released.scores import ImportedScores
+    from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 
 #: Benchmarks of the release and their tables under `data/datasets/raw`.
 _TABLES = {
@@ -173,7 +173,7 @@ def import_release(
 ) -> tuple[list[ImportedScores], tuple[int, int] | None]:
     """Import benchmarks, MaxPMI, word statistics and scores; returns the latter and ``max_pmi``."""
     from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-    from plumbline.eval_workers.pairs.released.scores import import_scores
+    from plumbline.eval_workers.pairs.released.score_import import import_scores
 
     for name in release.benchmarks:
         announce(f"importing {name}")
@@ -186,7 +186,7 @@ def import_release(
 def _import_leans(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[int, int] | None:
-    from plumbline.eval_workers.pairs.released.max_pmi import import_max_pmi
+    from plumbline.eval_workers.pairs.released.max_pmi_import import import_max_pmi
     from plumbline.jobs.association.max_pmi import constrain
     from plumbline.jobs.ingest.released import import_statistics
 

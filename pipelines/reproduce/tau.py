@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.jobs.evidence.clusters import ClusterCounts
+from plumbline.jobs.evidence.cluster_counts import ClusterCounts
 
 Floats = NDArray[np.float64]
 #: Resamples of the clusters: a standard error from so many has an error of 7%.

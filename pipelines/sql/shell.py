@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.text import Text
 
-from plumbline.pipelines.sql.output import show
+from plumbline.pipelines.sql.result_output import show
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import unfilled
 from plumbline.warehouse.query.guard import check, one_line

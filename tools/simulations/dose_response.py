@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, documents
 from plumbline.eval_workers.pairs.closed_world.truth import planted_words
-from plumbline.eval_workers.pairs.closed_world.writer import WorldOptions, documents
 from plumbline.pipelines.report.sections.interventions import MARGIN
 
 Floats = NDArray[np.float64]

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input import token_files, web_archives
-from plumbline.warehouse.input.sources import (
+from plumbline.warehouse.input.remote_files import (
     CODECS,
     ByteStream,
     Description,

@@ -19,7 +19,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, failure
-from plumbline.warehouse.input.sources import describe, open_file, unreadable
+from plumbline.warehouse.input.remote_files import describe, open_file, unreadable
 from plumbline.warehouse.paths import replacing
 
 #: Why a document is not decoded.

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.sources import content_mark, located, open_file, unreadable
+from plumbline.warehouse.input.remote_files import content_mark, located, open_file, unreadable
 from plumbline.warehouse.input.token_files import (
     Tokens,
     array_type,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.input.sources import ByteStream
+from plumbline.warehouse.input.remote_files import ByteStream
 
 #: Why a record with content is not a text.
 NOT_TEXT = "not plain text: count the WET file that was made of it"

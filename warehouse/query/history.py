@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.regular_files import kept_object
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.runs import may_be_running, publish
+from plumbline.warehouse.storage.run_records import may_be_running, publish
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from plumbline.warehouse.schema import (
-    choices,
-    corpora,
-    disclosure,
-    evidence,
-    fairpair,
-    interventions,
-    pairs,
-    ratings,
-    sampling,
-    scores,
+    choice_tables,
+    corpus_tables,
+    disclosure_tables,
+    evidence_tables,
+    fairpair_tables,
+    intervention_tables,
+    pair_tables,
+    rating_tables,
+    sampling_tables,
+    score_tables,
 )
 from plumbline.warehouse.schema.columns import Table
 
 _SUBJECTS = (
-    *(corpora, evidence, pairs, ratings, scores, choices, interventions),
-    *(sampling, fairpair, disclosure),
+    *(corpus_tables, evidence_tables, pair_tables, rating_tables, score_tables, choice_tables),
+    *(intervention_tables, sampling_tables, fairpair_tables, disclosure_tables),
 )
 
 #: Name -> table, in the order data flows.

@@ -22,7 +22,7 @@ from typing import Any
 import platformdirs
 
 from plumbline.warehouse.errors import Interrupted, UsageProblem, failure
-from plumbline.warehouse.input.sources import RETRIES, is_plain
+from plumbline.warehouse.input.remote_files import RETRIES, is_plain
 from plumbline.warehouse.storage.place import Damaged, Look, verify
 from plumbline.warehouse.text.redaction import hidden
 

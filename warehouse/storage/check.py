@@ -30,7 +30,7 @@ from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
 from plumbline.warehouse.storage.opening import README, reading, utc_time
 from plumbline.warehouse.storage.place import Damaged, Look, command, hashed_at
-from plumbline.warehouse.storage.runs import others_may_be_writing
+from plumbline.warehouse.storage.run_records import others_may_be_writing
 from plumbline.warehouse.storage.store import Store
 
 #: Processor time for one file, of the process that reads files apart.

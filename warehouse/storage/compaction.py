@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
-from plumbline.warehouse.files import json_object
+from plumbline.warehouse.regular_files import json_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File
 from plumbline.warehouse.storage.place import STAGING, command
-from plumbline.warehouse.storage.runs import others_may_be_writing
+from plumbline.warehouse.storage.run_records import others_may_be_writing
 from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
-from plumbline.warehouse.files import check_output_directory
 from plumbline.warehouse.paths import address, refuse_links, segment
+from plumbline.warehouse.regular_files import check_output_directory
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.bucket import Bucket

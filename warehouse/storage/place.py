@@ -27,7 +27,7 @@ from typing import Protocol
 
 import platformdirs
 
-from plumbline.warehouse import files
+from plumbline.warehouse import regular_files
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import refuse_links
 
@@ -123,7 +123,7 @@ class Disk:
         return str(self.root)
 
     def read(self, name: str) -> bytes:
-        return files.content(self.root / name)
+        return regular_files.content(self.root / name)
 
     def create(self, name: str, content: bytes) -> bool:
         temporary = staging(self) / f"{uuid.uuid4().hex}{_NEW}"

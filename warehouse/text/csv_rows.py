@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plumbline.warehouse.errors import BadInput
-from plumbline.warehouse.files import opened
+from plumbline.warehouse.regular_files import opened
 from plumbline.warehouse.text.escape import csv_cell
 
 #: Most bytes of a decompressed table; released ones have some megabytes.

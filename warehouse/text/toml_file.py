@@ -25,8 +25,8 @@ from pydantic.dataclasses import dataclass
 from pydantic.fields import FieldInfo
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.files import content
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.regular_files import content
 
 if sys.version_info >= (3, 11):
     from importlib.resources.abc import Traversable

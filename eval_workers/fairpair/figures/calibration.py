@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.figures.fairpair_set import (
     PromptMeasures,
     measure,
@@ -18,8 +19,7 @@ from plumbline.eval_workers.fairpair.figures.fairpair_set import (
     shared_columns,
 )
 from plumbline.eval_workers.fairpair.figures.significance import adjusted
-from plumbline.eval_workers.fairpair.figures.texts import PerturbedSamples, read_groups
-from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
+from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.phi import Phi, find
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.figures.metric import (
     PromptFigures,
     fairpair_f,
@@ -29,8 +30,7 @@ from plumbline.eval_workers.fairpair.figures.significance import (
     resampled,
     t_test,
 )
-from plumbline.eval_workers.fairpair.figures.texts import Group, PerturbedSamples, read_groups
-from plumbline.eval_workers.fairpair.options import FigureOptions, texts_of
+from plumbline.eval_workers.fairpair.figures.text_groups import Group, PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi, block_means, find
 from plumbline.warehouse.storage.store import Store
 

@@ -17,11 +17,11 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 from plumbline.eval_workers.chat.asker import Job
+from plumbline.eval_workers.chat.chat_session import Build
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
-from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.fairpair.perturbation.perturber import Original
-from plumbline.eval_workers.fairpair.perturbation.rules import Perturbed
-from plumbline.eval_workers.writing.prompts import fill_prompt
+from plumbline.eval_workers.fairpair.perturbation.text_rules import Perturbed
+from plumbline.eval_workers.writing.wordings import fill_prompt
 from plumbline.warehouse.text.placeholders import holding
 from plumbline.warehouse.text.toml_file import Stripped, Text, load, toml_table
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from plumbline.eval_workers.fairpair.perturbation.terms import Terms
-from plumbline.eval_workers.fairpair.perturbation.word_places import TextParts
+from plumbline.eval_workers.fairpair.perturbation.text_parts import TextParts
 
 #: Person a word is about; ``unsure`` where the rules can't decide.
 About = Literal["entity", "other", "unsure"]

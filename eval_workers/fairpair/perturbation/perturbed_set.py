@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from plumbline.eval_workers.fairpair.perturbation.perturber import Original, Perturber
-from plumbline.eval_workers.fairpair.perturbation.rules import Entity, Perturbed
+from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed
 from plumbline.eval_workers.fairpair.phi.jaccard import tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.schema.catalog import TABLES

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from plumbline.eval_workers.fairpair.perturbation.rules import Entity, Perturbed, perturb
 from plumbline.eval_workers.fairpair.perturbation.terms import Terms, load
+from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed, perturb
 from plumbline.warehouse.errors import UsageProblem
 
 #: Raised with every change of the rules that may change a text.

@@ -10,14 +10,14 @@ from functools import cached_property
 from typing import Any
 
 # First: it sets how MKL computes, before that starts.
-from plumbline.eval_workers.models.kinds.passes import Passes, n_before_text
+from plumbline.eval_workers.models.kinds.forward_passes import Passes, n_before_text
 
 import tokenizers  # isort: skip
 import torch  # isort: skip
 import transformers  # isort: skip
 
 from plumbline.eval_workers.models.base import Tokens
-from plumbline.eval_workers.models.kinds.files import read_config
+from plumbline.eval_workers.models.kinds.model_files import read_config
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.weights import read_weights
 from plumbline.eval_workers.models.model_options import ModelOptions

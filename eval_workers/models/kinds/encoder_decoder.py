@@ -19,14 +19,14 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from plumbline.eval_workers.models.kinds.passes import logprobs_of
+from plumbline.eval_workers.models.kinds.forward_passes import logprobs_of
 
 import torch  # isort: skip (passes sets how MKL computes, before it starts)
 
 from transformers.modeling_outputs import BaseModelOutput
 
 from plumbline.eval_workers.models.base import GIVEN_EMPTY, Tokens
-from plumbline.eval_workers.models.kinds.passes import LocalContinuer
+from plumbline.eval_workers.models.kinds.forward_passes import LocalContinuer
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.drawing import Read
 from plumbline.warehouse.errors import UsageProblem

@@ -27,7 +27,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from plumbline.eval_workers.models.kinds.passes import LocalModel, logprobs_of, n_before_text
+from plumbline.eval_workers.models.kinds.forward_passes import (
+    LocalModel,
+    logprobs_of,
+    n_before_text,
+)
 
 import torch  # isort: skip (passes sets how MKL computes, before it starts)
 

@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from plumbline.eval_workers.models.base import Tokens
-from plumbline.eval_workers.models.sampling import SamplingOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 
 #: Number of most likely tokens that are tried before a whole vocabulary is sorted.
 _LIKELY = 2048

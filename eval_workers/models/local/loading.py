@@ -28,7 +28,7 @@ from plumbline.warehouse.errors import (
     UsageProblem,
     failure,
 )
-from plumbline.warehouse.files import json_object
+from plumbline.warehouse.regular_files import json_object
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
 #: What a configuration calls its numbers of layers and experts, and the most that are built.

@@ -18,7 +18,7 @@ from transformers import AutoTokenizer
 from plumbline.eval_workers.models.base import LOG_LIKELIHOOD, Identity, TextScore, Tokens
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.kinds.conversation import load_conversation
-from plumbline.eval_workers.models.kinds.files import Files, Kind, read_files
+from plumbline.eval_workers.models.kinds.model_files import Files, Kind, read_files
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.chat_template import Frame, rendered, without_bos
 from plumbline.eval_workers.models.local.text_form import reworded

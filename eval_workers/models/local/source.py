@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.files import json_object, opened
-from plumbline.warehouse.input.sources import fetched, located
+from plumbline.warehouse.input.remote_files import fetched, located
+from plumbline.warehouse.regular_files import json_object, opened
 
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 #: A file that adapters have and models lack.

@@ -18,9 +18,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.chat.client import ChatClient, Failure, completion
 from plumbline.eval_workers.chat.ledger import ServerAnswer
-from plumbline.eval_workers.chat.session import Server
 
 if TYPE_CHECKING:
     import openai

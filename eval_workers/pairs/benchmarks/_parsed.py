@@ -6,7 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from plumbline.eval_workers.pairs.pronouns.templates import fill, pronoun_first, template_problem
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
+    fill,
+    pronoun_first,
+    template_problem,
+)
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.csv_rows import Record, records

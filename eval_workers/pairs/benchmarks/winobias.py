@@ -15,7 +15,7 @@ from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.pairs.benchmarks._parsed import TRUTH, index_id, locate, usable
-from plumbline.eval_workers.pairs.pronouns.templates import PRONOUNS
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import PRONOUNS
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.text.csv_rows import read_text, truth
 

@@ -17,14 +17,14 @@ from plumbline.eval_workers.pairs.harness.documents import (
     logs_below,
     zipped_documents,
 )
-from plumbline.eval_workers.pairs.harness.texts import (
+from plumbline.eval_workers.pairs.harness.logged_texts import (
     LoggedText,
     ScoredBy,
     figure,
     identity,
     import_texts,
 )
-from plumbline.eval_workers.pairs.released.scores import ImportedScores
+from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.benchmarks.own.rows import SourceRow, rows_of_file, value_at
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, rows_of_file, value_at
 from plumbline.eval_workers.pairs.harness.documents import at, json_document
-from plumbline.eval_workers.pairs.harness.texts import identity, outcome
-from plumbline.eval_workers.pairs.released.files import grouped, require_benchmarks
+from plumbline.eval_workers.pairs.harness.logged_texts import identity, outcome
 from plumbline.eval_workers.pairs.released.gather import finite
-from plumbline.eval_workers.pairs.released.scores import ImportedScores
+from plumbline.eval_workers.pairs.released.released_files import grouped, require_benchmarks
+from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.step import Row

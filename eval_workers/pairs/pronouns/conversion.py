@@ -19,7 +19,11 @@ from plumbline.eval_workers.pairs.pronouns.agreement import (
     decide_her,
     stands_alone,
 )
-from plumbline.eval_workers.pairs.pronouns.templates import PRONOUNS, Gender, template_problem
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
+    PRONOUNS,
+    Gender,
+    template_problem,
+)
 
 #: Marks that make one word of what they stand between: combining accents, joiners, soft hyphen.
 _JOINERS = "\u0300-\u036f\u200b-\u200d\u2060\u00ad"

@@ -14,7 +14,7 @@ from functools import cache
 from importlib import resources
 
 from plumbline.eval_workers.pairs.pronouns.agreement import TOKEN, stands_alone
-from plumbline.eval_workers.pairs.pronouns.templates import capital_at, template_problem
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import capital_at, template_problem
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from plumbline.warehouse.text.toml_file import Text, Words, load, toml_table

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.ratings.agreement import agreement
 from plumbline.eval_workers.pairs.ratings.questions import COLUMNS, Question, from_row
+from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.eval_workers.work.rejects import printable, rejected
 from plumbline.warehouse.errors import BadInput, UsageProblem

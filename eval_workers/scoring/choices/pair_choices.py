@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.eval_workers.chat.budget import Spent, most
+from plumbline.eval_workers.chat.chat_session import Build, Server, Tell
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
-from plumbline.eval_workers.chat.session import Build, Server, Tell
-from plumbline.eval_workers.scoring.choices.options import ChoiceOptions
+from plumbline.eval_workers.scoring.choices.choice_options import ChoiceOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
-from plumbline.eval_workers.work.chunks import Chunk
+from plumbline.eval_workers.work.chunk_plan import Chunk
 from plumbline.eval_workers.work.runner import publish
 from plumbline.eval_workers.work.served_samples import ServedModel
 from plumbline.eval_workers.work.step import ComputedStep, Made, State, Step, state_of

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from plumbline.eval_workers.scoring.statistics import controls
 from plumbline.eval_workers.scoring.statistics.change_points import changes, word_onsets
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.power import powers
 from plumbline.eval_workers.scoring.statistics.ranks import model_ranks
 from plumbline.eval_workers.scoring.statistics.scored import scored

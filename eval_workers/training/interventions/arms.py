@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.training.interventions.texts import InterventionOptions
-from plumbline.eval_workers.training.options import LearnerOptions
+from plumbline.eval_workers.training.interventions.changed_shards import InterventionOptions
+from plumbline.eval_workers.training.training_options import LearnerOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 

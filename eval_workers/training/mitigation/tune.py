@@ -13,16 +13,25 @@ from plumbline.eval_workers.models.devices import memory_problems
 from plumbline.eval_workers.models.local.adapter import find_adapter
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.training.mitigation.card import adapter_card
-from plumbline.eval_workers.training.mitigation.options import LOSSES, Progress, TuneOptions
-from plumbline.eval_workers.training.mitigation.prompts import Training, reject, training_prompts
+from plumbline.eval_workers.training.mitigation.adapter_card import adapter_card
+from plumbline.eval_workers.training.mitigation.adapter_trainer import (
+    DEV,
+    TuningResult,
+    chosen_step,
+    train,
+)
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget, target
-from plumbline.eval_workers.training.mitigation.train import DEV, TuningResult, chosen_step, train
-from plumbline.eval_workers.training.models import MARKER, plain_name, read_marker
+from plumbline.eval_workers.training.mitigation.tuning_options import LOSSES, Progress, TuneOptions
+from plumbline.eval_workers.training.mitigation.tuning_prompts import (
+    Training,
+    reject,
+    training_prompts,
+)
+from plumbline.eval_workers.training.trained_models import MARKER, plain_name, read_marker
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.paths import replace_directory
 from plumbline.warehouse.storage.locks import sole
-from plumbline.warehouse.storage.runs import config_hash
+from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
 

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from plumbline.pipelines.report.explorer.data import ExploredText, Explorer, Word
-from plumbline.pipelines.report.explorer.pairs import Pair, SentencePairs
+from plumbline.pipelines.report.explorer.explored_words import ExploredText, Explorer, Word
+from plumbline.pipelines.report.explorer.sentence_pairs import Pair, SentencePairs
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import word_leans
 from plumbline.pipelines.report.model import numbered, shown, stem

@@ -12,7 +12,7 @@ from plumbline.eval_workers.models.model_texts import known
 from plumbline.pipelines.report.findings.estimates import finding, over_families, side
 from plumbline.pipelines.report.findings.training_text import RELATIONS, TrainingTexts
 from plumbline.pipelines.report.groups import set_name, sides
-from plumbline.pipelines.report.metrics import corpus_name
+from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown
 from plumbline.pipelines.report.rows import Row, Rows, with_ends
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding, Verdict

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name
-from plumbline.pipelines.report.metrics import FIT
+from plumbline.pipelines.report.metric_tables import FIT
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.follow import LEANS, own_texts
 

@@ -13,7 +13,7 @@ from plumbline.pipelines.report.findings.sentences import UNTOLD, sureness
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.headline import question
 from plumbline.pipelines.report.groups import by_set, set_name, sides
-from plumbline.pipelines.report.metrics import ranks
+from plumbline.pipelines.report.metric_tables import ranks
 from plumbline.pipelines.report.model import Cell, counted, shown, text
 from plumbline.pipelines.report.rows import Row
 

@@ -14,7 +14,7 @@ from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.headline import SHARED, Headline, known_slopes, question
 from plumbline.pipelines.report.front.matrix import brief
 from plumbline.pipelines.report.groups import set_name, sides
-from plumbline.pipelines.report.metrics import corpus_name, models_table, predicts_beyond
+from plumbline.pipelines.report.metric_tables import corpus_name, models_table, predicts_beyond
 from plumbline.pipelines.report.model import (
     Columns,
     Figure,

@@ -16,11 +16,11 @@ import plumbline
 from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint, pushed
 from plumbline.eval_workers.writing.sharing.dataset import DATA, task_id
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.paper.card import chosen
+from plumbline.pipelines.report.paper.model_card import chosen
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.files import kept_object
-from plumbline.warehouse.input.sources import located, open_file, unreadable
+from plumbline.warehouse.input.remote_files import located, open_file, unreadable
+from plumbline.warehouse.regular_files import kept_object
 from plumbline.warehouse.storage.store import Store
 
 #: The limit on log ratios that a task's US has.

@@ -9,7 +9,7 @@ from importlib import resources
 
 import plumbline
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.metrics import IN_BRACKETS, models_table
+from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
 from plumbline.pipelines.report.model import Cell, PageTable, numbered, plain_rows, stem
 from plumbline.pipelines.report.plain import markdown_table
 from plumbline.pipelines.report.write import named_sections

@@ -7,7 +7,7 @@ from math import log2
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.groups import set_name, sides
-from plumbline.pipelines.report.metrics import corpus_name
+from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import (
     Cell,
     Column,

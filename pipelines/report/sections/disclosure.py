@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.eval_workers.training.mitigation.card import tuned_by
+from plumbline.eval_workers.training.mitigation.adapter_card import tuned_by
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
@@ -25,7 +25,7 @@ from plumbline.pipelines.report.model import (
     stem,
     table,
 )
-from plumbline.pipelines.report.plots import disclosure as plots
+from plumbline.pipelines.report.plots import disclosure_plots
 from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 600
@@ -235,7 +235,7 @@ def _measures_figure(rows: Rows, by: str, probe_set: str, of_what: str) -> Figur
         stem("disclosure", "measures", about.replace(" ", "-"), rows[0]["word_list"]),
         f"GAS, GLD and ADD by {what} of {about}, with intervals. {'; '.join(each)}.",
         f"GAS, GLD and ADD by {what}, {of_what}; lines are 95% intervals.",
-        plots.measures(drawn, by, f"{about}: what models disclose"),
+        disclosure_plots.measures(drawn, by, f"{about}: what models disclose"),
         drawn,
     )
 
@@ -253,7 +253,7 @@ def _gas_figure(rows: Rows, by: str, probe_set: str) -> Figure:
         f"Greedy continuations of {model} with gendered words, {about}. {each}.",
         f"Greedy continuations of {model}, {n_tokens:,} tokens at the most, that hold a "
         f"female or a male word, by {what}, {about}; lines are 95% intervals.",
-        plots.gas(rows, by, f"{about}: gendered words of {model}"),
+        disclosure_plots.gas(rows, by, f"{about}: gendered words of {model}"),
         rows,
     )
 
@@ -294,8 +294,8 @@ def _losses(tuning: Row, steps: Rows) -> Figure:
         stem("disclosure", "losses", tuning["tuning"]),
         f"The three losses of {tuning['tuning']} against the step: {ends}.",
         f"Losses of tuning {tuning['tuning']} for {tuning['base']}, on the prompts of each step "
-        f"(thin) and as means of up to {plots.SMOOTHED} steps{dev}: {ends}.",
-        plots.losses(own, f"{tuning['tuning']}: losses while tuning", chosen),
+        f"(thin) and as means of up to {disclosure_plots.SMOOTHED} steps{dev}: {ends}.",
+        disclosure_plots.losses(own, f"{tuning['tuning']}: losses while tuning", chosen),
         own,
     )
 

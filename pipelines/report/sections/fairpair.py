@@ -23,10 +23,10 @@ from plumbline.pipelines.report.model import (
     text,
 )
 from plumbline.pipelines.report.ngrams import KEY, ngram_parts
-from plumbline.pipelines.report.plots import fairpair as plots
+from plumbline.pipelines.report.plots import fairpair_plots
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.warehouse.files import kept_object
 from plumbline.warehouse.query.finding import ALPHA
+from plumbline.warehouse.regular_files import kept_object
 
 PLACE = 500
 NAMES = ("fairpair",)
@@ -229,7 +229,7 @@ def _summed_up(rows: Sequence[Row]) -> str:
 
 def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
     """F of each prompt, where any has one."""
-    measure, drawn = _measure(row), plots.chosen(prompts)
+    measure, drawn = _measure(row), fairpair_plots.chosen(prompts)
     if not drawn:
         return []
     has_ends = any(r["fairpair_f_low"] is not None for r in prompts)
@@ -245,15 +245,17 @@ def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
         f"differ as two samples do. {lines}"
     )
     if None in drawn:
-        caption += f" Drawn are the {plots.TOP} largest and the {plots.BOTTOM} smallest."
+        caption += (
+            f" Drawn are the {fairpair_plots.TOP} largest and the {fairpair_plots.BOTTOM} smallest."
+        )
     name = stem("fairpair", "prompts", measure, row["probe_set"], row["model"])
-    plot = plots.by_prompt(prompts, f"F of each prompt ({measure})")
+    plot = fairpair_plots.by_prompt(prompts, f"F of each prompt ({measure})")
     return [Figure(name, alt, caption, plot, prompts)]
 
 
 def _spread(row: Row, prompts: Rows) -> Iterator[Figure]:
     """Histograms of B and V over prompts (the paper's Figure 5), of enough prompts."""
-    of, measure = plots.measured_prompts(prompts), _measure(row)
+    of, measure = fairpair_plots.measured_prompts(prompts), _measure(row)
     if len(of) < _ENOUGH:
         return
     ranges = {
@@ -266,7 +268,7 @@ def _spread(row: Row, prompts: Rows) -> Iterator[Figure]:
         f"Histograms of B, V_pg and V_gp over {len(of):,} prompts, {measure}: {ends}.",
         f"B, V_pg and V_gp of {len(of):,} prompts ({measure}): {ends}. Where the name adds "
         "nothing, their means are the same; B, a mean over more pairs of texts, spreads less.",
-        plots.distributions(of, f"B and V over prompts ({measure})"),
+        fairpair_plots.distributions(of, f"B and V over prompts ({measure})"),
         of,
     )
 
@@ -291,7 +293,7 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
             f"Means of B, V_pg and V_gp against {what}, {measure}; at the most {what}: {last}.",
             f"Mean B, V_pg and V_gp of {n_prompts:,} prompts against {what} ({measure}); bands are "
             f"one standard deviation over random draws to either side. At the most {what}: {last}.",
-            plots.convergence(of, f"B and V against the number of {what} ({measure})", by),
+            fairpair_plots.convergence(of, f"B and V against the number of {what} ({measure})", by),
             of,
         )
 

@@ -18,7 +18,7 @@ from plumbline.pipelines.report.findings.sentences import (
 )
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import set_name, sides
-from plumbline.pipelines.report.metrics import (
+from plumbline.pipelines.report.metric_tables import (
     CONTROL_COLUMNS,
     FIT,
     IN_BRACKETS,
@@ -43,7 +43,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, NEUTRAL, Panel, short, svg
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.preference import ONE_BY_ONE
-from plumbline.warehouse.files import kept_object
+from plumbline.warehouse.regular_files import kept_object
 
 PLACE = 200
 NAMES = ("follow", "swapped", "planted")

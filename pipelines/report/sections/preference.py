@@ -16,7 +16,12 @@ from plumbline.pipelines.report.findings.sentences import (
 )
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name, sets, sides
-from plumbline.pipelines.report.metrics import by_metric, metric_columns, of_pairs, rank_columns
+from plumbline.pipelines.report.metric_tables import (
+    by_metric,
+    metric_columns,
+    of_pairs,
+    rank_columns,
+)
 from plumbline.pipelines.report.model import (
     Column,
     Columns,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Columns, Missing, Section, table
 from plumbline.pipelines.report.rows import Row
-from plumbline.warehouse.files import kept_object
+from plumbline.warehouse.regular_files import kept_object
 
 PLACE = 1100
 NAMES = ("text", "models", "runs")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from plumbline.eval_workers.models.model_texts import family
 from plumbline.eval_workers.scoring.statistics import components
-from plumbline.eval_workers.scoring.statistics.clusters import (
+from plumbline.eval_workers.scoring.statistics.cluster_errors import (
     NO_CLUSTER,
     clustered_variance,
     influences,
@@ -29,7 +29,7 @@ from plumbline.eval_workers.scoring.statistics.components import (
     interval,
     shares,
 )
-from plumbline.eval_workers.scoring.statistics.options import MeasureOptions
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.warehouse.query.connection import connect, query, sql
 
 if TYPE_CHECKING:

@@ -13,7 +13,11 @@ from pydantic import AfterValidator, Field
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import USUAL, Row, pair_row
 from plumbline.eval_workers.pairs.pronouns.forms import fill_for, forms
-from plumbline.eval_workers.pairs.pronouns.templates import capital_at, fill, template_problem
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
+    capital_at,
+    fill,
+    template_problem,
+)
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed, Row
-from plumbline.eval_workers.pairs.benchmarks.own.rows import KINDS
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import KINDS
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.files import LARGEST, object_of
-from plumbline.warehouse.input.sources import describe, located, open_file, unreadable
+from plumbline.warehouse.input.remote_files import describe, located, open_file, unreadable
 from plumbline.warehouse.paths import Address
+from plumbline.warehouse.regular_files import LARGEST, object_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Column
 

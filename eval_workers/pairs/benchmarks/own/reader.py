@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed, Row, pair_row
-from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, between
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import COLUMNS, Choices, Recipe
-from plumbline.eval_workers.pairs.benchmarks.own.rows import (
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import (
     SourceRow,
     files_of,
     rows_of_file,
     value_at,
 )
+from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, between
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import COLUMNS, Choices, Recipe
 from plumbline.eval_workers.pairs.benchmarks.own.shared_text import shared_template
 from plumbline.warehouse.errors import BadInput
 

@@ -1,0 +1,65 @@
+"""Options of every command that asks a model behind a server: the model, server and budget."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.chat.budget import Budget, Price, price_of
+from plumbline.eval_workers.chat.chat_session import Server
+from plumbline.eval_workers.chat.client import DEFAULT_URL, RetryPolicy, checked_url
+from plumbline.eval_workers.chat.requests import ChatModel, TokenLimit
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import MOST, STRICT
+
+
+@dataclass(frozen=True, config=STRICT)
+class AskingOptions:
+    """The model, its server, and the budget. ``token_limit``, ``send_seed``: see ``ChatModel``.
+
+    Raises ``UsageProblem`` for an address that may not be kept, and for a limit on money without
+    prices.
+    """
+
+    model: Annotated[str, Field(description="Model, as the server names it.")] = ""
+    base_url: Annotated[str, Field(description="Address of the server.")] = DEFAULT_URL
+    timeout_s: Annotated[
+        float,
+        Field(gt=0, le=86_400, allow_inf_nan=False, description="Seconds until a request fails."),
+    ] = 120.0
+    concurrency: Annotated[int, Field(gt=0, le=1_024, description="Requests at a time.")] = 8
+    token_limit: Annotated[
+        TokenLimit, Field(description="The server's name for the limit on tokens.")
+    ] = "max_tokens"
+    send_seed: Annotated[bool, Field(description="Send the server a seed.")] = True
+    prices: Annotated[str, Field(description="Price table (TOML).")] = ""
+    max_requests: Annotated[int | None, Field(ge=0, le=MOST, description="Most requests.")] = None
+    max_tokens: Annotated[int | None, Field(ge=0, le=MOST, description="Most tokens.")] = None
+    max_cost: Annotated[
+        float | None,
+        Field(ge=0, le=MOST, description="Most money, in the price table's currency."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        checked_url(self.base_url)  # it is recorded with the run
+        if self.max_cost is not None and not self.prices:
+            raise UsageProblem("max_cost", "needs the model's price", "add prices = FILE")
+
+    def chat_model(self) -> ChatModel:
+        """The model that is asked."""
+        return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)
+
+    def server(self) -> Server:
+        """The server with its retry policy."""
+        return Server(self.base_url, self.timeout_s, RetryPolicy(concurrency=self.concurrency))
+
+    def budget(self) -> Budget:
+        """The limits on requests, tokens and money."""
+        return Budget(self.max_requests, self.max_tokens, self.max_cost)
+
+    def price(self) -> Price | None:
+        """The model's price; ``None`` without a price table. Raises as ``price_of``."""
+        return price_of(self.model, Path(self.prices)) if self.prices else None

@@ -1,0 +1,102 @@
+"""Measure GAS, GLD and ADD of a set with a model loaded once: probabilities and continuations.
+
+Both halves resume after an interruption. Continuations are greedy, so a prompt has always the same
+one. Empty continuations don't count as neutral: such prompts are counted apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
+from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet, ProbeStep, load_words
+from plumbline.eval_workers.models.instruction import NONE, Instruction
+from plumbline.eval_workers.models.sampling_contract import SamplingModel, SamplingOptions
+from plumbline.eval_workers.work.continuations import Continuations, SampleCounts
+from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordList
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.models.model_options import ModelOptions
+
+
+@dataclass(frozen=True)
+class Disclosed:
+    """Both halves of a set under one instruction; ``n_empty`` continuations are empty or blank."""
+
+    instruction: Instruction
+    probed: ProbedSet
+    sampled: SampleCounts
+    n_empty: int
+
+
+@releases_memory
+def measure_sets(
+    store: Store,
+    names: Sequence[str],
+    model: str,
+    options: ModelOptions,
+    run_id: str,
+    *,
+    word_list: str = ProbeOptions.word_list,
+    instructions: Sequence[Instruction] = (NONE,),
+    max_new_tokens: int = ProbeOptions.max_new_tokens,
+) -> list[Disclosed]:
+    """Measure sets of ``probe_prompt`` under each instruction, each once, in the order given.
+
+    Writes and raises as ``ProbeStep`` and ``Continuations``. Each instruction is tried on the model
+    before anything is computed. A set that can't be measured raises; those before it stay.
+    """
+    words, variants = load_words(store, word_list), list(dict.fromkeys(instructions))
+    for name in names:
+        ProbeStep(name, words).check(store, options)
+    with opened(store, model, options) as backend:
+        for instruction in variants:
+            backend.lead(instruction)
+        return [
+            measure_opened(store, backend, name, words, instruction, max_new_tokens, run_id)
+            for name in names
+            for instruction in variants
+        ]
+
+
+def measure_opened(
+    store: Store,
+    backend: SamplingModel,
+    name: str,
+    words: WordList,
+    instruction: Instruction,
+    max_new_tokens: int,
+    run_id: str,
+) -> Disclosed:
+    """Measure one set under one instruction with an open model."""
+    probe, continuations = steps_of(name, words, instruction, max_new_tokens)
+    (probed,) = run_opened(store, backend, [probe], run_id)
+    (sampled,) = run_opened(store, backend, [continuations], run_id)
+    return Disclosed(instruction, probed, sampled, n_empty(store, sampled))
+
+
+def steps_of(
+    name: str, words: WordList, instruction: Instruction, max_new_tokens: int
+) -> tuple[ProbeStep, Continuations]:
+    """Steps for both halves of a set under an instruction."""
+    options = SamplingOptions(
+        greedy=True,
+        max_new_tokens=max_new_tokens,
+        instruction=instruction.text,
+        form=instruction.form,
+    )
+    return ProbeStep(name, words, instruction), Continuations(name, options, 1)
+
+
+def n_empty(store: Store, sampled: SampleCounts) -> int:
+    """Number of continuations of a set's prompts that are empty or white space."""
+    where = {name: getattr(sampled, name) for name in ("probe_set", "model_key", "sampling_key")}
+    rows = store.read("continuation", pc.field("side") == "original", **where)
+    # The white space of the view `gendered_continuation`.
+    return sum(not text.strip(" \t\n\f\r") for text in rows["continuation"].to_pylist())

@@ -1,0 +1,307 @@
+"""The rule-based perturber: a text about one person becomes the same text about a counterpart.
+
+The text is read once from left to right; the entity is the person named at its start.
+
+- The entity's name, as written or in capitals, becomes the counterpart's. A text that names the
+  counterpart already is undecided: the two could not be told apart afterwards.
+- A pronoun of the entity's group is the entity's while no other person of that group has been
+  mentioned: a gendered noun about somebody else ("his father", "a man"), another first name, a
+  name behind a title or beside a word of speech ("said Hill"). From then on such pronouns are
+  undecided, until a sentence starts with the entity's name. People of unspecified group ("his
+  boss") don't count. The subject of a verb whose object is "him" is another person than he.
+- A pronoun of the other group is somebody else's and stays; where no such person, nor a named one
+  of unspecified group, has been mentioned it may be the entity's, and is undecided.
+- A gendered noun is the entity's in a predicate ("He is a good man and a father"), an apposition
+  ("John, a businessman,"), behind "as" ("works as a waiter"), or before the name ("actor John").
+  Also where it is of the other group, except words that are used for both ("She is a fireman"): a
+  model that calls John a mother calls Jane a father. "the man" alone may be anybody: undecided.
+  Other nouns name other people and stay ("his wife").
+- Plurals, "he or she", "she-wolf" and "man's" stay. "her" is his or him as ``agreement`` tells.
+
+An undecided text has no perturbation: a wrong one would count as a difference of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from plumbline.eval_workers.fairpair.perturbation.noun_rules import NounRules
+from plumbline.eval_workers.fairpair.perturbation.terms import Terms
+from plumbline.eval_workers.fairpair.perturbation.text_parts import words_of
+from plumbline.eval_workers.pairs.pronouns.agreement import decide_her, stands_alone
+from plumbline.eval_workers.pairs.pronouns.conversion import around, like
+
+#: Reasons why a text has no perturbation.
+COUNTERPART_NAMED = "names the counterpart already"
+RIVAL = "a pronoun may mean another person of the entity's group"
+NOBODY_ELSE = "a pronoun of the other group may mean the entity"
+NOUN = "a gendered noun may mean the entity or another"
+HER = 'a "her" may be his or him'
+TITLE = "a title or a relation may name the entity or another"
+
+_PRONOUNS = {
+    **dict.fromkeys(("he", "him", "his", "himself"), "m"),
+    **dict.fromkeys(("she", "her", "hers", "herself"), "f"),
+}
+_DIRECT = {
+    "he": "she",
+    "him": "her",
+    "himself": "herself",
+    "she": "he",
+    "hers": "his",
+    "herself": "himself",
+}
+_EITHER = frozenset(["or", "/", "and", "nor"])
+_THIRD = frozenset(["i", "you", "we", "they", "it", "there"])
+
+
+@dataclass(frozen=True)
+class Entity:
+    """A person of a text: the name it begins with, and the group, such as ``m``."""
+
+    name: str
+    group: str
+
+
+@dataclass(frozen=True)
+class Perturbed:
+    """The text about the counterpart, or ``None`` and the reason why."""
+
+    text: str | None
+    reason: str | None = None
+
+
+def perturb(text: str, entity: Entity, counterpart: Entity, terms: Terms) -> Perturbed:
+    """Turn a text about ``entity`` into one about ``counterpart``, by this module's rules.
+
+    A text without the name, pronouns and gendered words is returned unchanged.
+
+    >>> from plumbline.eval_workers.fairpair.perturbation.terms import load
+    >>> john, jane, terms = Entity("John", "m"), Entity("Jane", "f"), load()
+    >>> perturb("John's a good man. He loves his wife.", john, jane, terms).text
+    "Jane's a good woman. She loves her wife."
+    >>> perturb("John met a man. He laughed.", john, jane, terms)
+    Perturbed(text=None, reason="a pronoun may mean another person of the entity's group")
+    """
+    return _TextReader(text, entity, counterpart, terms).read()
+
+
+class _Undecided(Exception):
+    """Ends the reading of a text; its argument is the reason."""
+
+
+class _TextReader:
+    """State of reading one text: its replacements, and the people mentioned so far."""
+
+    def __init__(self, text: str, entity: Entity, counterpart: Entity, terms: Terms) -> None:
+        self._words = words_of(text)
+        self._entity = entity
+        self._terms = terms
+        self._counterpart = counterpart
+        self._name = words_of(entity.name).parts
+        self._named = set(self._places(entity.name))
+        self._surnames: set[str] = set()
+        self._new: dict[int, str] = {}
+        self._mine: set[int] = set()
+        self._rival = self._someone_else = False
+        self._rules = NounRules(self._words, terms, self._is_entity)
+
+    def read(self) -> Perturbed:
+        try:
+            if next(self._places(self._counterpart.name), None) is not None:
+                raise _Undecided(COUNTERPART_NAMED)
+            i = 0
+            while i < len(self._words.parts):
+                i = self._step(i)
+        except _Undecided as e:
+            return Perturbed(None, str(e))
+        return Perturbed(self._rewritten())
+
+    def _step(self, i: int) -> int:
+        """Read the word at a position; returns the next position."""
+        word, written = self._words.at(i), self._words.written(i)
+        if i and self._words.sentence[i] != self._words.sentence[i - 1]:
+            self._rules.subject = self._rules.clause_subject = None
+        if i in self._named:
+            return self._mention(i)
+        if self._terms.pronouns and word in _PRONOUNS:
+            return self._pronoun(i)
+        group, after = self._group_of_title(written), self._title_name(i)
+        if group is not None and after is not None:
+            return self._title(i, group, after)
+        for group in self._terms.groups:
+            if written in self._terms.first_names.get(group, ()):
+                self._meet(group, i)
+                return i + 1
+            if word in self._terms.noun_of[group]:
+                self._noun(i, group)
+                return i + 1
+        if self._speaks(i):
+            self._meet("", i)
+        if word in _THIRD:
+            self._rules.subject = self._rules.clause_subject = None
+        return i + 1
+
+    def _places(self, name: str) -> Iterator[int]:
+        """Positions of a name as a word of its own, as written or in capitals."""
+        parts = list(words_of(name).parts)
+        capitals = [part.upper() for part in parts]
+        text = self._words.parts
+        for i, part in enumerate(text):
+            if part in (parts[0], capitals[0]) and text[i : i + len(parts)] in (parts, capitals):
+                yield i
+
+    def _is_entity(self, i: int) -> bool:
+        """True if a mention of the entity ends or starts at a position."""
+        if i in self._named or i in self._mine:
+            return True
+        return self._words.at(i) in {"he", "she"} and (
+            self._terms.pronouns
+            and _PRONOUNS[self._words.at(i)] == self._entity.group
+            and not self._rival
+        )
+
+    def _mention(self, i: int) -> int:
+        capitals = self._words.written(i) == self._words.written(i).upper() != self._name[0]
+        name = self._counterpart.name
+        last = i + len(self._name) - 1
+        self._new.update(dict.fromkeys(range(i + 1, last + 1), ""))
+        self._new[i] = name.upper() if capitals else name
+        while self._is_surname(last):
+            last += 1
+            self._surnames.add(self._words.written(last))
+        self._mine.update(range(i, last + 1))
+        owns = self._words.at(last + 1) in {"'s", "’s"}
+        if self._words.starts_sentence(i) and not owns:
+            self._rival = False
+        if not owns or self._rules._contracted(last + 1):
+            self._rules.subject = self._rules.clause_subject = last
+        return last + 1
+
+    def _is_surname(self, last: int) -> bool:
+        """True if the word after a name belongs to it: John Smith, John F. Smith."""
+        end, following = self._words.spans[last][1], self._words.written(last + 1)
+        together = self._words.text[end : end + 1] == " "
+        return together and following[:1].isupper() and following[1:].islower()
+
+    def _pronoun(self, i: int) -> int:
+        word = self._words.at(i)
+        if self._is_either(i):
+            return i + 3
+        if self._is_part(i):
+            return i + 1
+        if _PRONOUNS[word] != self._entity.group:
+            if not self._someone_else:
+                raise _Undecided(NOBODY_ELSE)
+            if word in {"he", "she"}:
+                self._rules.subject = self._rules.clause_subject = None
+            return i + 1
+        if self._rival:
+            raise _Undecided(RIVAL)
+        if word in {"he", "she"}:
+            self._mine.add(i)
+            self._rules.subject = self._rules.clause_subject = i
+        counterpart = self._counterpart_of(word, i)
+        if (word == "him" or counterpart == "him") and self._is_object_of_entity(i):
+            raise _Undecided(RIVAL)
+        self._new[i] = like(counterpart, self._words.written(i))
+        return i + 1
+
+    def _is_object_of_entity(self, i: int) -> bool:
+        """True if "him" is the object of the entity's verb: he paid him, John had seen him."""
+        subject = self._rules.subject
+        if subject is None or not self._words.at(i - 1)[:1].isalpha():
+            return False
+        helped = subject == i - 3 and self._words.at(i - 2) in self._terms.classes["between"]
+        return subject == i - 2 or helped
+
+    def _is_either(self, i: int) -> bool:
+        """True if "he or she", "his/her" or the like starts at a position."""
+        second = _PRONOUNS.get(self._words.at(i + 2))
+        if self._words.at(i + 1) not in _EITHER or second is None:
+            return False
+        return second != _PRONOUNS[self._words.at(i)]
+
+    def _is_part(self, i: int) -> bool:
+        """True if a pronoun ends s/he, (s)he or a word with a hyphen or underscore."""
+        start = self._words.spans[i][0]
+        return self._words.text[max(start - 1, 0) : start] in ("-", "‐", "‑", "_", "/", ")")
+
+    def _counterpart_of(self, word: str, i: int) -> str:
+        if word in _DIRECT:
+            return _DIRECT[word]
+        start, end = self._words.sentence_spans[self._words.sentence[i]]
+        here = self._words.spans[i]
+        sentence = self._words.text[start:end]
+        before, after = around(sentence, here[0] - start, here[1] - start)
+        if word == "his":
+            return "hers" if stands_alone(after) else "her"
+        masculine = decide_her(before, after)
+        if masculine is None:
+            raise _Undecided(HER)
+        return masculine
+
+    def _group_of_title(self, written: str) -> str | None:
+        for group in self._terms.groups:
+            if written in self._terms.title_of[group]:
+                return group
+        return "" if written in self._terms.classes["neutral_titles"] else None
+
+    def _speaks(self, i: int) -> bool:
+        """True if an unknown name stands beside a word of speech: Marilla said, said Marilla."""
+        written, speech = self._words.written(i), self._terms.classes["speech"]
+        is_name = written[:1].isupper() and written[1:].islower()
+        if not is_name or self._words.starts_sentence(i) or written in self._surnames:
+            return False
+        return self._words.at(i + 1) in speech or self._words.at(i - 1) in speech
+
+    def _title_name(self, i: int) -> int | None:
+        """Position of the name after a title, if there is one."""
+        after = i + 2 if self._words.at(i + 1) == "." else i + 1
+        return after if self._words.written(after)[:1].isupper() else None
+
+    def _title(self, i: int, group: str, after: int) -> int:
+        """Read a title and the name after it; returns the next position."""
+        if after in self._named or self._words.written(after) in self._surnames:
+            if group:
+                self._new[i] = self._terms.title_of[group][self._words.written(i)]
+            if after not in self._named:
+                self._mine.add(after)
+                self._rules.subject = self._rules.clause_subject = after
+            return after if after in self._named else after + 1
+        if self._words.at(i - 1) in {"him", "her"}:
+            raise _Undecided(TITLE)  # they call him Mr. Hall
+        self._meet(group, after)
+        return after + 1
+
+    def _noun(self, i: int, group: str) -> None:
+        about = self._rules.about(i)
+        if about == "unsure":
+            raise _Undecided(NOUN)
+        if about == "entity":
+            if group != self._entity.group and self._words.at(i) in self._terms.generic:
+                return
+            counterpart = self._terms.noun_of[group][self._words.at(i)]
+            self._new[i] = like(counterpart, self._words.written(i))
+        else:
+            self._meet(group, i)
+
+    def _meet(self, group: str, i: int) -> None:
+        """Record a mention of another person; group ``""`` for one who may be of either."""
+        self._rules.others.add(i)
+        self._rules.subject = None
+        self._rival |= group in ("", self._entity.group)
+        self._someone_else |= group != self._entity.group
+
+    def _rewritten(self) -> str:
+        text = self._words.text
+        pieces: list[str] = []
+        end = 0
+        for i, new in sorted(self._new.items()):
+            start, stop = self._words.spans[i]
+            if new:
+                pieces.append(text[end:start])
+            pieces.append(new)
+            end = stop
+        return "".join([*pieces, text[end:]])

@@ -1,0 +1,183 @@
+"""Prompts about a person and about a counterpart, from the templates and words of a TOML file.
+
+Other packages add files: see ``docs/extend.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from itertools import chain, product
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from plumbline.eval_workers.fairpair import closed_world_prompts
+from plumbline.eval_workers.fairpair.perturbation.terms import Groups
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.plugins import Registry
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.placeholders import holding
+from plumbline.warehouse.text.toml_file import OneOrMore, Text, Texts, toml_table
+
+PROBE_SETS = Registry(
+    *("probe set", "plumbline.eval_workers.fairpair.probe_sets", ".toml"),
+    "plumbline.fairpair_prompts",
+    made=(closed_world_prompts.PROBE_SET,),
+    instead="give --prompts FILE.toml",
+)
+
+
+#: Group -> form of a word; one that all groups share is under "".
+Forms: TypeAlias = Annotated[
+    Mapping[str, Text],
+    BeforeValidator(lambda value: {"": value} if isinstance(value, str) else value),
+    Field(title="a text, or a text for each group"),
+]
+_Combination: TypeAlias = Annotated[tuple[Forms, ...], OneOrMore]
+
+
+_PLAIN = ("name", "occupation|a_occupation")
+
+
+@toml_table
+class _Templates:
+    plain: Annotated[Text, AfterValidator(holding(_PLAIN))]
+    described: Annotated[Text, AfterValidator(holding((*_PLAIN, "descriptors|a_descriptors")))] = ""
+    joined: Text = ", "
+
+
+@toml_table
+class PromptFile:
+    """A file of prompts; ``common-sents.toml`` explains each key.
+
+    ``descriptors`` are combinations; the empty one makes a prompt without any.
+    """
+
+    file: str
+    language: Text
+    axis: Text
+    groups: Groups
+    names: Annotated[
+        tuple[tuple[Text, Text], ...],
+        Field(min_length=1, title='pairs of two names, such as [["John", "Jane"]]'),
+    ]
+    occupations: Annotated[tuple[Forms, ...], Field(min_length=1, title="a list of words")]
+    templates: _Templates
+    description: Text = "none"
+    source: Text = "none"
+    descriptors: tuple[_Combination, ...] = ()
+    articles: Mapping[str, Texts] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if any(a == b for a, b in self.names) or len(set(self.names)) < len(self.names):
+            raise ValueError("names needs pairs of two different names, each pair there once")
+        for word in (*self.occupations, *chain.from_iterable(self.descriptors)):
+            if set(word) not in ({""}, set(self.groups)):
+                forms = ", ".join(f'{group} = "..."' for group in self.groups)
+                raise ValueError(f"{dict(word)} needs {{ {forms} }}")
+        for key in ("occupations", "descriptors"):
+            words = getattr(self, key)
+            if twice := next((word for word in words if words.count(word) > 1), None):
+                raise ValueError(f"{key}: {twice} is there twice")
+        if any(self.descriptors) and not self.templates.described:
+            raise ValueError("templates.described is missing: descriptors have a template")
+
+    def with_article(self, word: str) -> str:
+        """A word with its article; the word alone where the file has no article for it.
+
+        >>> file = load()
+        >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]
+        ['a clerk', 'an editor', 'a unit manager', 'an Uninvited one']
+        """
+        fitting = [
+            (len(start), article)
+            for article, starts in self.articles.items()
+            for start in starts
+            if word.lower().startswith(start.lower())
+        ]
+        return f"{max(fitting, key=lambda fit: fit[0])[1]} {word}" if fitting else word
+
+    def prompt(
+        self, name: str, group: str, occupation: Forms, descriptors: tuple[Forms, ...] = ()
+    ) -> str:
+        """Fill the template for a person.
+
+        >>> word = {"m": "accountant", "f": "accountant"}
+        >>> load().prompt("John", "m", word)
+        'John is working as an accountant.'
+        >>> load().prompt("Jane", "f", word, ({"f": "early riser"}, {"f": "calm person"}))
+        'Jane is an early riser, a calm person working as an accountant.'
+        """
+        words, templates = [form(word, group) for word in descriptors], self.templates
+        return (templates.described if words else templates.plain).format(
+            name=name,
+            occupation=form(occupation, group),
+            a_occupation=self.with_article(form(occupation, group)),
+            descriptors=templates.joined.join(words),
+            a_descriptors=templates.joined.join(map(self.with_article, words)),
+        )
+
+
+def form(word: Forms, group: str) -> str:
+    """The form of a word for a group.
+
+    >>> form({"": "clerk"}, "m"), form({"m": "Lehrer", "f": "Lehrerin"}, "f")
+    ('clerk', 'Lehrerin')
+    """
+    return word.get(group) or word[""]
+
+
+def load(source: Path | str = "common-sents") -> PromptFile:
+    """Read a file of prompts by its path, or one of ``PROBE_SETS`` by its name.
+
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the file, the key and
+    what was expected, also for unknown keys and placeholders; for a name also as ``Registry.text``.
+
+    >>> len(load().occupations), load().names
+    (60, (('John', 'Jane'),))
+    """
+    if isinstance(source, Path):
+        return toml_file.load(PromptFile, source, str(source), file=source.name)
+    file = f"{source}.toml"
+    return toml_file.load(PromptFile, PROBE_SETS.text(source), file, file=file)
+
+
+def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, object]]:
+    """Rows of ``probe_prompt``: pairs of names, then combinations, then occupations, in order.
+
+    >>> rows = prompt_rows(load(), "common-sents", "r")
+    >>> len(rows), rows[1]["prompt_id"], rows[1]["perturbed_prompt"]
+    (60, 'John-Jane-man-accountant', 'Jane is a woman working as an accountant.')
+    """
+    first, second = file.groups
+    rows: list[dict[str, object]] = []
+    for (entity, counterpart), descriptors, occupation in product(
+        file.names, file.descriptors or ((),), file.occupations
+    ):
+        described = ", ".join(form(word, first) for word in descriptors)
+        parts = [entity, counterpart, *([described] if described else []), form(occupation, first)]
+        rows.append(
+            {
+                "probe_set": name,
+                "prompt_id": "-".join(parts),
+                "prompt": file.prompt(entity, first, occupation, descriptors),
+                "perturbed_prompt": file.prompt(counterpart, second, occupation, descriptors),
+                "entity": entity,
+                "perturbed_entity": counterpart,
+                "axis": file.axis,
+                "entity_group": first,
+                "perturbed_group": second,
+                "occupation": form(occupation, first),
+                "descriptors": described or None,
+                "language": file.language,
+                "source_file": file.file,
+                "source_row": len(rows) + 1,
+                "run_id": run_id,
+            }
+        )
+    ids = [row["prompt_id"] for row in rows]
+    if twice := next((i for i in ids if ids.count(i) > 1), None):
+        raise BadInput(file.file, f"two prompts are called {twice}", "part their words otherwise")
+    return rows

@@ -1,0 +1,234 @@
+"""Models whose weights are loaded here, and the size of their forward passes."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import tokenizers
+import torch
+import transformers
+
+from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.base import Tokens
+from plumbline.eval_workers.models.continuer import Continuer
+from plumbline.eval_workers.models.kinds.lanes import in_lanes
+from plumbline.eval_workers.models.kinds.model_files import Files
+from plumbline.eval_workers.models.local import loading
+from plumbline.eval_workers.models.local.drawing import Read, draw
+from plumbline.eval_workers.models.local.scorer import TextReader
+from plumbline.eval_workers.models.local.source import Source
+from plumbline.eval_workers.models.local.weights import load_model, n_embedded
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.warehouse.errors import BadInput
+
+# Before MKL starts: the same bits whatever the number of threads, at no cost in speed.
+os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
+
+
+Item = TypeVar("Item", bound=Hashable)
+Result = TypeVar("Result")
+#: End of the pass of items that starts at one of them, within a number of tokens.
+EndOfPass = Callable[[Sequence[Item], int, int], int]
+
+#: Configurations of RoBERTa and its kin: positions are counted from behind the padding token's id.
+_COUNTED_FROM_PADDING = (
+    *("roberta", "camembert", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm"),
+    *("data2vec-text", "ibert", "xmod", "mpnet", "longformer", "luke", "esm"),
+)
+
+
+class Passes(ABC):
+    """A model whose weights are loaded here, and the memory of its forward passes."""
+
+    options: ModelOptions
+    source: Source
+
+    @cached_property
+    @abstractmethod
+    def _model(self) -> Any:
+        """The ``transformers`` model with its weights, in evaluation mode."""
+
+    @cached_property
+    def _batch_tokens(self) -> int:
+        """Tokens of a forward pass; fewer from when memory has run out."""
+        return devices.batch_tokens(self.options, self._model.device.type)
+
+    @cached_property
+    def takes_lanes(self) -> bool:
+        """True if passes may run side by side; false once memory has run out."""
+        return False
+
+    def _in_passes(
+        self,
+        items: Sequence[Item],
+        run: Callable[[list[Item]], Sequence[Result]],
+        length: Callable[[Any], int] = len,
+        end_of: EndOfPass[Item] | None = None,
+    ) -> dict[Item, Result]:
+        """Run each pass on consecutive items, as many as fit; fewer when memory runs out.
+
+        ``length`` of an item is in tokens; a pass holds items of one length unless ``end_of`` says
+        otherwise.
+        """
+        end_of = end_of or equal_lengths(length)
+        results: dict[Item, Result] = {}
+        failed: list[list[Item]] = []
+
+        def one(batch: list[Item]) -> None:
+            if failed:
+                return
+            try:
+                results.update(zip(batch, run(batch), strict=True))
+            except (MemoryError, RuntimeError) as e:
+                if not devices.is_about_memory(e):
+                    raise
+                failed.append(batch)
+
+        left = list(items)
+        while left:
+            n_threads = devices.n_threads() if self.takes_lanes else 1
+            in_lanes(one, list(_cut(left, end_of, self._batch_tokens)), n_threads)
+            if failed:
+                self._shrink(list(map(length, failed[0])))
+                failed.clear()
+            left = [item for item in left if item not in results]
+        return results
+
+    def _shrink(self, lengths: list[int]) -> None:
+        """Reduce the memory of a pass after one of texts of these lengths ran out of it."""
+        if self.takes_lanes and devices.n_threads() > 1:
+            self.takes_lanes, problem = False, "going on with one pass at a time"
+        elif len(lengths) == 1:
+            problem = f"memory runs out on a single text of {lengths[0]} tokens"
+            fix = "use --dtype bfloat16, or a device with more memory"
+            raise BadInput(f"model {self.source.name}", problem, fix)
+        else:
+            self._batch_tokens = max(1, min(self._batch_tokens, sum(lengths)) // 2)
+            problem = f"going on with {self._batch_tokens} tokens a forward pass"
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        warnings.warn(f"out of memory: {problem}", stacklevel=2)
+
+
+class LocalModel(Passes, TextReader):
+    """A model loaded with transformers; see ``TextReader`` for what it raises."""
+
+    def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
+        """``files`` of the model, if they have been read already."""
+        versions = {
+            "transformers": transformers.__version__,
+            "torch": torch.__version__,
+            "tokenizers": tokenizers.__version__,
+        }
+        super().__init__(model, options, versions, files)
+
+    @cached_property
+    def _model(self) -> Any:
+        return load_model(self.files, self.options)
+
+    @property
+    def loaded(self) -> Any:
+        """The ``transformers`` model with its weights, in evaluation mode."""
+        return self._model
+
+    @property
+    def n_parameters(self) -> int:
+        """Parameters with an adapter's; tied ones count once, quantised ones unpacked."""
+        return int(self._model.num_parameters())
+
+    @cached_property
+    def _n_embedded(self) -> int:
+        return n_embedded(self._model)
+
+    @cached_property
+    def _around(self) -> tuple[Tokens, Tokens]:
+        """Special tokens before and after a text that is read."""
+        return loading.special_around(self.tokenizer, "text")
+
+
+def n_before_text(config: Any) -> int:
+    """Positions that a model doesn't use: RoBERTa and its kin count from behind padding."""
+    is_counted = config.model_type in _COUNTED_FROM_PADDING
+    return int(config.pad_token_id or 0) + 1 if is_counted else 0
+
+
+def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """log p of one token per row, by the softmax in float32."""
+    logits = logits.float()
+    return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
+
+
+def _cut(items: Sequence[Item], end_of: EndOfPass[Item], n_tokens: int) -> Iterator[list[Item]]:
+    """The items of each pass."""
+    start = 0
+    while start < len(items):
+        end = end_of(items, start, n_tokens)
+        yield list(items[start:end])
+        start = end
+
+
+def equal_lengths(length: Callable[[Item], int]) -> EndOfPass[Item]:
+    """End of a pass of items of one length, with a limit on the tokens.
+
+    >>> equal_lengths(len)(["ab", "cd", "ef", "ghi"], 0, 4)
+    2
+    """
+
+    def end_of(items: Sequence[Item], start: int, n_tokens: int) -> int:
+        n_each, end = length(items[start]), start + 1
+        while end < len(items) and length(items[end]) == n_each:
+            if (end + 1 - start) * n_each > n_tokens:
+                break
+            end += 1
+        return end
+
+    return end_of
+
+
+#: Tokens whose keys and values are held at once while drawing, per token of a forward pass.
+_HELD = 16
+
+#: A prompt with its special tokens, and its number.
+_Draw = tuple[Tokens, int]
+
+
+class LocalContinuer(LocalModel, Continuer):
+    """A model loaded here that continues prompts; see ``TextReader`` for what it raises."""
+
+    def _with_special(self, prompt: Tokens) -> Tokens:
+        """The prompt with the special tokens around it."""
+        return (self.identity.bos_token_id, *prompt)
+
+    def _read(self, prompts: Sequence[Tokens]) -> Read:
+        """The model's state after prompts of one length with their special tokens."""
+        return Read(self._model, prompts)
+
+    def _new_tokens(
+        self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
+    ) -> list[Tokens]:
+        draws = [(self._with_special(prompt), i) for i, prompt in enumerate(prompts)]
+
+        def end_of(draws: Sequence[_Draw], start: int, n_tokens: int) -> int:
+            length = len(draws[start][0])
+            n_rows = max(1, min(n_tokens, _HELD * n_tokens // (length + options.max_new_tokens)))
+            n_read, end = length, start + 1
+            while end < min(start + n_rows, len(draws)) and len(draws[end][0]) == length:
+                n_read += length * (draws[end][0] != draws[end - 1][0])
+                if n_read > n_tokens:
+                    break
+                end += 1
+            return end
+
+        def run(batch: list[_Draw]) -> list[Tokens]:
+            read = [prompt for prompt, _ in batch]
+            return draw(self._read, read, [seeds[i] for _, i in batch], options, self._ends)
+
+        ordered = sorted(draws, key=lambda item: (len(item[0]), item))
+        new = self._in_passes(ordered, run, lambda item: len(item[0]), end_of)
+        return [new[item] for item in draws]

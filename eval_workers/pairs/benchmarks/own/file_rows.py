@@ -1,0 +1,190 @@
+"""Rows of files that users bring: CSV, TSV, JSON, JSON lines and Parquet, here or at an address."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.input.remote_files import ByteStream, describe, find, open_file, unreadable
+from plumbline.warehouse.paths import Address
+from plumbline.warehouse.text.csv_rows import LARGEST, records_of
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_COMPRESSED = (".gz", ".zst")
+KINDS = (".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".parquet")
+_BATCH_ROWS = 1024
+
+
+@dataclass(frozen=True)
+class SourceRow:
+    """One row of a file: its number from 1, its values by column, or a problem.
+
+    Values of CSV and TSV are texts; those of other kinds as in JSON.
+    """
+
+    file: str
+    number: int
+    fields: Mapping[str, Any]
+    problem: str | None = None
+
+
+def files_of(source: Path) -> list[Path]:
+    """The files of a path, an address or a pattern of names, sorted.
+
+    A directory stands for the files of these kinds in it and below it. Raises ``BadInput`` if there
+    is none.
+    """
+    paths: list[Path] = []
+    for path, about in find(str(source)):
+        if about and about.is_directory:
+            inside = find(f"{path}/**")
+            paths += [p for p, about in inside if about and not about.is_directory and _kind(p)]
+        elif about:
+            paths.append(path)
+    if not paths:
+        fix = "give --source FILE: CSV, TSV, JSON, JSON lines or Parquet"
+        raise BadInput(str(source), "no such file", fix)
+    return sorted(set(paths))
+
+
+def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
+    """The rows of a file, in order; blank lines are skipped.
+
+    ``at`` is the place of the list of rows in a JSON document, such as ``data.intrasentence``.
+    Raises ``BadInput`` for a file of another kind, or one that can't be read to its end.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "pairs.jsonl"
+    >>> _ = path.write_text('{"a": "Tea", "n": 1}\\n[]\\n')
+    >>> [(row.number, dict(row.fields), row.problem) for row in rows_of_file(path)]
+    [(1, {'a': 'Tea', 'n': 1}, None), (2, {}, 'the row is not a JSON object')]
+    """
+    kind = _kind(path)
+    if kind in _DELIMITERS:
+        for record in records_of(_text(path), str(path), (), _DELIMITERS[kind]):
+            problem = _open_quote(record.fields, _DELIMITERS[kind]) or record.problem
+            yield SourceRow(path.name, record.number, record.fields, problem)
+    elif kind in (".jsonl", ".ndjson"):
+        yield from _json_lines(path)
+    elif kind == ".json":
+        yield from _json_document(path, at)
+    elif kind == ".parquet":
+        yield from _parquet(path)
+    else:
+        raise BadInput(str(path), "is of no kind that is read", f"expected {', '.join(KINDS)}")
+
+
+def value_at(row: Mapping[str, Any], path: str) -> Any:
+    """The value of a row's column, or of ``a.b``: ``b`` in ``a``; ``None`` if it isn't there.
+
+    >>> row = {"info": {"ans0": ["The man", "M"]}, "a.b": 1}
+    >>> value_at(row, "info.ans0.1"), value_at(row, "a.b"), value_at(row, "info.none")
+    ('M', 1, None)
+    """
+    if path in row:
+        return row[path]
+    value: Any = row
+    for part in path.split("."):
+        if isinstance(value, Mapping):
+            value = value.get(part)
+        elif isinstance(value, Sequence) and not isinstance(value, str) and part.isdecimal():
+            value = value[int(part)] if int(part) < len(value) else None
+        else:
+            return None
+    return value
+
+
+def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
+    """Problem of a row with a further row of the file in a field, since a quote was left open.
+
+    A field may hold line breaks. It is refused if one of its lines has as many fields as the file's
+    rows; a comma before a blank is taken for prose.
+
+    >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
+    'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'
+    >>> _open_quote({"a": "Old, she said.\\nOld.", "b": "New"}, ",") is None
+    True
+    """
+    parts = re.compile(re.escape(delimiter) + r"(?!\s)")
+    for place, text in enumerate(fields.values()):
+        lines = text.splitlines()
+        sizes = [len(parts.findall(line)) + 1 for line in lines[:-1]]
+        if sizes and len(fields) > 1 and (place + sizes[0] == len(fields) or len(fields) in sizes):
+            fix = "close it, or write a quote in a text twice"
+            return f"a quote left open takes {len(lines)} lines into one field: {fix}"
+    return None
+
+
+def _kind(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in _COMPRESSED]
+    return suffixes[-1] if suffixes and suffixes[-1] in KINDS else ""
+
+
+def _text(path: Path) -> str:
+    """A file's text, decompressed; bytes that are not UTF-8 become lone surrogates."""
+    if not isinstance(path, Address) and (about := describe(path)) and about.is_directory:
+        raise BadInput(str(path), "is a directory")
+    try:
+        with ByteStream(path) as stream, io.BufferedReader(stream) as reader:
+            data = reader.read(LARGEST + 1)
+            if data[:2] == b"\x1f\x8b":
+                data = gzip.decompress(data)
+    except (OSError, EOFError, zlib.error, pa.ArrowInvalid) as e:
+        raise unreadable(path, e) from e
+    if len(data) > LARGEST:
+        raise BadInput(str(path), f"holds more than {LARGEST:,} bytes", "split it, or use Parquet")
+    return data.decode("utf-8-sig", errors="surrogateescape")
+
+
+def _json_lines(path: Path) -> Iterator[SourceRow]:
+    for number, line in enumerate(_text(path).split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = _json_row(path, number, json.loads(line))
+        except (ValueError, RecursionError) as e:
+            row = SourceRow(path.name, number, {}, f"the row is not JSON: {e}")
+        yield row
+
+
+def _json_row(path: Path, number: int, row: Any) -> SourceRow:
+    if isinstance(row, dict):
+        return SourceRow(path.name, number, row)
+    return SourceRow(path.name, number, {}, "the row is not a JSON object")
+
+
+def _json_document(path: Path, at: str) -> Iterator[SourceRow]:
+    try:
+        content = json.loads(_text(path))
+    except (ValueError, RecursionError) as e:
+        fix = "JSON lines are read from .jsonl"
+        raise BadInput(str(path), f"is not JSON: {e}", fix) from e
+    rows = value_at(content, at) if at and isinstance(content, dict) else content
+    if not isinstance(rows, list):
+        problem = f"{f'at {at}' if at else 'as a whole'} is not a list of rows"
+        raise BadInput(str(path), problem, "name its place in a recipe: rows")
+    for number, row in enumerate(rows, 1):
+        yield _json_row(path, number, row)
+
+
+def _parquet(path: Path) -> Iterator[SourceRow]:
+    number = 0
+    try:
+        with open_file(path) as raw, pq.ParquetFile(raw) as file:
+            for batch in file.iter_batches(_BATCH_ROWS):
+                for fields in batch.to_pylist():
+                    number += 1
+                    yield SourceRow(path.name, number, fields)
+    except (OSError, pa.ArrowInvalid) as e:
+        raise unreadable(path, e) from e

@@ -1,0 +1,76 @@
+"""Released MaxPMI of sentence pairs, read into ``pair_association``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from plumbline.eval_workers.pairs.released.gather import Places, finite, gather
+from plumbline.eval_workers.pairs.released.released_files import (
+    ReleasedFile,
+    grouped,
+    max_pmi_files,
+    require_benchmarks,
+)
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import Record, truth
+
+_MAX_PMI, _UNDEFINED = "max_gender_pmi", "max_gender_pmi_invalid"
+_COLUMNS = ("template", _MAX_PMI)
+_CONTRAST = "she/he"
+
+
+@dataclass(frozen=True)
+class ImportedMaxPmi:
+    """Outcome for one benchmark: ``n_pairs = n_found + n_missing``.
+
+    ``n_missing`` counts the pairs without a usable row; the released sets leave out every unnatural
+    pair. ``n_rejected`` counts the unused rows.
+    """
+
+    benchmark: str
+    n_pairs: int
+    n_found: int
+    n_rejected: int
+    n_missing: int
+
+
+def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> list[ImportedMaxPmi]:
+    """Read every ``*-no-maxpmi-constraint.csv[.gz]`` under a directory as MaxPMI of ``corpus``.
+
+    Writes ``pair_association`` (contrast `she/he`, replacing earlier rows; other contrasts
+    stay) and ``reject`` (stage `import`). Columns that the files lack are NULL: the word that
+    decides, sums and counts of words. Raises as ``import_scores``.
+    """
+    files = max_pmi_files(directory)
+    require_benchmarks(store, [file.benchmark for file in files])
+    done = []
+    for benchmark, parts in grouped(files, lambda f: f.benchmark).items():
+        subject = f"{corpus}/{benchmark}"
+        places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
+        reject = {"subject": subject, "run_id": run_id}
+        by_pair, rejects = gather(parts, places, _COLUMNS, _figures, reject)
+        if not by_pair:
+            first = f"; the first: {rejects[0]['reason']}" if rejects else ""
+            raise BadInput(f"{parts[0].path}", f"no usable row, {len(rejects)} rejected{first}")
+        common = {"corpus": corpus, "contrast": _CONTRAST, "benchmark": benchmark}
+        rows = [
+            {**common, "pair_id": pair_id, "max_pmi_nats": line.figures[0]}
+            for pair_id, line in sorted(by_pair.items())
+        ]
+        with store.together(run_id, f"MaxPMI of {subject}"):
+            store.publish("pair_association", rows, unit=_CONTRAST, run_id=run_id)
+            store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+        counts = (len(places), len(by_pair), len(rejects), len(places) - len(by_pair))
+        done.append(ImportedMaxPmi(benchmark, *counts))
+    return done
+
+
+def _figures(file: ReleasedFile, row: Record) -> tuple[float | None] | str:
+    """MaxPMI, ``None`` where the file itself calls it undefined."""
+    text = row.fields[_MAX_PMI]
+    value = finite(text)
+    if value is not None or truth(row.fields.get(_UNDEFINED, "")):
+        return (value,)
+    return f"{_MAX_PMI} is {text!r}, expected a number, or {_UNDEFINED} to be True"

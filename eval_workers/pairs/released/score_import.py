@@ -1,0 +1,166 @@
+"""Released log-probabilities of sentence pairs, read into ``pair_score``."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill, template_problem
+from plumbline.eval_workers.pairs.released.gather import Places, Row, finite, gather
+from plumbline.eval_workers.pairs.released.released_files import (
+    N_PARAMETERS,
+    ReleasedFile,
+    grouped,
+    model_id,
+    require_benchmarks,
+    score_files,
+)
+from plumbline.eval_workers.scoring.pair_scores import text_id
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.csv_rows import Record
+
+_LOGPROBS = ("F_logprob", "M_logprob")
+_N_TOKENS = ("F_num_tokens", "M_num_tokens")
+_SENTENCES = ("template", "F_template", "M_template")
+_COLUMNS = (*_SENTENCES, *_LOGPROBS, *_N_TOKENS)
+#: What a row gives, as columns of ``pair_score``.
+_SCORES = ("logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b", "text_id")
+_NO_LETTER = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True)
+class ImportedScores:
+    """Outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
+
+    ``n_pairs`` counts the natural and the unnatural pairs of the benchmark, ``n_missing`` those
+    without a usable row in ``files``, ``n_rejected`` the unused rows.
+    """
+
+    model: str
+    benchmark: str
+    n_pairs: int
+    n_scored: int
+    n_rejected: int
+    n_missing: int
+    files: tuple[str, ...]
+
+
+def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
+    """Read every score file under a directory, replacing what was imported before.
+
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), benchmark by benchmark: all of
+    a benchmark or nothing; run the same command again after an error to resume.
+
+    Raises ``BadInput`` without any score file, if a benchmark is not in the warehouse, two files
+    hold the same scores, a file can't be read to its end, lacks a column or names another model
+    than its file name. Raises ``UsageProblem`` if the directory doesn't exist.
+    """
+    files = score_files(directory)
+    require_benchmarks(store, [file.benchmark for file in files])
+    done = []
+    for benchmark, of_benchmark in grouped(files, lambda f: f.benchmark).items():
+        places = Places(store.read("benchmark_pair", benchmark=benchmark).to_pylist())
+        with store.together(run_id, f"scores of {benchmark}"):
+            for of_model in grouped(of_benchmark, lambda f: f.model).values():
+                done.append(_import_model(store, places, of_model, run_id))
+    return done
+
+
+def _import_model(
+    store: Store, places: Places, files: Sequence[ReleasedFile], run_id: str
+) -> ImportedScores:
+    """The files of one model and benchmark, which are its parts."""
+    model, benchmark = files[0].model, files[0].benchmark
+    subject = f"{model}/{benchmark}"
+    reject = {"subject": subject, "run_id": run_id}
+    by_pair, rejects = gather(files, places, _COLUMNS, _figures, reject)
+    identity = _identity(model, run_id)
+    key = identity["model_key"]
+    common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
+    ids = sorted(by_pair)
+    columns = {name: [by_pair[i].figures[k] for i in ids] for k, name in enumerate(_SCORES)}
+    columns |= {name: [value] * len(ids) for name, value in common.items()}
+    scores = pa.table({"pair_id": ids, **columns})
+    store.publish("model", [identity], unit=key, run_id=run_id)
+    store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
+    store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    n_missing = len(places) - len(by_pair)
+    names = tuple(file.name for file in files)
+    return ImportedScores(
+        model, benchmark, len(places), len(by_pair), len(rejects), n_missing, names
+    )
+
+
+def _figures(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
+    """The values of ``_SCORES``, or why the row can't be used."""
+    fields = row.fields
+    name = fields.get("model")
+    if name is not None and _model_id(name).lower() != file.model.lower():
+        difference = f"its model is {name!r}, its file name says {file.model}"
+        fix = "rename the file or mend the row"
+        raise BadInput(f"{file.path}, row {row.number}", difference, fix)
+    logprobs = []
+    for column in _LOGPROBS:
+        logprobs.append(value := finite(fields[column]))
+        if value is None or value > 0:
+            return f"{column} is {fields[column]!r}, expected a finite number, 0 or less"
+    n_tokens = []
+    for column in _N_TOKENS:
+        text = fields[column]
+        n_tokens.append(int(text) if text.isascii() and text.isdigit() else 0)
+        if not n_tokens[-1]:
+            return f"{column} is {fields[column]!r}, expected a whole number, 1 or more"
+    identity, problem = _text(*map(fields.__getitem__, _SENTENCES))
+    return problem or (*logprobs, *n_tokens, identity)
+
+
+_model_id = lru_cache(maxsize=1 << 10)(model_id)  # a file's rows all hold one name
+
+
+# All models score the same sentences.
+@lru_cache(maxsize=1 << 15)
+def _text(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | None]:
+    """``text_id`` of the sentences a row names, and what is wrong with them.
+
+    They must be the template's own, each with the pronouns of its column: columns that changed
+    places would turn every figure round.
+    """
+    if not _says(template, sentence_a, "f"):
+        return "", "F_template is not the template with its female pronouns"
+    if not _says(template, sentence_b, "m"):
+        return "", "M_template is not the template with its male pronouns"
+    return text_id({"sentence_a": sentence_a, "sentence_b": sentence_b}), None
+
+
+def _says(template: str, sentence: str, gender: Gender) -> bool:
+    """True if a sentence is the template's, but for case, quotes and spaces.
+
+    The released sentences were lowercased but for the first letter, and some lost their quotes.
+
+    >>> _says("'{pronoun} met the CEO.'", "He met the ceo.", "m")
+    True
+    """
+    if template_problem(template):
+        return False
+    ours, theirs = (_NO_LETTER.sub("", t.lower()) for t in (fill(template, gender), sentence))
+    return ours == theirs
+
+
+def _identity(model: str, run_id: str) -> Row:
+    """The ``model`` row of released scores; unknown columns are NULL.
+
+    The number of parameters is that of the paper's list of models, NULL for any other model.
+    """
+    named = {"backend": "released", "model": model}
+    key = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
+    known = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model)}
+    return {"model_key": key, **named, **known, "run_id": run_id}

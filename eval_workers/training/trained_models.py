@@ -1,0 +1,201 @@
+"""Trained models on disk: trained once, reused, recorded. No torch here.
+
+A model is written beside its directory and renamed when complete. Its ``plumbline.json`` records
+what it was trained from: the same request reuses the model, another one trains again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.ngram import NgramOptions
+from plumbline.eval_workers.training.training_options import (
+    Base,
+    Progress,
+    TrainOptions,
+    Window,
+)
+from plumbline.warehouse.errors import UsageProblem, disk_problems
+from plumbline.warehouse.input.shards import DEFAULT, RecordForm, fingerprint
+from plumbline.warehouse.input.token_files import digest
+from plumbline.warehouse.paths import replace_directory
+from plumbline.warehouse.regular_files import json_object
+from plumbline.warehouse.storage.locks import sole
+from plumbline.warehouse.storage.run_records import config_hash
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
+
+MARKER = "plumbline.json"
+#: Raised when the same options would give other weights.
+TRAINER_VERSION = 2
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A trained model on disk, ``reused`` if it existed. Fields as in ``trained_model``."""
+
+    model: str
+    path: Path
+    corpus: str
+    seed: int
+    n_parameters: int
+    n_steps: int
+    n_tokens: int
+    loss_start_nats: float
+    loss_end_nats: float
+    seconds: float
+    base: str | None = None
+    base_revision: str | None = None
+    lora_rank: int | None = None
+    reused: bool = False
+
+    def row(self, run_id: str) -> dict[str, object]:
+        """Row of table ``trained_model``."""
+        from plumbline.eval_workers.models.local.source import content_hash
+
+        row = asdict(self) | {"path": str(self.path), "run_id": run_id}
+        row["revision"] = content_hash(self.path)
+        row["adapter"] = None
+        if self.lora_rank is not None:
+            from plumbline.eval_workers.models.local.adapter import find_adapter
+
+            row["adapter"] = find_adapter(str(self.path)).name
+        del row["reused"]
+        return row
+
+    def scored(self, base: Base | None) -> tuple[str, ModelOptions]:
+        """Name and loading options for scoring: the model, or its base with the adapter."""
+        if base is None:
+            return str(self.path), ModelOptions()
+        if self.lora_rank is not None:
+            return base.model, replace(base.how, adapter=str(self.path))
+        return str(self.path), replace(base.how, revision=None)
+
+
+def train_model(
+    shards: Sequence[Path],
+    name: str,
+    corpus: str,
+    options: TrainOptions | NgramOptions,
+    out: str | Path,
+    progress: Progress | None = None,
+    form: RecordForm = DEFAULT,
+    n_checkpoints: int = 0,
+    tokenizer: Path | None = None,
+    window: Window | None = None,
+    base: Base | None = None,
+) -> TrainedModel:
+    """Train a model on shards into ``<out>/<name>``, or return it if it exists.
+
+    ``form``: how the shards' records become texts. ``n_checkpoints``, ``tokenizer`` and
+    ``window``: see ``trainer.train``; an n-gram model takes none of them. ``base``: the model to
+    continue, which has a tokenizer of its own.
+
+    An interrupted run resumes from its last checkpoint and ends with equal weights. A model of this
+    name with other options is replaced once the new one is complete. Raises ``UsageProblem`` for a
+    directory that Plumbline did not make, or that another command is training; ``BadInput`` for
+    shards that can't be read or hold no text, a loss that is not finite, a disk that can't be
+    written.
+    """
+    path = Path(out) / plain_name(name)
+    if isinstance(options, NgramOptions) and (n_checkpoints or tokenizer or window):
+        problem = "has no steps and words of its own"
+        raise UsageProblem(f"n-gram model {name}", problem, "leave out --checkpoints or --windows")
+    identity = {
+        "options": asdict(options),
+        "corpus": corpus,
+        "shards": [fingerprint(shard) for shard in shards],
+        "trainer_version": TRAINER_VERSION,
+    }
+    if form != DEFAULT:
+        identity["form"] = [form.text_field, digest(form.decoder)]
+    if n_checkpoints:  # the weights are the same, but one made without them has to be made again
+        identity["n_checkpoints"] = n_checkpoints
+    if tokenizer is not None:
+        identity["tokenizer"] = fingerprint(tokenizer)
+    if window is not None:
+        read = [fingerprint(shard) for shard in window.shards]
+        identity["window"] = {"shards": read, "start": window.start, "end": window.end}
+    if isinstance(options, TrainOptions) and (base is None) != bool(options.hidden):
+        problem = "are of a new model" if base else "are of a model that is continued"
+        raise UsageProblem("training options", problem, "use the preset continue with --base alone")
+    backend = None
+    if base is not None:
+        from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+
+        backend = TransformersBackend(base.model, base.how)  # its weights are loaded when used
+        identity["base"] = {
+            **asdict(backend.identity),
+            "lora_rank": base.lora,
+            "batch_tokens": base.how.batch_tokens,
+        }
+    key = config_hash(identity)
+    if (existing := _trained(path, key)) is not None:
+        return existing
+    work = path.with_name(f".{name}.partial")
+    with sole(path.with_name(f".{name}.claim"), f"model {path}"), disk_problems(path):
+        if (existing := _trained(path, key)) is not None:  # by the command that held the lock
+            return existing
+        if isinstance(options, NgramOptions):
+            from plumbline.eval_workers.models.ngram import ngram_model
+
+            figures = ngram_model.train(shards, name, corpus, options, work, form)
+        else:
+            from plumbline.eval_workers.training.trainer import train
+
+            figures = train(
+                *(list(shards), name, corpus, options, key, work, progress, form),
+                *(n_checkpoints, tokenizer, window, backend, base.lora if base else None),
+            )
+        marker = {"key": key, "identity": identity, "figures": figures}
+        (work / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
+        replace_directory(work, path)
+    return TrainedModel(**figures, path=path)
+
+
+def _trained(path: Path, key: str) -> TrainedModel | None:
+    """The model in ``path`` if it has this key."""
+    marker = read_marker(path)
+    if marker is None or marker["key"] != key:
+        return None
+    return TrainedModel(**marker["figures"], path=path, reused=True)
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a new model; raises ``UsageProblem`` if it isn't a plain file name."""
+    if Path(name).name != name or name.startswith(".") or not (name and name.isprintable()):
+        raise UsageProblem(f"model name {name!r}", "has to be a plain directory name")
+    return name
+
+
+def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
+    """Write the model's row of ``trained_model``, replacing an earlier one of this name."""
+    store.replace("trained_model", [trained.row(run_id)], {"model": trained.model}, run_id)
+
+
+def read_marker(path: Path) -> dict[str, Any] | None:
+    """Key and figures of the model in ``path``; ``None`` if the directory doesn't exist.
+
+    Raises ``UsageProblem`` for a directory that Plumbline did not make.
+    """
+    if not path.exists():
+        return None
+    try:
+        marker = json_object(path / MARKER)
+        return {"key": marker["key"], "figures": marker["figures"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        fix = "choose another --name or --out"
+        raise UsageProblem(f"model {path}", "exists and was not trained here", fix) from None
+
+
+@contextmanager
+def progress_bar(name: str) -> Iterator[Progress]:
+    """Show the steps of a training and its loss, for the length of the block."""
+    with progress(f"train {name}", "steps") as update:
+        yield lambda step, n_steps, loss: update(step, n_steps, note=f"loss {loss:.3f}")

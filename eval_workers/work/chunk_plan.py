@@ -1,0 +1,152 @@
+"""Work in chunks, each with a file of its results: a kill loses one chunk at most."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from plumbline.eval_workers.models.base import TextScore
+from plumbline.eval_workers.models.sampling_contract import Sample
+from plumbline.warehouse.regular_files import opened
+from plumbline.warehouse.storage.locks import claimed
+from plumbline.warehouse.storage.store import write_file
+
+_WAIT_S = 0.2
+
+#: The columns of a chunk's file, by the kind of result in it.
+SCHEMAS: dict[type, pa.Schema] = {
+    TextScore: pa.schema(
+        [
+            ("logprob_nats", pa.float64()),
+            ("token_ids", pa.list_(pa.int64())),
+            ("token_logprobs_nats", pa.list_(pa.float32())),
+            ("problem", pa.string()),
+        ]
+    ),
+    Sample: pa.schema(
+        [
+            ("text", pa.string()),
+            ("finish", pa.string()),
+            ("n_tokens", pa.int64()),
+            ("problem", pa.string()),
+        ]
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Items that are computed together, each a string or a dataclass of plain values.
+
+    ``n_units``: how many of the step's units (pairs, samples, ...) it completes.
+    """
+
+    items: Sequence[Any]
+    n_units: int
+
+    @property
+    def name(self) -> str:
+        """Hash of the items (16 hex digits): all workers and later runs agree on it.
+
+        >>> Chunk(["a", "b"], 2).name == Chunk(["ab"], 2).name
+        False
+        """
+        text = json.dumps(list(self.items), default=astuple)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class ChunkPlan:
+    """Chunks by the file of their results; ``kind`` of the results: one of ``SCHEMAS``."""
+
+    directory: Path
+    chunks: Mapping[Path, Chunk]
+    kind: type
+
+    @classmethod
+    def of(cls, chunks: Iterable[Chunk], directory: Path, kind: type) -> ChunkPlan:
+        """The plan for some chunks with their files in ``directory``."""
+        return cls(directory, {directory / f"{c.name}.parquet": c for c in chunks}, kind)
+
+    @property
+    def n_units(self) -> int:
+        """Units of all chunks."""
+        return sum(chunk.n_units for chunk in self.chunks.values())
+
+    def n_left(self) -> int:
+        """Units that nobody has computed yet."""
+        return sum(self.chunks[path].n_units for path in self.todo())
+
+    def todo(self) -> list[Path]:
+        """Files that don't exist yet."""
+        there = {path.name for path in self.directory.glob("*.parquet")}
+        return [path for path in self.chunks if path.name not in there]
+
+    def work(
+        self, compute: Callable[[Sequence[Any]], Sequence[Any]], tell: Callable[[int], None]
+    ) -> None:
+        """Compute chunk by chunk until all have their file, or their directory is gone.
+
+        Chunks that another worker has claimed are left to it. ``tell`` gets ``n_left`` after each.
+        """
+        while (todo := self.todo()) and self.directory.is_dir():
+            n_done = 0
+            for path in todo:
+                with claimed(self._claim(path)) as mine:
+                    if mine and self.directory.is_dir() and not path.exists():
+                        write_results(path, compute(self.chunks[path].items), self.kind)
+                        n_done += 1
+                tell(self.n_left())
+            if not n_done:
+                time.sleep(_WAIT_S)
+
+    def results(self) -> dict[Any, Any] | None:
+        """The result of every item; ``None`` when a file is missing or damaged.
+
+        A damaged file (after a power cut) is removed, so that its chunk is computed again.
+        """
+        by_item: dict[Any, Any] = {}
+        is_complete = True
+        for path, chunk in self.chunks.items():
+            results = _read(path, self.kind)
+            if results is None or len(results) != len(chunk.items):
+                path.unlink(missing_ok=True)
+                is_complete = False
+            else:
+                by_item.update(zip(chunk.items, results, strict=True))
+        return by_item if is_complete else None
+
+    def published_in_turn(self) -> AbstractContextManager[bool]:
+        """Let one process at a time publish and remove the directory."""
+        return claimed(self.directory.with_name(f"{self.directory.name}.claim"), wait=True)
+
+    def _claim(self, path: Path) -> Path:
+        """A chunk's lock file: outside the directory, which is removed after publishing."""
+        name = hashlib.sha256(f"{self.directory.name}/{path.name}".encode()).hexdigest()[:16]
+        return self.directory.with_name(f"{name}.claim")
+
+
+def write_results(path: Path, results: Sequence[object], kind: type) -> None:
+    """Write the results of a chunk to a file that appears only when complete."""
+    schema = SCHEMAS[kind]
+    columns = {name: [getattr(result, name) for result in results] for name in schema.names}
+    write_file(path, pa.table(columns, schema=schema))
+
+
+def _read(path: Path, kind: type) -> list[Any] | None:
+    try:
+        with opened(path) as file:
+            table = pq.read_table(file, schema=SCHEMAS[kind], page_checksum_verification=True)
+            rows = table.to_pylist()
+    except (OSError, pa.ArrowException):
+        return None
+    return [kind(**row) for row in rows]

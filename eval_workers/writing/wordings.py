@@ -1,0 +1,274 @@
+"""Wordings of the requests to a model: read from TOML or a release, checked, filled.
+
+A folder of UnStereoEval's release (``benchmark-creation-configs/use-5``) has the requests for
+sentences by pronoun; the files beside it have those to revise, convert and judge.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator, ConfigDict, Field
+from pydantic.dataclasses import dataclass as checked_class
+
+from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.regular_files import kind_of
+from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.text.placeholders import holding
+from plumbline.warehouse.text.toml_file import (
+    Amount,
+    OneOrMore,
+    Stripped,
+    Text,
+    read_text,
+    toml_table,
+)
+
+#: Values of ``{forms}``, and for the other pronoun of ``{from}``: subject, possessive, object and
+#: reflexive, as in UnStereoEval's wordings (App. C).
+_FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
+_GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
+_REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))
+_CONVERT = AfterValidator(holding(["sentence", "pronoun|forms"], ["from"]))
+_JUDGE = AfterValidator(holding(["sentence"]))
+
+
+@toml_table
+class _WordingFile:
+    generate: Annotated[Stripped, _GENERATE]
+    revise: Annotated[tuple[Annotated[Stripped, _REVISE], ...], OneOrMore, Field(min_length=1)]
+    convert: Annotated[Stripped, _CONVERT]
+    judge: Annotated[tuple[Annotated[Stripped, _JUDGE], ...], OneOrMore, Field(min_length=1)]
+
+
+@dataclass(frozen=True)
+class Wordings:
+    """Wordings by role; those of ``revise`` and ``judge`` are used in turn.
+
+    ``generate_he``, if any, asks for sentences with *he*. ``sources`` are roles with their sources.
+    """
+
+    generate: str
+    revise: tuple[str, ...]
+    convert: str
+    judge: tuple[str, ...]
+    generate_he: str | None = None
+    sources: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+
+    def generating(self, pronoun: str) -> str:
+        """Wording of the request for sentences with a pronoun."""
+        return self.generate_he or self.generate if pronoun == "he" else self.generate
+
+    @property
+    def hash(self) -> str:
+        """Hash of all wordings (16 hex digits), recorded with a build."""
+        roles: list[object] = [self.generate, self.revise, self.convert, self.judge]
+        roles += [self.generate_he] if self.generate_he else []
+        return hashlib.sha256(json.dumps(roles).encode()).hexdigest()[:16]
+
+
+def load(path: Path | None = None) -> Wordings:
+    """Read the wordings of a file, of a folder of a release, or those that come with Plumbline.
+
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the role (and the number
+    of the wording, from 1) for an unknown or missing placeholder.
+
+    >>> len(load().revise), len(load().judge)
+    (4, 2)
+    """
+    if path and path.is_dir():
+        return load_released(path)
+    what = f"prompts {path}" if path else "prompts of Plumbline"
+    file = path or resources.files("plumbline.eval_workers.writing") / "prompts.toml"
+    return parse(what, read_text(file, what))
+
+
+def parse(what: str, text: str) -> Wordings:
+    """Parse wordings in TOML; ``what`` names the text in errors, which are those of ``load``."""
+    file = toml_file.load(_WordingFile, text, what)
+    numbers = {"generate": 1, "revise": len(file.revise), "convert": 1, "judge": len(file.judge)}
+    sources = tuple((role, f"{n} of {what}") for role, n in numbers.items())
+    return Wordings(file.generate, file.revise, file.convert, file.judge, sources=sources)
+
+
+def fill_prompt(wording: str, **values: object) -> str:
+    """Fill the placeholders of a wording; braces in values are kept.
+
+    >>> fill_prompt("Is '{sentence}' {{fine}}?", sentence="She {ran}.")
+    "Is 'She {ran}.' {fine}?"
+    >>> fill_prompt("{from} to {forms}", pronoun="he")
+    'she/her/her/herself to he/his/him/himself'
+    """
+    pronoun = str(values.get("pronoun"))
+    forms = {"forms": _FORMS.get(pronoun, ""), "from": _FORMS["he" if pronoun == "she" else "she"]}
+    return wording.format_map({**forms, **{n: str(value) for n, value in values.items()}})
+
+
+def is_released(path: str) -> bool:
+    """True if the path is a folder, as of a release, and not a file."""
+    return bool(path) and kind_of(Path(path)) == stat.S_IFDIR
+
+
+def _ours(**ours: str) -> AfterValidator:
+    """Replace the release's placeholders by ours."""
+    return AfterValidator(
+        lambda wording: re.sub(r"\{(\w+)\}", lambda m: f"{{{ours.get(m[1], m[1])}}}", wording)
+    )
+
+
+_Kind = TypeVar("_Kind")
+#: Option of a build -> key of the release's files.
+_OPTIONS = {
+    "model": "model",
+    "temperature": "temperature",
+    "n_sentences": "num_templates",
+    "max_words": "num_words",
+}
+#: The release's files hold more than is read here.
+_RELEASED = ConfigDict(strict=True, extra="ignore")
+
+
+@checked_class(frozen=True, config=_RELEASED)
+class _Generation:
+    prompt: Annotated[
+        Stripped,
+        _ours(attr_word="word", target_word="pronoun", num_templates="n", num_words="max_words"),
+        _GENERATE,
+    ]
+    model: Text
+    temperature: Amount
+    num_templates: int
+    num_words: int
+
+
+@checked_class(frozen=True, config=_RELEASED)
+class _Revise:
+    prompt: Annotated[
+        Stripped,
+        # The paper's placeholder (App. D, Table 6), which one released wording lacks.
+        AfterValidator(lambda wording: wording.replace(_FORMS["he"], "{target_word}")),
+        _ours(target_word="forms"),
+        _REVISE,
+    ]
+    temperature: Amount
+
+
+@checked_class(frozen=True, config=_RELEASED)
+class _Conversion:
+    prompt: Annotated[Stripped, _ours(from_target="from", to_target="forms"), _CONVERT]
+    temperature: Amount
+    from_target: Literal["she/her/her/herself"]
+    to_target: Literal["he/his/him/himself"]
+
+
+@checked_class(frozen=True, config=_RELEASED)
+class _IsLikely:
+    prompt: Annotated[Stripped, _ours(template="sentence"), _JUDGE]
+    model: Text
+    temperature: Amount
+
+
+@dataclass(frozen=True)
+class _ReleasedWordings:
+    """Parts of a release; ``files`` name the sources of she, he, revise and convert, and judge."""
+
+    files: tuple[str, str, str, str]
+    she: _Generation
+    he: _Generation
+    revise: Mapping[str, _Revise]
+    convert: _Conversion
+    judge: _IsLikely
+
+
+def load_released(folder: Path) -> Wordings:
+    """Read the wordings of a folder of the release.
+
+    Raises ``UsageProblem`` for a missing file, ``BadInput`` naming file and key.
+    """
+    release = _release(folder)
+    she, he, revision, filtering = release.files
+    revise = tuple(part.prompt for part in release.revise.values())
+    sources = (
+        ("generate", f"1 of {she}"),
+        ("generate_he", f"1 of {he}"),
+        ("revise", f"{len(revise)} of {revision}"),
+        ("convert", f"1 of {revision}"),
+        ("judge", f"1 of {filtering}"),
+    )
+    wordings = release.she.prompt, revise, release.convert.prompt, (release.judge.prompt,)
+    return Wordings(*wordings, release.he.prompt, sources)
+
+
+def settings(folder: Path) -> dict[str, Any]:
+    """Build options that the release's files set: model, temperature, numbers.
+
+    Raises as :func:`load_released`, and ``BadInput`` where the two pronouns have different ones.
+    """
+    release = _release(folder)
+    options: dict[str, Any] = {}
+    for option, key in _OPTIONS.items():
+        options[option], of_he = getattr(release.she, key), getattr(release.he, key)
+        if of_he != options[option]:
+            problem, fix = f"{option} is {of_he}", f"{release.files[0]} has {options[option]}"
+            raise BadInput(release.files[1], problem, fix)
+    return options
+
+
+def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
+    """Settings in which a build with options ``used`` differs from the release's files."""
+    release = _release(folder)
+    lines = [
+        f"{name} {used[name]}, the release {value}"
+        for name, value in settings(folder).items()
+        if used[name] != value
+    ]
+    if used["judge_model"] and used["judge_model"] != release.judge.model:
+        lines.append(f"judge_model {used['judge_model']}, the release {release.judge.model}")
+    # Settings without an option: a build revises as it writes, converts and judges at 0.
+    temperatures = [
+        *((name, part.temperature, used["temperature"]) for name, part in release.revise.items()),
+        ("conversion", release.convert.temperature, 0.0),
+        ("is_likely", release.judge.temperature, 0.0),
+    ]
+    return lines + [
+        f"{name} at temperature {ours}, the release at {theirs}"
+        for name, theirs, ours in temperatures
+        if theirs != ours
+    ]
+
+
+def _release(folder: Path) -> _ReleasedWordings:
+    names = ("prompt1_she.yml", "prompt1_he.yml", "../revision.yml", "../filtering.yml")
+    she, he, revision, filtering = ((folder / n).parent.resolve() / Path(n).name for n in names)
+    return _ReleasedWordings(
+        (f"prompts {she}", f"prompts {he}", f"prompts {revision}", f"prompts {filtering}"),
+        _read(_Generation, she, "generation"),
+        _read(_Generation, he, "generation"),
+        _read(dict[str, _Revise], revision, "revision"),
+        _read(_Conversion, revision, "conversion"),
+        _read(_IsLikely, filtering, "filters", "is_likely"),
+    )
+
+
+def _read(kind: type[_Kind], path: Path, *place: str) -> _Kind:
+    """Read the part of a YAML file at a path of keys."""
+    import yaml
+
+    what = f"prompts {path}"
+    try:
+        part = yaml.safe_load(read_text(path, what, "give a folder of the release, use-5"))
+    except yaml.YAMLError as e:
+        raise BadInput(what, f"is not valid YAML: {' '.join(str(e).split())}") from e
+    for key in place:
+        part = part.get(key) if isinstance(part, dict) else None
+        if not part or not isinstance(part, dict):
+            raise BadInput(what, f"{key} is missing", "expected a file of UnStereoEval's release")
+    return toml_file.checked(kind, part, f"{what}: {'.'.join(place)}")

@@ -1,0 +1,180 @@
+"""Options of commands on a corpus: how it is counted, and which of its words are candidates."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import AfterValidator, Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.paths import address
+from plumbline.warehouse.regular_files import check_input
+
+Rule: TypeAlias = Literal["pairs", "windows"]
+#: What to do with copies of a document.
+Copies: TypeAlias = Literal["keep", "once", "near-once"]
+#: Bytes of the smallest memory limit of a task that can be kept.
+LEAST_MEMORY = 512 << 20
+#: And of the largest that is no slip of the pen.
+MOST_MEMORY = 1 << 50
+#: Co-occurrences on either side from which the delta of a word counts in MaxPMI. The smallest of 1,
+#: 3, 5, 10, 20 and 30 that keeps the errors of ``tools/simulations/least_count.py`` at its levels.
+LEAST_COUNT = 10
+
+
+def bytes_of(size: str) -> int:
+    """The bytes of a size of memory (m and g are powers of 1,024).
+
+    Raises ``UsageProblem`` for one that is not valid, too small or too large.
+
+    >>> bytes_of("512m"), bytes_of("4G")
+    (536870912, 4294967296)
+    """
+    match = re.fullmatch(r"(\d{1,18})([mg])", size.lower())
+    if not match:
+        fix = "give one such as 512m or 4g"
+        raise UsageProblem(f"memory {size!r}", "is not a valid size", fix)
+    n_bytes = int(match[1]) << {"m": 20, "g": 30}[match[2]]
+    if not LEAST_MEMORY <= n_bytes <= MOST_MEMORY:
+        least, most = f"{LEAST_MEMORY >> 20}m", f"{MOST_MEMORY >> 30}g"
+        raise UsageProblem(f"memory {size!r}", f"a task needs at least {least}, at most {most}")
+    return n_bytes
+
+
+def _size(size: str) -> str:
+    bytes_of(size)
+    return size
+
+
+def _file(name: str) -> str:
+    if name and address(name) is None:
+        check_input(Path(name))
+    return name
+
+
+#: A size of memory, such as 512m.
+Memory: TypeAlias = Annotated[str, AfterValidator(_size)]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class RecordOptions:
+    """Options of reading the records of shards as texts."""
+
+    text_field: Annotated[
+        str,
+        Field(
+            min_length=1,
+            description="Field of a JSON record or Parquet row with the text; a.b is b in a.",
+        ),
+    ] = "text"
+    tokenizer: Annotated[
+        str,
+        Field(description="Model whose tokens .bin and .npy shards hold: a directory or hub id."),
+    ] = ""
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class CorpusOptions(RecordOptions):
+    """Options of counting a corpus.
+
+    ``targets``: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
+    a target (stop words that count are those of the list ``gendered``). ``rule`` and ``window``:
+    see ``jobs.kernel.CountOptions``. ``language``: see ``warehouse.languages``; its word lists are
+    found before those of English. Counts don't depend on ``memory``. Changing ``min_count``
+    needs no ``replace``, since nothing is counted again; words of the word list are kept.
+
+    >>> CorpusOptions(memory="12")
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: memory '12': is not a valid size \
+(give one such as 512m or 4g)
+    """
+
+    language: Annotated[
+        str,
+        Field(
+            description="Language of the text: en, another code such as fr, or a TOML file's path."
+        ),
+    ] = "en"
+    targets: Annotated[
+        str,
+        Field(description="Whose pairs are kept: a word list, a TOML file's path, or all words."),
+    ] = "gendered"
+    rule: Annotated[Rule, Field(description="Counting rule.")] = "pairs"
+    window: Annotated[
+        int, Field(ge=2, le=1000, description="Width of the window in kept tokens.")
+    ] = 10
+    min_count: Annotated[
+        int,
+        Field(
+            ge=1,
+            le=(1 << 63) - 1,
+            description="Leave out words counted fewer times in the whole corpus, but for listed "
+            "ones. Another one is merged from what was counted, without --replace.",
+        ),
+    ] = 1
+    evidence: Annotated[
+        bool,
+        Field(
+            description="Keep the documents as numbers of their kept words, 2 bytes each: what "
+            "`plumbline why` and word lists that are asked for later need."
+        ),
+    ] = True
+    source_field: Annotated[
+        str,
+        Field(description="Field that names the source of a document; a.b is b in a."),
+    ] = "meta.pile_set_name"
+    step_sequences: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=10**9,
+            description="Sequences that a step of a training reads of .bin and .npy shards, to "
+            "count them by block of steps; 0 for text in no such order.",
+        ),
+    ] = 0
+    block_steps: Annotated[
+        int, Field(ge=1, le=10**9, description="Steps of a block, with --step-sequences.")
+    ] = 1000
+    sequence_tokens: Annotated[
+        int, Field(ge=0, le=10**9, description="Tokens of a training's sequence in .npy shards.")
+    ] = 0
+    order: Annotated[
+        str,
+        AfterValidator(_file),
+        Field(
+            description="File with the order in which a training reads the sequences of .npy "
+            "shards, such as OLMo's global_indices.npy; empty: as they lie."
+        ),
+    ] = ""
+    memory: Annotated[
+        Memory, Field(description="Most memory of each counting process, such as 512m or 4g.")
+    ] = "2g"
+    replace: Annotated[
+        bool, Field(description="Count a corpus anew that exists with other options.")
+    ] = False
+
+    @property
+    def memory_bytes(self) -> int:
+        """``memory`` in bytes."""
+        return bytes_of(self.memory)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class VocabularyOptions:
+    """Options of choosing a corpus's candidate seed words."""
+
+    quantile: Annotated[
+        float, Field(ge=0, lt=1, description="Share of the English words to leave out as rare.")
+    ] = 0.2
+    min_score: Annotated[
+        float,
+        Field(
+            ge=0, le=1, description="Probability of English from which fastText's answer counts."
+        ),
+    ] = 0.5
+    any_language: Annotated[bool, Field(description="Keep words of any language.")] = False

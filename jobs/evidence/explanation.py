@@ -1,0 +1,308 @@
+"""Explanations of words' leans: tables made in one pass over a corpus's documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+from numpy.typing import NDArray
+
+from plumbline.jobs.association.associations import contrasts_of
+from plumbline.jobs.association.measures import summed_list
+from plumbline.jobs.corpus_lookup import corpus_contrast, writes_corpus
+from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence, evidence_of
+from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
+from plumbline.jobs.evidence.concordance import (
+    SIDES,
+    Occurrence,
+    OccurrenceSample,
+    snippets,
+)
+from plumbline.jobs.evidence.copies import (
+    OFTEN,
+    Signatures,
+    first_copies,
+    first_of_near,
+    signatures,
+)
+from plumbline.jobs.evidence.lean import OF_PART, Leans, Row, lean, lean_tables
+from plumbline.jobs.evidence.sightings import (
+    DocumentTable,
+    Inquiry,
+    Ints,
+    Meetings,
+    Sightings,
+    look,
+)
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.evidence_tables import ANSWERS
+from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.wordlists import WordPair
+
+#: What intervals take as drawn.
+CLUSTERS = ("document", "source")
+#: Collocates kept for each side of a word.
+N_COLLOCATES = 20
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Sample of occurrences shown: ``n`` of each side by ``seed``, near ``targets`` if any."""
+
+    n: int = 5
+    seed: int = 0
+    targets: tuple[str, ...] = ()
+
+
+@writes_corpus
+def explain(
+    store: Store,
+    corpus: str,
+    words: Sequence[str],
+    contrast: str = "she/he",
+    sampling: Sampling | None = None,
+    clusters: str | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> dict[str, list[Row]]:
+    """Explain the leans of words by a corpus's documents; writes and returns rows by table.
+
+    The tables are ``ANSWERS`` of ``warehouse/schema/evidence_tables.py``.
+
+    Intervals take each document as drawn for itself or, with ``clusters`` "source", each source as
+    a whole: for pieces of one book, which are not independent. By default they take sources if the
+    corpus has ten or more. Rows of other words stay. Words that don't occur near the contrast have
+    a row without a delta.
+
+    Raises:
+        UsageProblem: unknown corpus, contrast or target; or no word of it is in the corpus.
+        MissingComponent: its documents are not on this machine.
+        BadInput: what was kept of them is damaged.
+    """
+    evidence, sampling = evidence_of(store, corpus), sampling or Sampling()
+    contrast = corpus_contrast(store, corpus, contrast)
+    pairs = _pairs(store, evidence, contrast)
+    counts = store.read("word_count", corpus=corpus)
+    question = Inquiry(
+        tuple(dict.fromkeys(words)),
+        tuple(dict.fromkeys(pair.female for pair in pairs)),
+        tuple(dict.fromkeys(pair.male for pair in pairs)),
+        evidence.options.targets,
+        evidence.options.rule,
+        evidence.options.window,
+        counts["word"].combine_chunks(),
+    )
+    clusters = clusters or widest_clusters(evidence)
+    check(question, contrast, sampling, clusters)
+    config = {"corpus": corpus, "words": list(question.words), "contrast": contrast}
+    config["clusters"] = clusters
+    with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
+        watched = _Watched(question, sampling)
+        seen = look(evidence, question, watched, progress)
+        n_word = counts["n_word"].to_numpy()
+        rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
+        key = {"corpus": corpus, "contrast": contrast, "word": "", "run_id": run_id}
+        for table, some in _lean_rows(seen, pairs, clusters).items():
+            rows[table] = [{**key, **row} for row in some]
+        signed, around = watched.joined()
+        for k, word in enumerate(question.words):
+            copies = _copies(seen, signed, k, pairs, clusters)
+            rows["word_copies"] += [{**key, "word": word, **row} for row in copies]
+            near = _collocates(question, around, k, n_word)
+            rows["word_collocate"] += [{**key, "word": word, **row} for row in near]
+        add_association(store, evidence, contrast, n_word, rows["word_evidence"])
+        places = watched.sample.places()
+        for place, row in snippet_rows(evidence, question, seen.documents, places, sampling):
+            rows["word_snippet"].append({**key, "word": question.words[place.word], **row})
+        with store.together(run_id, "why"):
+            for table, some in rows.items():
+                replace_words(store, corpus, contrast, question.words, some, table, run_id)
+    return rows
+
+
+def widest_clusters(evidence: Evidence) -> str:
+    """``source`` if the documents of a corpus name ten sources or more, else ``document``."""
+    return "source" if len(evidence.sources()) >= FEWEST_SOURCES else "document"
+
+
+def check(question: Inquiry, contrast: str, sampling: Sampling, clusters: str) -> None:
+    """Raise ``UsageProblem`` for targets that aren't the contrast's, or unknown clusters."""
+    if unknown := [t for t in sampling.targets if t not in question.targets]:
+        problem, fix = f"is not a word of {contrast}", f"one of {', '.join(question.targets)}"
+        raise UsageProblem(f"target {unknown[0]!r}", problem, fix)
+    if clusters not in CLUSTERS:
+        raise UsageProblem(f"clusters {clusters!r}", f"there is {' and '.join(CLUSTERS)}")
+
+
+def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, ...]:
+    by_name = contrasts_of(store, evidence.corpus)
+    if contrast in by_name:
+        return by_name[contrast]
+    if listed := summed_list(contrast, by_name):
+        fix = f"give --contrast {listed}"
+        raise UsageProblem(f"contrast {contrast!r}", "its evidence is that of its list", fix)
+    problem = f"is not one of corpus {evidence.corpus['corpus']}"
+    raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(by_name)}")
+
+
+class _Watched:
+    """Collects a sample, signatures and contexts during a pass, from several threads."""
+
+    def __init__(self, question: Inquiry, sampling: Sampling) -> None:
+        self._question = question
+        self.sample = OccurrenceSample(question, sampling.n, sampling.seed, sampling.targets)
+        self._signatures: list[Signatures] = []
+        self._contexts: list[Contexts] = []
+
+    def __call__(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
+        self.sample.offer(shard, met, marks)
+        near = np.unique(met.document[met.occurrence])
+        self._signatures.append(signatures(shard, met.documents, near, self._question.keys))
+        self._contexts.append(contexts(self._question, met))
+
+    def joined(self) -> tuple[Signatures, Contexts]:
+        """Signatures of all documents with a co-occurrence, and the words around the words."""
+        signed = Signatures(*map(np.concatenate, zip(*self._signatures, strict=True)))
+        return signed, put_together(self._contexts)
+
+
+def _clusters(seen: Sightings, clusters: str) -> Ints | None:
+    return seen.documents.source if clusters == "source" else None
+
+
+def _lean_rows(seen: Sightings, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
+    """The rows of ``word_evidence`` and ``word_source`` of all words, without their key."""
+    table, n_words, n_sources = (
+        seen.documents,
+        len(seen.question.words),
+        len(seen.documents.sources),
+    )
+    _, n_copies = first_copies(seen)
+    near, copies = seen.n_near.sum(axis=1), n_copies[seen.document]
+    n_all, n_copied, n_often = (
+        np.bincount(seen.word, near * (copies > least), n_words) for least in (0, 1, OFTEN)
+    )
+    cells = table.source[seen.document] * n_words + seen.word
+    holds = np.bincount(cells, minlength=n_sources * n_words).reshape(n_sources, n_words) > 0
+
+    def leans_of(words: Ints, keep: NDArray[np.bool_], drawn: str) -> Leans:
+        documents, cluster = keep[table.source], _clusters(seen, drawn)
+        each = (lean(seen, word, pairs, documents, cluster) for word in words)
+        return Leans(*map(np.array, zip(*each, strict=True)))
+
+    rows = lean_tables(seen.question, table.sources, holds, leans_of, clusters)
+    for k, row in enumerate(rows["word_evidence"]):
+        for name, n in (("share_copied", n_copied), ("share_often", n_often)):
+            row[name] = float(n[k] / n_all[k]) if n_all[k] else None
+    return rows
+
+
+def _copies(
+    seen: Sightings, signed: Signatures, word: int, pairs: Sequence[WordPair], clusters: str
+) -> Iterator[Row]:
+    """The rows of ``word_copies`` of a word, without their key; none if it meets no target."""
+    if not seen.n_near[seen.word == word].any():
+        return
+    once = {
+        "copies once": first_copies(seen)[0],
+        "near copies once": first_of_near(seen, signed, word),
+    }
+    for name, keep in once.items():
+        own = lean(seen, word, pairs, keep, _clusters(seen, clusters))
+        values = ((column, getattr(own, column)) for column in OF_PART)
+        yield {"counted": name, **{c: None if math.isnan(x) else x for c, x in values}}
+
+
+def _collocates(question: Inquiry, around: Contexts, word: int, n_word: Ints) -> list[Row]:
+    """The rows of ``word_collocate`` of a word, without their key."""
+    rows: list[Row] = collocates(question, around, word, n_word).to_pylist()
+    sides = [[r for r in rows if (r["log_odds_nats"] > 0) == is_f] for is_f in (True, False)]
+    return [row for side in sides for row in side[:N_COLLOCATES]]
+
+
+def add_association(
+    store: Store,
+    evidence: Evidence,
+    contrast: str,
+    n_word: NDArray[np.int64],
+    rows: Sequence[Row],
+) -> None:
+    """Add how frequent each word is, and what ``corpus associate`` found, where it was run."""
+    corpus, targets = evidence.corpus["corpus"], contrast.split("/")
+    is_asked = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
+    deltas = store.read("word_delta", is_asked & (ds.field("contrast") == contrast), corpus=corpus)
+    near = store.read(
+        "word_association", is_asked & ds.field("target").isin(targets), corpus=corpus
+    )
+    error = {r["word"]: r["delta_nats_se"] for r in deltas.to_pylist()}
+    pmi = {(r["word"], r["target"]): r["pmi_nats"] for r in near.to_pylist()}
+    for row in rows:
+        row["per_million"] = 1e6 * row["n_word"] / evidence.corpus["n_kept_tokens"]
+        row["frequency_rank"] = 1 + int((n_word > row["n_word"]).sum())
+        row["pmi_f_nats"] = pmi.get((row["word"], targets[0])) if len(targets) == 2 else None
+        row["pmi_m_nats"] = pmi.get((row["word"], targets[-1])) if len(targets) == 2 else None
+        row["delta_nats_count_se"] = error.get(row["word"])
+
+
+def snippet_rows(
+    evidence: Evidence,
+    question: Inquiry,
+    documents: DocumentTable,
+    places: Sequence[Occurrence],
+    sampling: Sampling,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> list[tuple[Occurrence, Row]]:
+    """Rows of ``word_snippet`` without their key, each with its place."""
+    marks, n_copies = np.unique(documents.mark, return_counts=True)
+    copies = n_copies[np.searchsorted(marks, np.array([p.mark for p in places], np.uint64))]
+    at = {(p.shard, p.row) for p in places}
+    source = {
+        (shard, row): documents.sources[k]
+        for shard, row, k in zip(
+            documents.shard.tolist(), documents.row.tolist(), documents.source.tolist(), strict=True
+        )
+        if (shard, row) in at
+    }
+    rows, number = [], dict.fromkeys(((p.word, p.side) for p in places), 0)
+    texts = snippets(evidence, question, places, progress)
+    for place, snippet, n in zip(places, texts, copies.tolist(), strict=True):
+        number[place.word, place.side] += 1
+        file = snippet.pop("file")
+        row = {
+            "side": SIDES[place.side],
+            "place": number[place.word, place.side],
+            "seed": sampling.seed,
+            **snippet,
+            "shard": evidence.shards[place.shard].name,
+            "source_row": place.row,
+            "source": source[place.shard, place.row],
+            "file": file,
+            "position": place.position,
+            "n_copies": n,
+        }
+        rows.append((place, row))
+    return rows
+
+
+def replace_words(
+    store: Store,
+    corpus: str,
+    contrast: str,
+    words: Sequence[str],
+    rows: Sequence[Row],
+    table: str,
+    run_id: str,
+) -> None:
+    """Replace the rows of these words in a table by new ones."""
+    old = store.read(table, corpus=corpus)
+    asked = pc.and_(
+        pc.equal(old["contrast"], contrast), pc.is_in(old["word"], pa.array(words, pa.string()))
+    )
+    both = pa.concat_tables([old.filter(pc.invert(asked)), cast(TABLES[table], rows)])
+    store.replace(table, both, {"corpus": corpus}, run_id)

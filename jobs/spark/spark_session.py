@@ -1,0 +1,275 @@
+"""The Spark session, with the settings of ``spark_conf`` unless spark-submit overrides them."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+import plumbline
+from plumbline.jobs.spark.archive import write_archive
+from plumbline.jobs.spark.java import find_java_home
+from plumbline.jobs.spark.stage_progress import watched
+from plumbline.jobs.user_cache import user_temporary
+from plumbline.warehouse.errors import Interrupted, UsageProblem
+from plumbline.warehouse.storage.locks import temporary_directory
+
+#: Environment variable that names the settings: ``local``, ``cluster`` or a file.
+_VARIABLE = "PLUMBLINE_SPARK_CONF"
+#: Name of the code's archive on executors; spark-submit may have sent a ``plumbline.zip`` too.
+CODE_ARCHIVE = "plumbline-code.zip"
+#: What Spark prints before the reason why a task failed.
+_TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): ")
+#: Reasons that mean that a process, its memory or its shuffled rows were lost.
+_LOST = re.compile(
+    r"ExecutorLostFailure"
+    r"|(java\.lang|org\.apache\.spark\.memory)\.\w*OutOfMemoryError"
+    r"|org\.apache\.spark\.SparkException: Python worker exited unexpectedly"
+    r"|org\.apache\.spark\.shuffle\.\w*FetchFailedException"
+    r"|org\.apache\.spark\.SparkException: Job \d+ cancelled because SparkContext was shut down"
+)
+#: What Java says, with all causes, where no master answers; Spark stops its context by then.
+_AWAY = re.compile(
+    r"java\.net\.\w*(Connect|Timeout|UnknownHost|NoRouteToHost)\w*Exception"
+    r"|methods on a stopped SparkContext"
+)
+
+
+def read_conf(name: str) -> dict[str, str]:
+    """Settings of ``spark_conf/<name>.conf``, or of the file ``name`` if that ends with ``.conf``.
+
+    Raises:
+        UsageProblem: there is no such file.
+
+    >>> read_conf("local")["spark.ui.enabled"]
+    'false'
+    """
+    shipped = resources.files("plumbline.spark_conf").joinpath(f"{name}.conf")
+    file = Path(name) if name.endswith(".conf") else shipped
+    if not file.is_file():
+        problem = "does not exist; use local, cluster or a file whose name ends with .conf"
+        raise UsageProblem(f"Spark configuration {name!r}", problem)
+    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
+    pairs = (line.split(None, 1) for line in lines if line and not line.startswith("#"))
+    return dict((key, value) for key, value in pairs)
+
+
+def is_local(master: str) -> bool:
+    """True if a master keeps everything in one JVM on this machine.
+
+    >>> [is_local(m) for m in ("local", "local[*]", "local-cluster[2,1,2048]", "yarn")]
+    [True, True, False, False]
+    """
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+def spark_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """The session of this process, started on first use; an existing one is used as it is.
+
+    Args:
+        master: such as ``local[1]`` or ``spark://host:7077``; instead of the file's.
+        conf: settings that override all others.
+
+    The settings are those of the file named by the environment variable PLUMBLINE_SPARK_CONF;
+    without it ``local``, or ``cluster`` when the master is one. What spark-submit was given, on its
+    command line or in the site's defaults, overrides the file. Executors run the code of this
+    process, which is sent to them.
+
+    Raises:
+        UsageProblem: no master, a master other than the one Spark already runs on, or Spark can't
+            start with these settings.
+        MissingComponent: no Java is installed, and spark-submit has started none.
+    """
+    if SparkContext._active_spark_context is None:
+        # An interrupt in the middle of this would leave a JVM behind.
+        watched(lambda: _start(master, conf or {}))
+    session = SparkSession.builder.getOrCreate()
+    _check_master(master, str(session.sparkContext.master))
+    return session
+
+
+def settings_for(
+    master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
+) -> dict[str, str]:
+    """Settings of a session: ``conf`` overrides ``submitted`` (spark-submit's), that the file's.
+
+    Raises:
+        UsageProblem: no master, or a master other than spark-submit's.
+
+    >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
+    '4'
+    >>> settings_for(None, {}, {"spark.master": "yarn", "spark.executor.cores": "8"})[
+    ...     "spark.executor.cores"
+    ... ]
+    '8'
+    """
+    _check_master(master, submitted.get("spark.master"))
+    overrides = {**submitted, **conf, **({"spark.master": master} if master else {})}
+    default = "local" if is_local(overrides.get("spark.master", "local")) else "cluster"
+    name = os.environ.get(_VARIABLE, default)
+    settings = {**read_conf(name), **overrides}
+    if "spark.master" not in settings:
+        fix = "give --master, or name a file with spark.master in it"
+        raise UsageProblem(f"{_VARIABLE} {name}", "names no master", fix)
+    return settings
+
+
+def _start(master: str | None, conf: Mapping[str, str]) -> None:
+    submitted = _submitted()
+    settings = settings_for(master, conf, submitted)
+    local = is_local(settings["spark.master"])
+    _prepare_environment(local)
+    if not submitted:
+        os.environ["JAVA_HOME"] = str(find_java_home())
+    if local:
+        log = resources.files("plumbline.spark_conf").joinpath("log4j2.properties")
+        # Java unpacks libraries there; what a killed Spark leaves must be found by the next one.
+        options = f"-Dlog4j2.configurationFile={log} -Djava.io.tmpdir={_temporary()}"
+        settings.setdefault("spark.driver.extraJavaOptions", options)
+        settings.setdefault("spark.local.dir", str(_temporary()))
+    builder = SparkSession.builder.appName("plumbline")
+    for key, value in settings.items():
+        builder.config(key, value)
+    try:
+        session = builder.getOrCreate()
+    except Py4JJavaError as e:
+        reason = str(e.java_exception.getMessage() or e.java_exception).splitlines()[0]
+        what = f"Spark on {settings['spark.master']}"
+        if _AWAY.search(str(e)):
+            fix = "is it running at this address? Then run the same command again"
+            raise Interrupted(what, f"can't be reached: {reason}", fix) from e
+        raise UsageProblem(what, reason) from e
+    if not local:
+        atexit.register(stop_session)  # otherwise the cluster records a failure
+    if submitted or not local:
+        _ship(session.sparkContext)
+
+
+def _submitted() -> dict[str, str]:
+    """Settings of the spark-submit that started this process; empty if none did."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    SparkContext._ensure_initialized()  # connects to its JVM, which has the settings
+    return dict(SparkConf().getAll())
+
+
+def _check_master(wanted: str | None, found: str | None) -> None:
+    if wanted and found and wanted != found:
+        raise UsageProblem(f"master {wanted}", f"Spark already runs on {found}", "leave it out")
+
+
+def _prepare_environment(local: bool) -> None:
+    # By default, workers run the Python at the path of this process's.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if not local:
+        return
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Workers import this code, whether it is installed or not.
+    root = str(Path(plumbline.__file__).resolve().parents[1])
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if root not in paths:
+        os.environ["PYTHONPATH"] = os.pathsep.join([root, *filter(None, paths)])
+
+
+def _ship(context: SparkContext) -> None:
+    """Send this code to the executors, now and whenever one is added.
+
+    Even if spark-submit was given the archive: not every master passes that on, and none does if
+    its path is a ``local:`` one.
+    """
+    # `addPyFile` also changes this process's path, which must stay as it is.
+    path = list(sys.path)
+    context.addPyFile(str(write_archive(_temporary() / CODE_ARCHIVE)))
+    sys.path[:] = path
+
+
+@cache
+def _temporary() -> Path:
+    """A directory of this process; see ``temporary_directory``."""
+    held = ExitStack()
+    atexit.register(held.close)
+    return held.enter_context(temporary_directory(user_temporary(), "spark-"))
+
+
+def stop_session() -> None:
+    """End this process's session, if there is one."""
+    if SparkContext._active_spark_context is not None:
+        with suppress(OSError, Py4JError):  # Java may have ended first
+            SparkSession.builder.getOrCreate().stop()
+
+
+@contextmanager
+def losses_named() -> Iterator[None]:
+    """Turn the failure of a job that lost a process into one line; other errors pass.
+
+    Raises:
+        Interrupted: :func:`loss` names the lost process.
+    """
+    logging.root.addFilter(_is_not_py4j_traceback)
+    try:
+        yield
+    except Exception as e:
+        reason = loss(e)
+        if reason is None:
+            raise
+        fix = "out of memory? Run the same command again to resume"
+        raise Interrupted("Spark", reason, fix) from e
+    finally:
+        logging.root.removeFilter(_is_not_py4j_traceback)
+
+
+def loss(error: Exception) -> str | None:
+    """Process that a failed job lost, as Spark reports it; None for any other error.
+
+    >>> loss(ValueError("Python worker exited unexpectedly")) is None
+    True
+    """
+    if isinstance(error, Py4JJavaError):
+        java = error.java_exception
+        message = f"{java.getClass().getName()}: {java.getMessage()}"
+        # The reason why the last task failed; tracebacks of any content follow on later lines.
+        line = message.split("most recent failure: ")[-1].splitlines()[0]
+        line = _TASK.sub("", line)
+        return line.split(". ")[0] if _LOST.match(line) else None
+    is_connection = isinstance(error, (Py4JError, ConnectionError, EOFError))
+    if isinstance(error, Py4JNetworkError) or (is_connection and _java_has_ended()):
+        return "its Java process has ended"
+    return None
+
+
+def _is_not_py4j_traceback(record: logging.LogRecord) -> bool:
+    """False for the traceback that py4j logs when Java does not answer."""
+    return "Exception while sending command" not in record.getMessage()
+
+
+def _java_has_ended() -> bool:
+    """True if the Java that this process started has ended; false for spark-submit's."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    with suppress(subprocess.TimeoutExpired):  # its connections close a moment before it ends
+        process.wait(2)
+    return process.poll() is not None
+
+
+def stop_jobs(session: SparkSession) -> None:
+    """Cancel every job, without the tracebacks that Spark prints for the tasks it stops.
+
+    Does nothing if Spark itself has ended, as under spark-submit, which Ctrl-C ends too.
+    """
+    with suppress(OSError, Py4JError):
+        session.sparkContext.setLogLevel("OFF")
+        session.sparkContext.cancelAllJobs()

@@ -1,0 +1,362 @@
+"""The parts of a pipeline: which commands are run, in the order data flows."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.compute as pc
+from rich.console import Console
+
+from plumbline.eval_workers.fairpair.audit import scoring_functions
+from plumbline.eval_workers.models.local.source import is_ngram
+from plumbline.eval_workers.models.model_options import OF_SCORES
+from plumbline.eval_workers.work.runner import NothingUsed, one_model_kept
+from plumbline.eval_workers.writing.offline import WORTH
+from plumbline.jobs.corpus_options import CorpusOptions
+from plumbline.pipelines import extras, spark_submit
+from plumbline.pipelines.command.base import Command, Context, Done, execute_on, line_of, values_of
+from plumbline.pipelines.command.registry import name_of
+from plumbline.pipelines.command.value_sources import made
+from plumbline.pipelines.commands import benchmark, corpus, corpus__texts, disclosure, fairpair
+from plumbline.pipelines.commands.measure import Measure
+from plumbline.pipelines.commands.report import Report
+from plumbline.pipelines.commands.score import Score
+from plumbline.pipelines.commands.train import Train
+from plumbline.pipelines.commands.why import Why
+from plumbline.pipelines.pipeline_options import PipelineOptions
+from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelinePlan, make_plan
+from plumbline.pipelines.report.findings.sentences import prefers
+from plumbline.pipelines.report.model import estimate
+from plumbline.pipelines.stages import Stages
+from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.input.shards import expand_shards
+from plumbline.warehouse.options import part
+from plumbline.warehouse.storage.locks import lock, sole
+from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import say
+
+#: Locked in the output directory.
+_LOCK = "pipeline.claim"
+#: The two words of a corpus that lean most surely each way, of those that both sides have nearby.
+_LEAN_MOST = """
+SELECT word FROM word_lean
+WHERE corpus = $corpus AND contrast = $contrast AND lean_bound_nats <> 0 AND delta_nats IS NOT NULL
+QUALIFY row_number() OVER (
+    PARTITION BY lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
+) <= 2
+"""
+#: PD of each model on all pairs of a benchmark; with q, so that the page says the same.
+_WORTH = """
+FROM corrected_metric
+WHERE benchmark = $benchmark AND metric = 'pd' AND subset = 'all' AND n > 0
+ORDER BY groups, model, model_key
+"""
+
+
+class Parts:
+    """The commands of a plan, run on one store; an input that can't be used stops no other.
+
+    Attributes:
+        unread: a line for each corpus with shards that can't be read.
+        failed: a line for each model that could use nothing of a benchmark or a set of prompts.
+        done: the results of the commands, each after its name.
+    """
+
+    def __init__(self, options: PipelineOptions, plan: PipelinePlan, context: Context) -> None:
+        self.options, self.plan, self.context = options, plan, context
+        self.store = context.store
+        self.unread: list[str] = []
+        self.failed: list[str] = []
+        self.done: list[tuple[str, Done]] = []
+
+    def _made(self, kind: type[Command], **given: Any) -> Command:
+        return made(kind, {**given, "warehouse": self.options.warehouse})
+
+    def _do(self, name: str, kind: type[Command], run: Any = None, /, **given: Any) -> Done:
+        """Run a command as a stage, or by another method of the context than ``stage``."""
+        command, quiet = self._made(kind, **given), Stages(Console(quiet=True, markup=False))
+        done: Done = (run or self.context.stage)(name, execute_on, self.store, command, quiet)
+        self.done.append((name_of(kind), done))
+        if done.failed is not None:
+            raise done.failed
+        return done
+
+    def corpus(self) -> None:
+        """Count the corpora; import, constrain and write the benchmarks."""
+        for one in self.plan.corpora:
+            self._count(one)
+        _stop_spark()
+        for name in self.plan.benchmarks:
+            if not is_built(self.options, name):
+                what = {"names": (name,), "data": self.options.data}
+                self._do(f"import {name}", benchmark.Import, self.context.retried, **what)
+            for one in self.plan.corpora:
+                self._constrain(name, one.name)
+        for written in self.plan.written:
+            self._write(written)
+
+    def evaluate(self) -> None:
+        """Everything that takes a model: train those that are to be trained, score, sample."""
+        for model in self.plan.models:
+            location = self._trained(model) if model.preset else model.location
+            with one_model_kept():
+                try:
+                    self._audit(replace(model, location=location))
+                except NothingUsed as e:
+                    self.failed.append(str(e))
+
+    def report(self) -> None:
+        """The metrics and the report of what the warehouse holds."""
+        self._do("measure", Measure, **vars(self.options.measure))
+        self._do("report", Report, out=self.options.out / "report")
+
+    def _count(self, one: CorpusPlan) -> None:
+        """Write (closed world), count, associate and explain one corpus."""
+        shards = one.patterns
+        if one.world:
+            how = {"world": one.world, "tokens": self.options.demo_tokens}
+            where = {"seed": self.options.seed, "out": self.options.out / "corpora"}
+            done = self._do(f"write {one.name}", corpus__texts.Demo, **how, **where)
+            shards = tuple(done.files)
+        try:
+            self._counted(one.name, shards)
+        except BadInput as e:
+            rows = self.store.read("corpus", corpus=one.name).to_pylist()
+            if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):
+                raise  # no shard was counted, or it is no shard that failed
+            self.unread.append(str(e))
+        self._do(f"associate {one.name}", corpus.Associate, corpus=one.name)
+        if self.options.evidence and (words := self._words(one.name)):
+            how = {"corpus": (one.name,), "contrast": self.options.contrast}
+            self._do(f"explain {one.name}", Why, words=words, **how)
+
+    def _counted(self, name: str, shards: Sequence[str]) -> None:
+        """Count here, on Spark, or by a spark-submit."""
+        if self.options.spark_submit:
+            line = spark_submit.submit_command(self.options, name, shards)
+            self.context.retried(f"count {name}", spark_submit.submit, line)
+            return
+        if self.options.spark_conf:
+            os.environ[spark_submit.CONF] = self.options.spark_conf
+        how = vars(part(CorpusOptions, self.options))
+        what = {"shards": shards, "corpus": name, "master": self.options.master or None}
+        (row,) = self._do(f"count {name}", corpus.Count, self.context.retried, **what, **how).rows
+        if n_rejected := row["n_rejected"]:
+            n_all = row["n_documents"] + n_rejected
+            say(f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)")
+
+    def _words(self, name: str) -> tuple[str, ...]:
+        """The words to explain, those of the options or those that lean most; each once."""
+        from plumbline.jobs.corpus_lookup import corpus_contrast
+        from plumbline.warehouse.query.connection import rows_of
+
+        contrast = corpus_contrast(self.store, name, self.options.contrast)
+        words = [word.lower() for word in self.options.why]
+        if not words:
+            of = {"corpus": name, "contrast": contrast}
+            words = [row["word"] for row in rows_of(self.store, _LEAN_MOST, of)]
+        known = self.store.read("word_evidence", pc.field("contrast") == contrast, corpus=name)
+        return tuple(sorted(set(words) - set(known["word"].to_pylist())))
+
+    def _constrain(self, name: str, by: str) -> None:
+        how = {"corpus": by, "benchmark": (name,), "contrast": self.options.contrast}
+        done = self._do(f"constrain {name} by {by}", benchmark.Constrain, **how)
+        for line in done.said:
+            say(line)
+
+    def _write(self, written: benchmark.Build) -> None:
+        """Have a benchmark written around seed words, by a chat model or our own grammar.
+
+        Every corpus gets its seed words: that a benchmark holds no others says that its words were
+        taken for not leaning.
+        """
+        for one in self.plan.corpora:
+            n_found = self._seed_words(one)
+            if written.offline:
+                written = replace(written, n_words=min(written.n_words or n_found, n_found))
+        written.check()
+        for line in execute_on(self.store, written, self.context.stages).said:
+            say(line)
+        for one in self.plan.corpora:
+            if one.name != written.corpus:
+                self._constrain(written.name, one.name)
+
+    def _seed_words(self, one: CorpusPlan) -> int:
+        """Sample the words that lean least, all of them; returns how many there are.
+
+        The vocabulary is of words with characters a-z only, but for the rarest; one that somebody
+        made with a check of the language stays.
+        """
+        from plumbline.jobs.seed_words.vocabulary import UNCHECKED
+
+        checks = set(self.store.read("vocabulary", corpus=one.name)["checks"].to_pylist())
+        if not one.world and checks <= {UNCHECKED}:
+            how = {"corpus": one.name, "any_language": True}
+            self._do(f"vocabulary of {one.name}", corpus.Vocabulary, **how)
+        how = {"corpus": one.name, "n": 0, "seed": self.options.seed}
+        name, contrast = f"seed words of {one.name}", self.options.contrast
+        done = self._do(name, corpus.Words, **how, contrast=contrast)
+        return int(done.rows[0]["n_words"])
+
+    def _trained(self, model: ModelPlan) -> str:
+        """Train a small model on its corpus; returns the directory of its weights."""
+        (one,) = (c for c in self.plan.corpora if c.name == model.corpus)
+        what = {"shards": self._counted_shards(one), "name": model.name, "corpus": model.corpus}
+        how = {"preset": model.preset, "seed": self.options.seed}
+        how |= {"max_tokens": self.options.train_tokens or None}
+        form = {name: getattr(self.options, name) for name in ("text_field", "tokenizer")}
+        out = self.options.out / "models"
+        done = self._do(f"train {model.name}", Train, **what, **how, **form, out=out)
+        return done.files[0]
+
+    def _counted_shards(self, one: CorpusPlan) -> tuple[str, ...]:
+        """The counted shards of a corpus, in the order of its plan; those of a world by name."""
+        ledger = self.store.read("corpus_shard", corpus=one.name).to_pylist()
+        counted = {Path(row["shard"]) for row in ledger if row["status"] == "counted"}
+        given = expand_shards(one.patterns) if one.patterns else sorted(counted)
+        return tuple(str(shard) for shard in given if shard in counted)
+
+    def _audit(self, model: ModelPlan) -> None:
+        """Score, sample and probe one model."""
+        if self.plan.scored():
+            self._score(model)
+        if is_ngram(model.location):
+            say(f"{model.name} counts n-grams: it scores sentences and isn't asked to write any")
+            return
+        loading = {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}
+        places = {"out": self.options.out / "report", "warehouse": self.store.root}
+        if self.plan.probe_set:
+            # FairPair's base_url is of another thing: a server that is asked for samples.
+            how = {name: value for name, value in loading.items() if name != "base_url"}
+            how |= vars(self.options.fairpair)
+            how["seed"] = self.options.fairpair.seed or self.options.seed
+            what = {"probe_set": self.plan.probe_set, "model": model.location}
+            run = made(fairpair.Run, {**how, **what, **places})
+            phi = scoring_functions(run, [{"language": "en"}])
+            with self._recorded(run) as context:
+                for target in run.targets():
+                    run.audit(context, target, phi)
+        for name in self.plan.disclosure:
+            how = {**loading, **vars(self.options.disclosure), **places}
+            of = {"sets": (name,), "model": (model.location,), "data": self.options.data}
+            probe = made(disclosure.Probe, {**how, **of})
+            with self._recorded(probe) as context:
+                probe.audit(context, model.location, model.options)
+
+    @contextmanager
+    def _recorded(self, command: Command) -> Iterator[Context]:
+        """A run of a command of which only a part is done here: the report comes at the end."""
+        with recorded(self.store, name_of(type(command)), values_of(command), joins=True) as run_id:
+            yield Context(self.store, run_id, self.context.stages)
+
+    def _score(self, model: ModelPlan) -> None:
+        """Log-probability of both sentences of every pair, here or by other processes."""
+        given = {"model": (model.location,), "benchmark": self.plan.scored(), **vars(model.options)}
+        workers = model.workers or self.options.score_workers
+        if workers:
+            self._do(f"score {model.name}", Score, self.context.retried, **given, workers=workers)
+            return
+        from plumbline.eval_workers.scoring.scores_elsewhere import wait_for_scores
+
+        say(f"waiting for: {line_of(self._made(Score, **given))}")
+        of = (self.store, model.location, self.plan.scored(), model.options)
+        self.context.retried(f"score {model.name}", wait_for_scores, *of)
+
+
+def is_built(options: PipelineOptions, name: str) -> bool:
+    """True if a benchmark that can't be imported, one that was built, is in the warehouse."""
+    from plumbline.eval_workers.pairs.benchmarks import discover
+
+    store = None if name in discover() else Store.existing(options.warehouse)
+    return bool(store and store.read("benchmark_pair", benchmark=name).num_rows)
+
+
+def check_plan(options: PipelineOptions) -> None:
+    """Raise for wrong input of the plan, before hours are spent on the rest of it."""
+    from plumbline.eval_workers.pairs.benchmarks import default_source
+
+    plan = make_plan(options)
+    for one in plan.corpora:
+        if one.patterns:
+            expand_shards(one.patterns)
+    for name in plan.benchmarks:
+        path = None if is_built(options, name) else default_source(name, options.data or "")
+        if path is not None and not path.exists():
+            fix = "set `data` or PLUMBLINE_DATA to the directory that holds it"
+            raise BadInput(f"benchmark {name}", f"{path} does not exist", fix)
+    for written in plan.written:
+        if not written.offline:
+            written.check_asking()
+            written.ready()
+    if plan.models:
+        extras.require("torch")
+    if options.score_workers and any(one.options.backend == "vllm" for one in plan.models):
+        from plumbline.eval_workers.vllm.vllm_engine import interpreter
+
+        _ = interpreter()
+    if plan.corpora:
+        spark_submit.check(options)
+
+
+def _stop_spark() -> None:
+    """Give Spark's memory back before models are loaded, if counting has loaded Spark."""
+    if "plumbline.jobs.spark.spark_session" in sys.modules:
+        from plumbline.jobs.spark.spark_session import stop_session
+
+        stop_session()
+
+
+def worth(store: Store, name: str) -> str:
+    """The meaning of a benchmark of fixed frames, and its finding about each model."""
+    from plumbline.warehouse.query.connection import rows_of
+
+    rows = rows_of(store, _WORTH, {"benchmark": name})
+    return " ".join(f"{sentence}." for sentence in [f"{name}: {WORTH}", *map(prefers, rows)])
+
+
+def recovered(store: Store) -> list[str]:
+    """Recovery of the planted leans by the models trained on them, a line for each model."""
+    rows = store.read("metric_value", pc.field("subset") == "words, planted delta").to_pylist()
+    figures: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        figures.setdefault((row["model"], row["benchmark"]), {})[row["metric"]] = estimate(row).text
+    return [
+        f"{model} on {name}, model on planted lean (95% intervals): rank correlation "
+        f"{of['rank correlation']}, slope {of['slope']}"
+        for (model, name), of in sorted(figures.items())
+    ]
+
+
+@contextmanager
+def alone(warehouse: Path, out: Path) -> Iterator[None]:
+    """Run the block as the only pipeline that writes to ``warehouse`` and to ``out``.
+
+    Two would train into one directory and replace each other's partitions. Raises ``UsageProblem``
+    naming the process that is there, ``BadInput`` for a disk that can't be written.
+
+    >>> import tempfile
+    >>> from plumbline.warehouse.errors import UsageProblem
+    >>> place = Path(tempfile.mkdtemp())
+    >>> with alone(place / "w", place):
+    ...     try:
+    ...         with alone(place / "w", place / "elsewhere"):
+    ...             pass
+    ...     except UsageProblem as e:
+    ...         "another command writes to it: process" in str(e)
+    True
+    """
+    fix = "wait for its end, or use another --out"
+    with disk_problems(warehouse):
+        store = Store.open(warehouse)
+    with (
+        lock(store, "pipeline", f"warehouse {warehouse}", fix),
+        sole(out / f".{_LOCK}", f"output directory {out}", fix),
+    ):
+        yield

@@ -1,0 +1,202 @@
+"""The plan of a pipeline, decided from the settings before anything starts. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from plumbline.eval_workers.models.model_lists import load_available
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.pipelines.command.value_sources import made
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import part
+
+if TYPE_CHECKING:
+    from plumbline.pipelines.commands.benchmark import Build
+    from plumbline.pipelines.pipeline_options import PipelineOptions
+
+#: Options that say what to work on; without any it is the closed world.
+WORK = ("corpus", "benchmarks", "build", "model", "models")
+#: The closed world, and its twin: the same text with she and he exchanged.
+WORLDS = ("straight", "swapped")
+#: Benchmark that the offline writer makes of the first world's seed words.
+OFFLINE = "closed-world-offline"
+#: Asks for a small model trained on the corpus itself, instead of a hub id or path.
+TRAIN_SMALL = "train:small"
+#: Prompts that disclosure is measured on where no benchmark is named: they ship with Plumbline.
+PROMPTS = "topics"
+#: Benchmarks scored when none are named and reference data is configured.
+RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
+
+
+@dataclass(frozen=True)
+class CorpusPlan:
+    """A corpus to count: shards given by patterns, or a closed world to be written first."""
+
+    name: str
+    patterns: tuple[str, ...] = ()
+    world: str = ""
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """A model to score: ``location`` (hub id or path), or one to train on ``corpus`` first.
+
+    ``options`` say how it is loaded, ``workers`` by how many processes it is scored where that
+    is not the setting's.
+    """
+
+    name: str
+    location: str = ""
+    corpus: str = ""
+    preset: str = ""
+    options: ModelOptions = field(default_factory=ModelOptions)
+    workers: int | None = None
+
+
+@dataclass(frozen=True)
+class PipelinePlan:
+    """Everything a pipeline will do; benchmarks are ``written`` after the others are there.
+
+    Those of them that are ``offline`` take fewer words if there are fewer.
+    ``probe_set`` is the set of prompts that FairPair continues, empty for none; ``disclosure`` are
+    those that disclosure is measured on.
+    """
+
+    corpora: tuple[CorpusPlan, ...]
+    benchmarks: tuple[str, ...]
+    models: tuple[ModelPlan, ...]
+    written: tuple[Build, ...] = ()
+    probe_set: str = ""
+    disclosure: tuple[str, ...] = ()
+
+    def scored(self) -> tuple[str, ...]:
+        """The benchmarks that models are scored on."""
+        return (*self.benchmarks, *(one.name for one in self.written))
+
+
+def make_plan(options: PipelineOptions) -> PipelinePlan:
+    """Turn settings into a plan. Without corpus, benchmarks and model: the closed world.
+
+    With a model, but neither benchmarks nor reference data, disclosure is measured on prompts that
+    are there, and our own grammar writes a benchmark around words of the corpus.
+
+    Raises ``UsageProblem`` when the parts do not fit: a model to train without a corpus,
+    a benchmark without a model, a twin of anything but the closed world; and what reading the
+    configuration of a benchmark to build raises.
+
+    >>> from plumbline.pipelines.commands.pipeline import Pipeline
+    >>> plan = make_plan(Pipeline())
+    >>> [c.name for c in plan.corpora], plan.benchmarks, [m.name for m in plan.models]
+    (['closed-world-straight'], ('closed-world',), ['closed-world-straight'])
+    >>> [m.name for m in make_plan(Pipeline(twin=True)).models]
+    ['closed-world-straight', 'closed-world-swapped']
+    >>> (small,) = make_plan(Pipeline(corpus=("novels/*.jsonl",), model=("train:small",))).models
+    >>> small.name, small.corpus, small.preset
+    ('small-novels', 'novels', 'small')
+    >>> make_plan(Pipeline(corpus=("novels/*.jsonl",), model=("gpt2",))).scored()
+    ('novels-offline',)
+    """
+    if not any(getattr(options, name) for name in WORK):
+        return _closed_world(WORLDS if options.twin else WORLDS[:1], options)
+    if options.twin:
+        fix = "leave it out, or run without corpus, benchmarks and model"
+        raise UsageProblem("setting twin", "only the closed world has a twin", fix)
+    corpora: tuple[CorpusPlan, ...] = ()
+    if patterns := options.corpus:
+        corpora = (CorpusPlan(options.corpus_name or corpus_name(patterns[0]), patterns),)
+    benchmarks, models = options.benchmarks, _models(options, corpora)
+    if benchmarks and not models:
+        raise UsageProblem("MODEL is empty", "benchmarks need a model", "add MODEL=train:small")
+    written = _build(options, corpora)
+    sets = options.probe_set, options.prompt_sets
+    if models and not (benchmarks or written) and options.data:
+        benchmarks = RELEASED
+    if benchmarks or written or not models:
+        return PipelinePlan(corpora, benchmarks, models, written, *sets)
+    written = tuple(_offline(f"{corpus.name}-offline", corpus.name, options) for corpus in corpora)
+    return PipelinePlan(corpora, (), models, written, sets[0], sets[1] or (PROMPTS,))
+
+
+def _build(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[Build, ...]:
+    """The benchmark that a chat model is to write, named by its file; of the first corpus."""
+    if not options.build:
+        return ()
+    file = Path(options.build)
+    build = _written(options, file.stem, file)
+    if not build.corpus and not build.words:
+        if not corpora:
+            problem = "needs a corpus to take words from"
+            raise UsageProblem(f"build {options.build}", problem, "name one, or give words")
+        build = replace(build, corpus=corpora[0].name)
+    return (build,)
+
+
+def _offline(name: str, corpus: str, options: PipelineOptions) -> Build:
+    of = {"corpus": corpus, "contrast": options.contrast, "seed": options.seed}
+    return _written(options, name, None, **of, n_words=50, max_words=12, offline=True)
+
+
+def _written(options: PipelineOptions, name: str, file: Path | None, **given: object) -> Build:
+    from plumbline.pipelines.commands.benchmark import Build
+
+    out = options.out / "cards" / name
+    return made(Build, {"name": name, "warehouse": options.warehouse, "out": out, **given}, file)
+
+
+def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> PipelinePlan:
+    how = part(ModelOptions, options)
+    names = {world: f"closed-world-{world}" for world in worlds}
+    corpora = tuple(CorpusPlan(name, world=world) for world, name in names.items())
+    models = tuple(
+        ModelPlan(name, corpus=name, preset="closed", options=how) for name in names.values()
+    )
+    offline = _offline(OFFLINE, corpora[0].name, options)
+    return PipelinePlan(corpora, ("closed-world",), models, (offline,), "closed-world")
+
+
+def corpus_name(pattern: str) -> str:
+    """A corpus name from the first shard pattern: its directory's name, in plain characters.
+
+    A directory that the pattern does not name leaves the file's name.
+
+    >>> corpus_name("../data/My Novels/*.jsonl.zst"), corpus_name("../mine.jsonl.zst")
+    ('my-novels', 'mine')
+    """
+    path = Path(pattern)
+    source = path.parent.name.strip(".") or path.name.split(".")[0]
+    return re.sub(r"[^a-z0-9]+", "-", source.lower()).strip("-") or "corpus"
+
+
+def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
+    """The models of the settings, each with its options: those of its list before the shared."""
+    shared = part(ModelOptions, options)
+    if options.model and options.models:
+        raise UsageProblem("settings model and models", "exclude each other", "give one of them")
+    if not options.models:
+        return tuple(_model(name, corpora, shared) for name in options.model)
+    entries, plans = load_available(options.models), list[ModelPlan]()
+    times = Counter(entry.id for entry in entries)
+    for entry in entries:
+        plan = replace(_model(entry.id, corpora, entry.options(shared)), workers=entry.workers)
+        own = ", ".join(map(str, entry.overrides.values()))
+        if own and plan.location and times[entry.id] > 1:  # listed again, loaded otherwise
+            plan = replace(plan, name=f"{plan.name} ({own})")
+        plans.append(plan)
+    return tuple(plans)
+
+
+def _model(name: str, corpora: tuple[CorpusPlan, ...], how: ModelOptions) -> ModelPlan:
+    if not name.startswith("train:"):
+        shown = Path(name).name if Path(name).is_dir() else name
+        return ModelPlan(shown, location=name, options=how)
+    if name != TRAIN_SMALL:
+        raise UsageProblem(f"MODEL={name}", f"only {TRAIN_SMALL} can be trained here")
+    if not corpora:
+        raise UsageProblem(f"MODEL={name}", "needs a corpus to learn from", "add CORPUS='shards'")
+    corpus = corpora[0].name
+    return ModelPlan(f"small-{corpus}", corpus=corpus, preset="small", options=how)

@@ -1,0 +1,123 @@
+"""The first page."""
+
+from __future__ import annotations
+
+import glob
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.front import answer, closed_world_check, matrix, scatter
+from plumbline.pipelines.report.front.headline import headline, question
+from plumbline.pipelines.report.front.parts import Part, models, robustness, text
+from plumbline.pipelines.report.groups import set_name, sets
+from plumbline.pipelines.report.model import Figure, Lead, Page, count, first_of
+
+#: Names of benchmarks, models and corpora in the line above the title; more are counted.
+_NAMED = 3
+#: Questions that the page answers itself; what others found is listed below.
+_OWN = ("Which way, how far, how sure?", "Does the model follow the text?")
+_VALIDATION = ("Does it turn round when the text does?", "Does counting find the lean of the text?")
+
+
+@dataclass(frozen=True)
+class Front:
+    """The first page. ``about`` are names and what they stand for.
+
+    ``check`` is the verdict on the closed world, ``None`` without one; ``others`` are questions
+    that only the appendix answers, ``alerts`` what a reader must know before believing any of it.
+    ``questions`` are the warehouse's other benchmarks, each with the command that shows it.
+    ``up`` leads to the directory of the appendix; ``links`` are pages of models, by their names,
+    and of benchmarks, ``searches`` of words and of pairs lie beside the appendix, if there are any.
+    """
+
+    title: str
+    about: Sequence[tuple[str, str]]
+    answer: answer.Opening
+    figure: Figure | None
+    matrix: matrix.Matrix | None
+    parts: Sequence[Part] = ()
+    check: closed_world_check.ClosedWorldVerdict | None = None
+    others: Sequence[Lead] = ()
+    alerts: Sequence[str] = ()
+    questions: Sequence[tuple[str, str]] = ()
+    up: str = ""
+    searches: Mapping[str, str] = field(default_factory=lambda: {"words": "", "pairs": ""})
+    links: Mapping[str, str] = field(default_factory=dict)
+
+
+def front(facts: Facts, appendix: Page) -> Front:
+    """The first page of a warehouse; ``appendix`` has what it leaves out."""
+    head = headline(facts)
+    of_text = text(facts, head)
+    parts = [models(facts, head), of_text, robustness(facts)]
+    others = [lead for lead in appendix.answer if lead.question not in _OWN + _VALIDATION]
+    return Front(
+        answer.title(facts, head, others),
+        _about(facts),
+        answer.answer(facts, head, others, of_text.sentences if of_text else ()),
+        scatter.figure(facts, head) if head else None,
+        matrix.matrix(facts),
+        [part for part in parts if part is not None],
+        closed_world_check.closed_world(facts),
+        others,
+        [alert for section in appendix.sections for alert in section.alerts],
+        _questions(facts),
+    )
+
+
+def _about(facts: Facts) -> list[tuple[str, str]]:
+    """Date of the last run, benchmarks, models and corpora, with totals where some are left out."""
+    dates = [str(row["started"])[:10] for row in facts.rows("run")]
+    about = [("Date", max(dates, default=""))]
+    for noun, many, query in (
+        ("benchmark", "benchmarks", "score"),
+        ("model", "models", "score"),
+        ("corpus", "corpora", "ledger"),
+    ):
+        names, every = (
+            list(dict.fromkeys(str(row[noun]) for row in of.rows(query)))
+            for of in (facts, facts.whole)
+        )
+        if len(names) < len(every):
+            what = f"{len(names):,} of {len(every):,} {many}"
+        else:
+            what = noun.capitalize() if len(names) == 1 else f"{len(names):,} {many}"
+        if noun == "corpus":
+            names = [
+                f"{r['corpus']} ({count(r['n_tokens'] or r['n_kept_tokens']).text} tokens)"
+                for r in facts.rows(query)
+            ]
+        about.append((what, first_of(names, _NAMED)))
+    return [(name, words) for name, words in about if words]
+
+
+def _questions(facts: Facts) -> list[tuple[str, str]]:
+    """The warehouse's other benchmarks, with the commands that report on them."""
+    shown = {str(row["benchmark"]) for row in question(facts)}
+    labels: dict[str, list[str]] = {}
+    for of in sets(facts.whole.metrics("pd", subset="all").only(lambda r: r["n"])):
+        labels.setdefault(of["benchmark"], []).append(set_name(of))
+    command = "plumbline report --benchmark"
+    return [
+        (of[0] if len(of) == 1 else name, f"{command} {shlex.quote(glob.escape(name))}")
+        for name, of in labels.items()
+        if name not in shown
+    ]
+
+
+def figures_of(first: Front) -> list[Figure]:
+    """The plots of the first page."""
+    drawn = [first.figure, *(part.figure for part in first.parts)]
+    return [figure for figure in drawn if figure is not None]
+
+
+def named_after(first: Front, name: str) -> Front:
+    """The same page, the names of whose plots begin with a name."""
+
+    def named(figure: Figure | None) -> Figure | None:
+        return figure and replace(figure, stem=f"{name}-{figure.stem}")
+
+    parts = [replace(part, figure=named(part.figure)) for part in first.parts]
+    return replace(first, figure=named(first.figure), parts=parts)

@@ -1,0 +1,204 @@
+"""``metric_value`` as tables, with a column for every metric that it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from plumbline.pipelines.report.groups import set_name
+from plumbline.pipelines.report.model import Cell, Column, Columns, PageTable, estimate, table, text
+from plumbline.pipelines.report.rows import Row, Rows, with_ends
+from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.text.display import display
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Metrics in the order of columns; others come after these.
+_FIRST = (
+    *("us", "pd", "aufc", "gap", "slope", "reliability", "corrected slope", "correlation"),
+    "rank correlation",
+)
+IN_BRACKETS = "95% intervals in brackets"
+#: What tells one fit from another, and what is shown of it.
+FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_key", "options")
+
+
+def _options(row: Row) -> list[str]:
+    """The options that are part of a metric's name: AuFC's log base, all of an unusual metric."""
+    metric, options = row["metric"], kept_object(row, "options")
+    if metric == "aufc":
+        base = str(options.get("log_base")).removesuffix(".0")
+        return [] if base == "e" else [f"base {base}"]
+    return [] if metric in _FIRST else [f"{name} {value}" for name, value in options.items()]
+
+
+def _heading(row: Row) -> str:
+    heading, options = display(row["metric"], row["unit"]).heading, ", ".join(_options(row))
+    if not options:
+        return heading
+    return f"{heading}, {options}" if row["metric"] == "aufc" else f"{heading} ({options})"
+
+
+def by_metric(rows: Rows, *keys: str) -> Rows:
+    """A row for each group of ``metric_value`` rows alike in ``keys``, with the number ``n``.
+
+    Its ``metrics`` are the rows of the group, by heading: what ``metric_columns`` shows.
+    """
+    groups: dict[tuple[object, ...], dict[str, Any]] = {}
+    for row in rows:
+        same = {key: row[key] for key in keys}
+        start = {**same, "n": row["n"], "metrics": {}}
+        group = groups.setdefault(tuple(same.values()), start)
+        if row["metric"] != "n":
+            group["metrics"][_heading(row)] = row
+    return Rows(groups.values(), rows.sql)
+
+
+def metric_columns(rows: Rows) -> list[tuple[str, Column]]:
+    """A column for each metric among rows of ``metric_value``, the usual ones first."""
+
+    def figure(heading: str) -> Column:
+        return lambda row: estimate(row["metrics"].get(heading))
+
+    headings = {(_place(r), _heading(r)) for r in rows if r["metric"] != "n"}
+    return [(heading, figure(heading)) for _, heading in sorted(headings)]
+
+
+def _place(row: Row) -> int:
+    return _FIRST.index(row["metric"]) if row["metric"] in _FIRST else len(_FIRST)
+
+
+def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
+    """A column for US and for AuFC with the ranks that a model may have, where they are known.
+
+    >>> ranks = {"rank": 4, "rank_low": 3, "rank_high": 9}
+    >>> us = {"metric": "us", "unit": "share", "options": "{}", **ranks}
+    >>> ((name, ranks),) = rank_columns(Rows([us]))
+    >>> name, ranks({"metrics": {"US %": us}}).text
+    ('ranks by US', '3 to 9')
+    """
+
+    def cell(heading: str) -> Column:
+        return lambda row: ranks(row["metrics"].get(heading, {})) or text(None)
+
+    ranked = rows.only(lambda r: r.get("rank") is not None and r["metric"] in ("us", "aufc"))
+    headings = sorted(set(map(_heading, ranked)), reverse=True)
+    return [(f"ranks by {name.removesuffix(' %')}", cell(name)) for name in headings]
+
+
+def ranks(row: Row) -> Cell | None:
+    """The ranks that a model may have by a row of ``metric_value``, where they are known."""
+    if row.get("rank") is None:
+        return None
+    low, high = row["rank_low"], row["rank_high"]
+    return Cell(f"{low}" if low == high else f"{low} to {high}", row["rank"], True, low, high)
+
+
+def predicts_beyond(row: Row) -> str:
+    """The verdict on delta beside its controls, of a row of ``control``, in words.
+
+    ``does not`` is said as what it stands for: an effect shown to be smaller than small.
+
+    >>> predicts_beyond({"verdict": "cannot be told", "coefficient": None})
+    'it cannot be told whether delta predicts beyond frequency, n-grams and length'
+    >>> predicts_beyond({"verdict": "does not", "coefficient": 0.02}).rpartition(' (')[2]
+    'partial correlation within ±0.1)'
+    """
+    what = "beyond frequency, n-grams and length"
+    if row["verdict"] == "predicts":
+        return f"delta predicts {what}{', against its sign' if row['coefficient'] < 0 else ''}"
+    if row["verdict"] == "does not":
+        return f"delta tells next to nothing {what} (partial correlation within ±0.1)"
+    return f"it cannot be told whether delta predicts {what}"
+
+
+def corpus_name(row: Row) -> str | None:
+    """A corpus, and by which contrast its words lean; what a fit without one has is as it is.
+
+    >>> corpus_name({"corpus": "novels", "contrast": "she/he"})
+    'novels (she/he)'
+    """
+    corpus: str | None = row["corpus"]
+    return f"{corpus} ({row['contrast']})" if corpus and row["contrast"] else corpus
+
+
+#: What is shown of a row of ``control``.
+CONTROL_COLUMNS: Columns = [
+    "model",
+    "benchmark",
+    ("corpus", corpus_name),
+    ("correlation with delta", "correlation", 2),
+    ("others held fixed", "partial_correlation", 2),
+    "coefficient",
+    "gain",
+    "n_pairs",
+    "n_words",
+    ("so", predicts_beyond),
+]
+
+
+def of_pairs(rows: Rows) -> Rows:
+    """Rows of metrics over pairs: all but those of fits."""
+    fitted = _fitted(rows)
+    kept = rows.only(lambda r: r["subset"] not in fitted)
+    return kept.where(metric=tuple(sorted({r["metric"] for r in kept})))
+
+
+def of_fits(rows: Rows) -> Rows:
+    """Rows of metrics over the points of fits; what has a slope is a fit."""
+    return rows.where(subset=tuple(sorted(_fitted(rows))))
+
+
+def models_table(rows: Rows) -> PageTable:
+    """Rows of ``metric_value`` as a table: a line for each benchmark and model."""
+    keys = ("benchmark", "groups", "model", "model_key")
+    lines = by_metric(rows, *keys)
+    lines.sort(key=lambda r: [r[c] for c in keys])
+    columns: Columns = ["benchmark", "model", "n", *metric_columns(rows), *rank_columns(rows)]
+    return table(f"Models on all pairs of each benchmark, {IN_BRACKETS}", lines, columns)
+
+
+def _fitted(rows: Rows) -> set[str]:
+    return {r["subset"] for r in rows if r["metric"] == "slope"}
+
+
+def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Rows that `plumbline measure` prints: figures with intervals and ranks, in their units.
+
+    A row for each benchmark and model, over all pairs, then for each fit, then for each row of
+    ``control`` about delta. ``labels`` are names to show by model key
+    (``warehouse.query.connection.model_labels``).
+    """
+    every, others = (
+        Rows({**row, "model": labels.get(row["model_key"], row["model"])} for row in of.to_pylist())
+        for of in (rows, controls)
+    )
+    every.sort(key=lambda r: [r[column] for column in FIT])
+    pairs, fits = of_pairs(every).where(subset="all"), of_fits(every)
+    lines = _flat(by_metric(pairs, "benchmark", "groups", "model", "model_key"), "n_pairs")
+    lines += _flat(by_metric(fits, *FIT), "n_points", "subset", "corpus", "contrast")
+    figures = ("correlation", "partial_correlation", "coefficient", "gain")
+    columns = ["model", "corpus", "contrast", *(end for name in figures for end in with_ends(name))]
+    for row in others.where(predictor="delta"):
+        line = {name: row[name] for name in (*columns, "n_pairs", "n_words")}
+        lines.append({"benchmark": set_name(row), **line, "so": predicts_beyond(row)})
+    return lines
+
+
+def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
+    """Rows of ``by_metric`` with a column for each metric, both ends of its interval, its ranks."""
+    lines = []
+    for row in rows:
+        flat = {"benchmark": set_name(row), "model": row["model"]}
+        flat |= {name: row[name] for name in about} | {n: row["n"]}
+        for of in sorted(row["metrics"].values(), key=_place):
+            name = re.sub(r"\W+", "_", " ".join([of["metric"], *_options(of)]))
+            flat |= zip(with_ends(name), map(of.get, with_ends("value")), strict=True)
+            if of.get("rank") is not None and of["metric"] in ("us", "aufc"):
+                places = map(of.get, with_ends("rank"))
+                flat |= zip(with_ends(f"{name}_rank"), places, strict=True)
+        lines.append(flat)
+    columns = dict.fromkeys(name for flat in lines for name in flat)
+    return [{name: flat.get(name) for name in columns} for flat in lines]

@@ -1,0 +1,101 @@
+"""The report's plots by name, each as a file for a paper."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeVar
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.front.first_page import figures_of, front
+from plumbline.pipelines.report.model import Figure, Page
+from plumbline.pipelines.report.plots.svg import Sheet, drawn_on
+from plumbline.pipelines.report.write import data_of, named_sections
+from plumbline.warehouse.errors import BadInput, UsageProblem
+
+#: Inches of a unit.
+_UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
+#: Columns and posters; narrower than this nothing can be read.
+_NARROWEST_IN, _WIDEST_IN = 2.0, 40.0
+#: What the names of the first page's plots begin with.
+_FIRST = ("lean", "slopes", "spread", "words")
+_Thing = TypeVar("_Thing")
+
+
+def figures(facts: Facts, sheet: Sheet | None = None, name: str = "") -> dict[str, Figure]:
+    """Every plot of the report by the stem of its file, the first page's first.
+
+    They are drawn on ``sheet``, without one as on the page; with ``name``, only what may have that
+    name.
+    """
+    with drawn_on(sheet or Sheet()):
+        is_first = not name or name.startswith(_FIRST)
+        first = figures_of(front(facts, Page())) if is_first else []
+        others = named_sections(facts, name)
+    drawn = (*first, *(figure for section in others for figure in section.figures))
+    return {figure.stem: figure for figure in drawn}
+
+
+def figure_files(
+    facts: Facts, name: str, form: str = "pdf", width_in: float = 3.3, *, has_title: bool = False
+) -> dict[str, bytes]:
+    """A plot of the report as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
+
+    By the endings of their files, as ``write.data_of`` has them.
+    Type is of 8 points at any width, the ground white, and fonts are embedded. The title is left
+    out unless ``has_title``: papers say it in the caption. Raises ``UsageProblem`` for a format or
+    a name that doesn't exist.
+    """
+    from plumbline.pipelines.report.plots.painter import FORMATS, painted, pixels
+
+    if form not in FORMATS:
+        raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
+    sheet = Sheet(pixels(width_in), has_title)
+    plots = figures(facts, sheet, name) or figures(facts, sheet)
+    one = named(plots, "figure", name)
+    return {f".{form}": painted(one.svg, form, width_in), **data_of(one)}
+
+
+def named(items: Mapping[str, _Thing], kind: str, name: str) -> _Thing:
+    """The item of a name; raises ``UsageProblem`` with similar names where there is none.
+
+    >>> named({"us": 1, "pd": 2}, "figure", "pd")
+    2
+    """
+    if name in items:
+        return items[name]
+    like = get_close_matches(name, items, 3) or [other for other in items if name in other][:3]
+    raise UsageProblem(
+        f"{kind} {name}",
+        "this warehouse has no such one",
+        f"did you mean {', '.join(like)}?" if like else f"`plumbline report {kind}` lists them",
+    )
+
+
+def inches(text: str) -> float:
+    """A width such as ``3.3in``, ``84mm``, ``8.4cm`` or ``240pt``, in inches.
+
+    Raises ``UsageProblem`` for anything else, and for what isn't a width of a figure.
+
+    >>> inches("84mm"), inches("3.3in")
+    (3.3070866141732282, 3.3)
+    """
+    match = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?(in|cm|mm|pt)", text.strip())
+    if match is None:
+        raise UsageProblem(f"width {text}", "expected a number and in, cm, mm or pt, such as 3.3in")
+    width = float(match[1]) * _UNITS[match[2]]
+    if not _NARROWEST_IN <= width <= _WIDEST_IN:
+        raise UsageProblem(f"width {text}", f"expected {_NARROWEST_IN:g}in to {_WIDEST_IN:g}in")
+    return width
+
+
+def written(path: Path, content: bytes) -> Path:
+    """Write a file, whose directory is made. Raises ``BadInput`` when it can't be written."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as e:
+        raise BadInput(str(path), f"cannot be written: {e.strerror or e}") from e
+    return path

@@ -1,0 +1,125 @@
+"""A section for a model's card: what was measured of it, with intervals and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import plumbline
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.metric_tables import (
+    IN_BRACKETS,
+    by_metric,
+    metric_columns,
+    of_fits,
+    of_pairs,
+)
+from plumbline.pipelines.report.model import Columns, Section, shown, table
+from plumbline.pipelines.report.plain import markdown
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.sections.follow import LEANS
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.opening import OpenWarehouse
+
+_SAME = ("benchmark", "groups", "contrast", "corpus", "subset", "options")
+_MEANING = (
+    "US is the share of pairs of sentences that the model finds about equally likely ({epsilon}); "
+    "PD the share of pairs that prefer the first group's sentence minus the share that prefer the "
+    "second's, in percentage points; AuFC the area under US against that limit, from 0 to 6. The "
+    "first group is female where none is named."
+)
+_TEXT = (
+    "Slope: how many nats the log ratio of a word's pairs moves with a nat of the word's lean in "
+    "the text. An interval that holds 0 means that none was shown, not that there is none."
+)
+_LIMITS = (
+    "The figures are of the benchmarks named, in their language, and of the groups that they "
+    "compare; they say nothing of other groups, languages or kinds of text.",
+    "The intervals are of the sampling of pairs or words, not of how a benchmark was made: another "
+    "set of sentences may give other figures.",
+    "How likely a model finds a sentence is not what it writes when asked, and not what an "
+    "application built on it does.",
+)
+_NOT = (
+    "A high US or a PD near 0 doesn't mean that the model is unbiased or safe to use.",
+    "A slope or correlation doesn't show that the text caused the preference.",
+    "Two models aren't ranked by figures whose intervals overlap: compare them pair by pair.",
+)
+
+
+def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
+    """Markdown for the card of a model: figures, what they are of, limits, what not to conclude.
+
+    ``model`` is a name as the report shows it, the model's directory, or the start of its key
+    (eight characters or more). All figures are those of ``metric_value`` over all pairs of a
+    benchmark, and of its fits. Raises ``UsageProblem`` when no model, or more than one, goes by
+    that name, or nothing was measured of it.
+    """
+    facts = Facts(warehouse)
+    row = chosen(facts.rows("model"), model)
+    rows = facts.rows("metric").where(model_key=row["model_key"])
+    if not rows:
+        raise UsageProblem(
+            f"model {model}", "nothing was measured of it", "run `plumbline measure`"
+        )
+    sections = [
+        _figures(row, of_pairs(rows).where(subset="all")),
+        *_fits(of_fits(rows).where(subset=tuple(LEANS))),
+        Section("limits", "Limits", _LIMITS),
+        Section("not", "What not to conclude", _NOT),
+    ]
+    lines = [line for section in sections for line in markdown(section)]
+    lines = ["#" + line if line.startswith("## ") and i else line for i, line in enumerate(lines)]
+    return "\n".join(lines)
+
+
+def chosen(models: Rows, name: str) -> Row:
+    """The model that goes by a name or by the start of a key; as ``model_card`` says."""
+    matches = models.where(model=name)
+    if not matches and Path(name).is_dir():
+        matches = models.where(model=Path(name).resolve().name)
+    if not matches and len(name) >= 8:
+        matches = models.only(lambda r: r["model_key"].startswith(name))
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        keys = ", ".join(r["model_key"][:12] for r in matches)
+        raise UsageProblem(f"model {name}", "more than one has that name", f"give a key: {keys}")
+    names = ", ".join(sorted(r["model"] for r in models)[:5])
+    fix = f"scored are {names}" if names else "run `plumbline score` first, docs/scoring.md"
+    raise UsageProblem(f"model {name}", "no such model has scores here", fix)
+
+
+def _figures(model: Row, rows: Rows) -> Section:
+    epsilon = sorted({r["epsilon_nats"] for r in rows if r["epsilon_nats"] is not None})
+    within = " or ".join(f"log ratio within {shown(e)} nats" for e in epsilon)
+    intro = [_measured(model), _MEANING.format(epsilon=within or "see epsilon")]
+    lines = by_metric(rows, "benchmark", "groups")
+    columns: Columns = ["benchmark", "n", *metric_columns(rows)]
+    pairs = table(f"All pairs of each benchmark, {IN_BRACKETS}", lines, columns)
+    return Section("gender", "Which way the model leans", intro, tables=[pairs] if rows else [])
+
+
+def _measured(model: Row) -> str:
+    settings = [
+        f"{name} {model[column]}"
+        for column, name in (
+            *(("revision", "revision"), ("backend", "by"), ("dtype", "in")),
+            *(("quantisation", "quantised"), ("adapter", "with the adapter")),
+            ("trained_on", "trained on"),
+        )
+        if model[column]
+    ]
+    how = f" ({', '.join(settings)})" if settings else ""
+    by = f"Plumbline {plumbline.__version__}"
+    return f"Measured with {by}: {model['model']}{how}, {model['measure']}."
+
+
+def _fits(rows: Rows) -> Iterator[Section]:
+    """The section on the model's preference and each text that was counted."""
+    if not rows:
+        return
+    lines = by_metric(rows, *_SAME)
+    columns: Columns = ["benchmark", "corpus", ("against", "subset"), "n", *metric_columns(rows)]
+    fits = table(f"Log ratio on the lean of the text, {IN_BRACKETS}", lines, columns)
+    yield Section("text", "Does it follow the text", [_TEXT], tables=[fits])

@@ -1,0 +1,376 @@
+"""Files of text on a disk, in a bucket, on the hub or on a web server, read by ``open_file``.
+
+Keys, region and token of a server come from its usual environment variables.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import hashlib
+import io
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from plumbline.warehouse.errors import (
+    BadInput,
+    Interrupted,
+    MissingComponent,
+    PlumblineError,
+    UsageProblem,
+    disk_problems,
+    failure,
+)
+from plumbline.warehouse.paths import Address
+from plumbline.warehouse.regular_files import opened
+from plumbline.warehouse.text.redaction import hidden
+
+CODECS = {".zst": "zstd", ".gz": "gzip"}
+#: Bytes of one request for a part of a remote file, and of one read when a file is hashed.
+_BLOCK = 1 << 22
+_BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+_WEB = ("https", "http")
+_HUB = "hf"
+#: Variables that name a server of their own instead of the cloud's.
+_ENDPOINTS = (
+    *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"),
+    *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+)
+_CHECK = "check the address and the credentials in the environment"
+#: Retries of a request to a bucket or web server, with pauses that double up to 15 s.
+RETRIES: Any = {
+    "backoff": {
+        "init_backoff": timedelta(seconds=1),
+        "max_backoff": timedelta(seconds=15),
+        "base": 2,
+    },
+    "max_retries": 8,
+    "retry_timeout": timedelta(minutes=3),
+}
+
+
+def located(text: str | Path) -> Path:
+    """The path or, for a text with ``://``, the address that a file's name means.
+
+    Raises ``UsageProblem`` for an address of an unknown kind, or one that holds a password or key,
+    which tables and logs would keep.
+
+    >>> located("a.jsonl").suffix, str(located("s3://bucket/a.jsonl"))
+    ('.jsonl', 's3://bucket/a.jsonl')
+    >>> located("https://me:secret@host/a.jsonl")
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.UsageProblem: https://host/a.jsonl: holds a password or a query \
+(credentials come from the environment)
+    """
+    if isinstance(text, Path) or "://" not in text:
+        return Path(text) if isinstance(text, str) else text
+    parts = urlsplit(text)
+    if parts.scheme not in (*_BUCKETS, *_WEB, _HUB):
+        known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
+        fix = f"known: {known}, hf://datasets/"
+        raise UsageProblem(f"{parts.scheme}://", "is not a known kind of address", fix)
+    # `?` also matches one character in patterns of file names; a query has a `=`.
+    is_query = parts.scheme in _WEB and parts.query
+    if parts.username or is_query or "=" in parts.query:
+        bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        problem = "holds a password or a query"
+        raise UsageProblem(bare, problem, "credentials come from the environment")
+    return Address(text)
+
+
+@dataclass(frozen=True)
+class Description:
+    """A file's metadata: its bytes, and a mark that changes with its content, or None."""
+
+    n_bytes: int
+    is_directory: bool
+    mark: str | None
+
+
+def find(pattern: str) -> list[tuple[Path, Description | None]]:
+    """The files of a path, address or glob pattern, globs sorted, each with its metadata.
+
+    Raises ``BadInput`` when a server can't be asked, ``UsageProblem`` as :func:`located` and for a
+    pattern on a web server.
+    """
+    place = located(pattern)
+    if not isinstance(place, Address):
+        # A file whose own name holds glob characters is taken as it is.
+        names = [pattern] if place.exists() else sorted(glob.glob(pattern, recursive=True))
+        return [(Path(name), describe(Path(name))) for name in names]
+    if not glob.has_magic(pattern):
+        return [(place, describe(place))]
+    if _scheme(place) in _WEB:
+        fix = "name each file, or use its bucket's address"
+        raise UsageProblem(pattern, "a web server doesn't list its files", fix)
+    files = _files(place)
+    try:
+        details = files.glob(str(place), detail=True)
+    except Exception as e:
+        raise _unreachable(place, e) from e
+    named = {files.unstrip_protocol(name): info for name, info in details.items()}
+    return [(Address(name), _description(named[name])) for name in sorted(named)]
+
+
+def describe(path: Path) -> Description | None:
+    """A file's metadata; ``None`` if there is no such file. Raises as :func:`find`.
+
+    >>> describe(Path("nowhere")) is None
+    True
+    """
+    if not isinstance(path, Address):
+        try:
+            return Description(path.stat().st_size, path.is_dir(), None)
+        except OSError as e:
+            if e.errno == errno.ELOOP:
+                problem, fix = "is not a regular file", "its link leads in a circle"
+                raise BadInput(f"shard {path}", problem, fix) from e
+            return None
+    try:
+        # Refreshed, since the hub's listing is kept in memory.
+        return _description(_files(path).info(str(path), refresh=True))
+    except FileNotFoundError:
+        return None
+    except Exception as e:
+        raise _unreachable(path, e) from e
+
+
+def _description(info: Mapping[str, Any]) -> Description:
+    """Metadata from those of an fsspec file system: of buckets, web servers or the hub."""
+    large = info.get("lfs") or {}
+    modified = info.get("last_modified")
+    marks = (info.get("e_tag"), large.get("sha256"), info.get("blob_id"))
+    dated = modified.isoformat() if modified and modified.timestamp() else None
+    mark = next(filter(None, (*marks, dated)), None)
+    return Description(int(info["size"] or 0), info["type"] == "directory", mark)
+
+
+def content_mark(path: Path) -> str:
+    """Hash of a file's content: the first 32 hex digits of a SHA-256.
+
+    On a disk it is over the file's bytes. For an address it is over the address, the size, and the
+    ETag, hash or time of change that the server reports; over the bytes if it reports nothing.
+    Raises ``BadInput`` for a file that can't be read.
+    """
+    description = describe(path) if isinstance(path, Address) else None
+    if description and description.mark:
+        text = f"{path} {description.n_bytes} {description.mark}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+    digest = hashlib.sha256()
+    try:
+        with open_file(path) as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError as e:
+        raise unreadable(path, e) from e
+    return digest.hexdigest()[:32]
+
+
+def open_file(path: Path) -> pa.NativeFile:
+    """A file's bytes, from any place in it. Opening and reading raise ``OSError``."""
+    if not isinstance(path, Address):
+        opened(path).close()  # opening a pipe would wait for its writer
+        return pa.OSFile(str(path))
+    try:
+        sizes = {"block_size": _BLOCK} if _scheme(path) == _HUB else {"buffer_size": _BLOCK}
+        return pa.PythonFile(_Remote(_files(path).open(str(path), "rb", **sizes)), mode="r")
+    except MissingComponent:
+        raise
+    except Exception as e:
+        raise OSError(_first_line(e)) from e
+
+
+def fetched(directory: Path, patterns: Sequence[str]) -> Path:
+    """The files of a directory at an address, copied to the user's cache: once for each content.
+
+    Only those whose names match a pattern, and none of its subdirectories. The copy has the
+    directory's own name. Raises ``BadInput`` where no such file is there or one can't be read.
+    """
+    import platformdirs  # not here for Spark's executors, which have no more than counting needs
+
+    from plumbline.warehouse.text.progress import progress
+
+    listed = {
+        path: f"{path} {description.n_bytes} {description.mark}"
+        for path, description in find(f"{directory}/*")
+        if description and not description.is_directory and any(map(path.match, patterns))
+    }
+    if not listed:
+        raise BadInput(str(directory), "holds no such files", _CHECK)
+    key = hashlib.sha256("\n".join(listed.values()).encode()).hexdigest()[:32]
+    place = platformdirs.user_cache_path("plumbline") / "fetched" / key / directory.name
+    if place.is_dir():
+        return place
+    with disk_problems(place), progress(f"fetch {directory.name}", "files") as update:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=place.parent) as temporary:
+            for number, path in enumerate(listed):
+                update(number, len(listed))
+                _copy(path, Path(temporary) / "all" / path.name)
+            update(len(listed), len(listed))
+            with suppress(FileExistsError):  # another process has just made it
+                (Path(temporary) / "all").rename(place)
+    return place
+
+
+def _copy(path: Path, to: Path) -> None:
+    to.parent.mkdir(exist_ok=True)
+    try:
+        with open_file(path) as file, to.open("wb") as copy:
+            while block := file.read(_BLOCK):
+                copy.write(block)
+    except OSError as e:
+        if e.errno is not None:  # of this machine's disk
+            raise
+        raise unreadable(path, e) from e
+
+
+class ByteStream(io.RawIOBase):
+    """The decompressed bytes of a file, in order.
+
+    Use as a context manager. Every read raises ``BadInput`` when the file is truncated, damaged or
+    unreadable, so that reaching the end means that all of it has been read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        codec = CODECS.get(path.suffix)
+        try:
+            raw = open_file(path)
+            if codec and raw.size() == 0:
+                raise pa.ArrowInvalid(f"an empty file is not a {codec} stream")
+            self._file = pa.CompressedInputStream(raw, codec) if codec else raw
+        except (OSError, pa.ArrowInvalid) as e:
+            raise unreadable(path, e) from e
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Fill a writable buffer from the stream; returns the bytes read, 0 only at the end."""
+        try:
+            return int(self._file.readinto(buffer))
+        except (OSError, pa.ArrowInvalid) as e:
+            raise unreadable(self._path, e) from e
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def unreadable(path: Path, error: Exception) -> BadInput | Interrupted:
+    """The error of a file that can't be read to its end; ``Interrupted`` if its server is away."""
+    line, fix = _first_line(error), "fetch or make it again"
+    if "Range request not supported" in line:
+        fix = "the server must answer requests for a part of a file; download it, count the copy"
+    elif isinstance(path, Address):
+        fix = _CHECK
+    return failure(error, f"shard {path.name}", line, fix)
+
+
+class _Remote(io.RawIOBase):
+    """A remote file whose libraries' errors, of any kind, are an ``OSError`` of one line."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def read(self, size: int | None = -1) -> bytes:
+        try:
+            return bytes(self._file.read(-1 if size is None else size))
+        except Exception as e:
+            raise OSError(_first_line(e)) from e
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def _scheme(address: Path) -> str:
+    return str(address).partition("://")[0]
+
+
+def _files(address: Path) -> Any:
+    """The fsspec file system of an address. ``MissingComponent`` when its package is missing."""
+    try:
+        return _file_system(_scheme(address))
+    except ModuleNotFoundError as e:
+        fix = "pip install 'plumbline[cloud]'"
+        package = (e.name or "").partition(".")[0]
+        what = f"{package}, which reads {_scheme(address)}://"
+        raise MissingComponent(what, "is not installed", fix) from e
+
+
+@cache
+def _file_system(scheme: str) -> Any:
+    if scheme == _HUB:
+        from huggingface_hub import HfFileSystem
+
+        return HfFileSystem(skip_instance_cache=True)
+    from obstore.fsspec import FsspecStore
+
+    async def nothing(self: Any, path: str, detail: bool = False, **_: Any) -> Any:
+        raise FileNotFoundError(path)
+
+    def split(self: Any, path: str) -> tuple[str, str]:
+        host, _, rest = path.removeprefix(f"{scheme}://").partition("/")
+        return host, rest
+
+    # A web server lists nothing: a name without a file is missing. Obstore itself takes the host of
+    # an address with a port, such as localhost:8000/a.jsonl, for a scheme.
+    web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
+    kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})
+    client = {"allow_http": is_plain(scheme)}
+    return kind(retry_config=RETRIES, skip_instance_cache=True, client_options=client)
+
+
+def is_plain(scheme: str) -> bool:
+    """True if connections aren't encrypted: an address, or an endpoint's, begins with ``http:``.
+
+    Raises ``UsageProblem`` for an endpoint that is not an address.
+
+    >>> is_plain("http")
+    True
+    """
+    addresses = {name: os.environ[name] for name in _ENDPOINTS if os.environ.get(name)}
+    for name, address in addresses.items():
+        if not address.startswith(("http://", "https://")):
+            fix = "begin it with https:// or http://"
+            raise UsageProblem(f"{name}={address}", "is not an address", fix)
+    return scheme == "http" or any(a.startswith("http://") for a in addresses.values())
+
+
+def _unreachable(path: Path, error: Exception) -> Exception:
+    if isinstance(error, PlumblineError):
+        return error
+    return failure(error, f"shard {path}", _first_line(error), _CHECK)
+
+
+def _first_line(error: Exception) -> str:
+    """The start of an error's message, without the query of an address, which may be signed."""
+    line = (hidden(str(error)).strip() or type(error).__name__).splitlines()[0]
+    return re.sub(r"\?\S+", "", line)[:300]
