@@ -42,10 +42,10 @@ _PAPER = ("jaccard", "vader")
 
 def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list[Row]:
     """Prompts of a set: from the spec's file, else the warehouse, else the sets that come with
-    Plumbline or another package (``prompts.PROBE_SETS``).
+    Plumbline or another package (``probe_prompts.PROBE_SETS``).
 
     Raises ``UsageProblem`` for a set that is in none of them, and for an invalid name; else as
-    ``prompts.load``.
+    ``probe_prompts.load``.
 
     >>> len(prompt_rows(None, "common-sents", FairPairSpec()))
     60

@@ -1,7 +1,7 @@
 """The base of backends that continue prompts: prompts to tokens, new tokens to text.
 
 A prompt is encoded like a scored text, with the same BOS before it; an encoder-decoder's as an
-input. A backend gets token ids and returns new ones; it never sees a text. ``sampling`` defines a
+input. A backend gets token ids and returns new ones; it never sees a text. ``sampling_contract`` defines a
 continuation.
 """
 
@@ -35,7 +35,7 @@ class Continuer(Scorer):
         """
 
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
-        """A sample for each draw, in the order given; see ``sampling.Continuer``."""
+        """A sample for each draw, in the order given; see ``sampling_contract.SamplingModel``."""
         n_vocabulary, n_new = self._n_vocabulary, options.max_new_tokens
         read = {text: self._prompt(text, n_new, n_vocabulary) for text in {d.text for d in draws}}
         problems = {text: ids for text, ids in read.items() if isinstance(ids, str)}

@@ -110,7 +110,7 @@ class BuildSpec(AskingOptions):
             raise UsageProblem("max_difference_nats_per_token", "needs a model that scores", fix)
 
     def writing(self) -> WritingSpec:
-        """Settings of the writing. Raises ``UsageProblem`` without a model; as ``prompts.load``.
+        """Settings of the writing. Raises ``UsageProblem`` without a model; as ``wordings.load``.
 
         >>> BuildSpec(model="m", max_words=7).writing().max_words
         7

@@ -49,7 +49,7 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """Files named by paths and glob patterns, each once, in the order given (globs sorted).
 
     Raises ``BadInput`` without patterns, and for one that matches no file, a directory, a pipe, or
-    a file without a shard's suffix; ``UsageProblem`` for an address as ``sources.located``.
+    a file without a shard's suffix; ``UsageProblem`` for an address as ``remote_files.located``.
 
     >>> expand_shards([])
     Traceback (most recent call last):

@@ -21,7 +21,7 @@ class WordReader:
     """A causal ``transformers`` model that reads texts behind the token ``bos``.
 
     Texts of up to ``longest_in_tree`` tokens share a common beginning, see
-    ``backends.local.tree``; a longer one is read on its own. ``n_tokens`` bounds the tokens of a
+    ``models.local.tree``; a longer one is read on its own. ``n_tokens`` bounds the tokens of a
     pass, of which a single prompt with its words may have more.
     """
 
