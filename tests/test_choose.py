@@ -18,8 +18,8 @@ import pytest
 from plumbline.eval_workers.chat.budget import Price
 from plumbline.eval_workers.chat.client import KEYS
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.scoring.choices.choice_options import ChoiceOptions
-from plumbline.eval_workers.scoring.choices.choice_options import load as load_wordings
+from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
+from plumbline.eval_workers.scoring.choices.choice_questions import load as load_wordings
 from plumbline.eval_workers.scoring.choices.pair_choices import Ask, Chosen, choose, ledger_name
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import compute
@@ -239,7 +239,7 @@ def test_a_few_pairs_without_a_choice_are_nothing_to_use(store: Store) -> None:
 
 _KILLED = """
 import sys
-from plumbline.eval_workers.scoring.choices.choice_options import ChoiceOptions
+from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.choices.pair_choices import choose
 from plumbline.warehouse.storage.store import Store
 

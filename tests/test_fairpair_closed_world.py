@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.disclosure.closed_world_prompts import closed_prompts, perfect_shares
-from plumbline.eval_workers.fairpair.closed_world_prompts import (
+from plumbline.eval_workers.fairpair.closed_world_pairs import (
     PROBE_SET,
     SlotPrompt,
     perfect_means,

@@ -18,7 +18,7 @@ import pytest
 import yaml
 
 from plumbline.eval_workers.pairs.harness.samples import import_samples
-from plumbline.eval_workers.scoring.choices.choice_options import ChoiceOptions
+from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.choices.pair_choices import choose
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import compute

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.scoring.statistics.metrics import measure
-from plumbline.pipelines.report.comparison.answer import preference_sentence
+from plumbline.pipelines.report.comparison.comparison_answer import preference_sentence
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.rows import Row

@@ -10,7 +10,7 @@ from typing import Any
 
 from plumbline.eval_workers.chat.chat_session import Build, asking_bar
 from plumbline.eval_workers.chat.requests import ChatModel
-from plumbline.eval_workers.fairpair import closed_world_prompts, phi, probe_prompts
+from plumbline.eval_workers.fairpair import closed_world_pairs, phi, probe_prompts
 from plumbline.eval_workers.fairpair.classifiers import ClassifierPhi
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
@@ -59,9 +59,9 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
         return [*rows]
     if (
         probe_prompts.PROBE_SETS.find(probe_set) is None
-        and probe_set == closed_world_prompts.PROBE_SET
+        and probe_set == closed_world_pairs.PROBE_SET
     ):
-        return [*closed_world_prompts.prompt_rows("")]
+        return [*closed_world_pairs.prompt_rows("")]
     return [*probe_prompts.prompt_rows(probe_prompts.load(probe_set), probe_set, "")]
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from plumbline.eval_workers.fairpair import closed_world_prompts
+from plumbline.eval_workers.fairpair import closed_world_pairs
 from plumbline.eval_workers.fairpair.perturbation.terms import Groups
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.plugins import Registry
@@ -24,7 +24,7 @@ from plumbline.warehouse.text.toml_file import OneOrMore, Text, Texts, toml_tabl
 PROBE_SETS = Registry(
     *("probe set", "plumbline.eval_workers.fairpair.probe_sets", ".toml"),
     "plumbline.fairpair_prompts",
-    made=(closed_world_prompts.PROBE_SET,),
+    made=(closed_world_pairs.PROBE_SET,),
     instead="give --prompts FILE.toml",
 )
 

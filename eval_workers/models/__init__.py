@@ -22,7 +22,8 @@ class BackendModule(Protocol):
     def open_model(self, model: str, options: ModelOptions) -> Continuer:
         """A model by its hub id or path; weights are loaded by its first use.
 
-        Scoring needs the methods of ``base.Backend``, sampling those of ``sampling_contract.SamplingModel``.
+        Scoring needs the methods of ``base.Backend``, sampling those of
+        ``sampling_contract.SamplingModel``.
         """
         ...
 

@@ -1,8 +1,8 @@
 """The base of backends that continue prompts: prompts to tokens, new tokens to text.
 
 A prompt is encoded like a scored text, with the same BOS before it; an encoder-decoder's as an
-input. A backend gets token ids and returns new ones; it never sees a text. ``sampling_contract`` defines a
-continuation.
+input. A backend gets token ids and returns new ones; it never sees a text. ``sampling_contract``
+defines a continuation.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.scoring.choices.choice_options import ChoiceOptions
+from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.dry_run import Task
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures

@@ -15,7 +15,7 @@ from plumbline.eval_workers.chat.chat_session import Build, Server, Tell
 from plumbline.eval_workers.chat.ledger import look
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request
-from plumbline.eval_workers.scoring.choices.choice_options import ChoiceOptions
+from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.eval_workers.work.chunk_plan import Chunk
 from plumbline.eval_workers.work.runner import publish

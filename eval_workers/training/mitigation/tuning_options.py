@@ -28,7 +28,7 @@ LOSSES = ("distance", "total", "difference")
 class TuneOptions:
     """The settings of Dong et al. (2024, section 5.3 and appendix A.3), where the paper has them.
 
-    ``distance``, ``total`` and ``difference`` weigh the losses L_d, L_g and L_l of ``word_losses``; a
+    ``distance``, ``total`` and ``difference`` weigh the losses L_d, L_g, L_l of ``word_losses``; a
     loss of weight 0 is logged and does not count. ``distance_smoothing`` is e of L_d. ``targets``
     are the layers that get an adapter: names of modules divided by commas, `all-linear`, or PEFT's
     own choice for the architecture (``None``). The paper gives no schedule: the rate is constant,

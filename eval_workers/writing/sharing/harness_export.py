@@ -13,7 +13,7 @@ from typing import Literal
 import pyarrow as pa
 
 from plumbline.eval_workers.pairs.harness.samples import PREFIX
-from plumbline.eval_workers.scoring.choices.choice_options import load
+from plumbline.eval_workers.scoring.choices.choice_questions import load
 from plumbline.eval_workers.writing.sharing.benchmark_card import (
     Constraint,
     by_groups,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline.pipelines.report.comparison.answer import leads
+from plumbline.pipelines.report.comparison.comparison_answer import leads
 from plumbline.pipelines.report.comparison.results import (
     MEASURES,
     ComparedModels,
