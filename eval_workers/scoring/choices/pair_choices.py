@@ -18,10 +18,10 @@ from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.eval_workers.work.chunk_plan import Chunk
-from plumbline.eval_workers.work.runner import publish
+from plumbline.eval_workers.work.runner import run_asked
 from plumbline.eval_workers.work.served_samples import ServedModel
 from plumbline.eval_workers.work.step import ComputedStep, Made, State, Step, state_of
-from plumbline.warehouse.errors import BadInput, disk_problems
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import rows_of
 
 if TYPE_CHECKING:
@@ -239,15 +239,8 @@ def choose(
     check_imported(store, [benchmark])
     ledger = ledger_name(benchmark, _served(options).identity.key)
     build = Build(store, ledger, run_id, server, options.budget(), options.price(), tell)
-    step, model = PairChoices(benchmark, options), _served(options, build)
-    state = step.state(store, model)
-    results: dict[Ask, Reply] = {}
-    for chunk in step.chunks(state.missing):
-        results |= zip(chunk.items, step.compute(model, chunk.items), strict=True)
-    done = ComputedStep(store, model, state, results, step.made(model, state, results), run_id)
-    with disk_problems(store.root):
-        publish(step, done)
-    outcome = step.outcome(done, None)
+    step = PairChoices(benchmark, options)
+    outcome = step.outcome(run_asked(store, _served(options, build), step, run_id), None)
     if outcome.n_asks and outcome.n_neither == outcome.n_asks:
         problem = f"not one of {outcome.n_asks:,} replies on {benchmark} names a sentence"
         raise BadInput(f"model {outcome.model}", problem, _FIX)
