@@ -29,7 +29,7 @@ from plumbline.jobs.kernel.memory import (
     range_bits,
     trailing_zeros,
 )
-from plumbline.jobs.kernel.tokens import (
+from plumbline.jobs.kernel.word_splitting import (
     MAX_CHUNK,
     IdState,
     SplitState,

@@ -15,7 +15,7 @@ from plumbline.jobs.kernel.pair_runs import PairRuns
 from plumbline.jobs.kernel.pairs import RULES, TargetPairs
 from plumbline.jobs.kernel.records import ReaderState, read_lines
 from plumbline.jobs.kernel.tokenizer import tokenize
-from plumbline.jobs.kernel.tokens import IdState
+from plumbline.jobs.kernel.word_splitting import IdState
 from plumbline.jobs.kernel.words import WordState
 
 

@@ -26,7 +26,7 @@ from plumbline.jobs.kernel.memory import (
     slot_of,
 )
 from plumbline.jobs.kernel.pair_runs import PairRuns
-from plumbline.jobs.kernel.tokens import IdState
+from plumbline.jobs.kernel.word_splitting import IdState
 from plumbline.jobs.kernel.words import WordState
 
 #: Names of the counting rules.

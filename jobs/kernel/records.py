@@ -11,7 +11,7 @@ import numpy as np
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
 from plumbline.jobs.kernel.memory import get8, get64, get_int, put8, put64, trailing_zeros
-from plumbline.jobs.kernel.tokens import put_utf8
+from plumbline.jobs.kernel.word_splitting import put_utf8
 from plumbline.jobs.kernel.words import WordState, add_word, find_word
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")

@@ -12,12 +12,17 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.training import trained_models
-from plumbline.eval_workers.training.interventions.arms import AIMED, PLACEBO, Arm, StudyOptions
 from plumbline.eval_workers.training.interventions.changed_shards import (
     ChangedText,
     InterventionOptions,
     shown,
     write_changed,
+)
+from plumbline.eval_workers.training.interventions.study_options import (
+    AIMED,
+    PLACEBO,
+    Arm,
+    StudyOptions,
 )
 from plumbline.eval_workers.training.training_options import Base, Window
 from plumbline.jobs.corpus_options import RecordOptions

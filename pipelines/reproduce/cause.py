@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.training.interventions.arms import StudyOptions
+from plumbline.eval_workers.training.interventions.study_options import StudyOptions
 from plumbline.pipelines.command.base import class_of, execute
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import UsageProblem
