@@ -36,7 +36,7 @@ _COMPILED = (
     "pairs",
     "records",
     "rules",
-    "tokens",
+    "word_splitting",
     "urls",
     "words",
 )
