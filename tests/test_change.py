@@ -193,6 +193,9 @@ def test_filtered_documents_are_the_lines_that_a_rule_keeps(store: Store, tmp_pa
     assert left(SubsetRule()) == everything
     assert left(SubsetRule("once")) == [*a, everything[42]]
     assert left(SubsetRule(sources=("y",))) == left(SubsetRule(without=("x",))) == everything[40:]
+    # The copy that stays is the first in the sources that stay, whatever lies before it.
+    assert left(SubsetRule("once", without=("x",))) == everything[40:]
+    assert len(left(SubsetRule("near-once", sources=("y",)))) == 3
     long = [t for t in everything if t not in left(SubsetRule("near-once"))]
     assert long[-1] in (everything[42], everything[41])
     with pytest.raises(UsageProblem, match="source 'z': is not one of corpus c"):

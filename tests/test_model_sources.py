@@ -330,6 +330,24 @@ def test_a_models_own_code_runs_only_when_named(
     assert "another repository" in refused(model, trust_remote_code=str(model))
 
 
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+def test_code_of_another_repository_never_runs(
+    saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
+    monkeypatch.setattr(transformers.dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "m"))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    mark, other = tmp_path / "ran", tmp_path / "other"
+    other.mkdir()
+    (other / "marked.py").write_text(f"open({str(mark)!r}, 'w')\nMarked = None\n")
+    model = Path(shutil.copytree(saved["gpt2"], tmp_path / "model"))
+    content = json.loads((model / file).read_text())
+    reference = f"{other}--marked.Marked"
+    content["auto_map"] = {"AutoConfig": reference, "AutoTokenizer": [reference, None]}
+    (model / file).write_text(json.dumps(content))
+    assert "another repository" in refused(model, trust_remote_code=str(model))
+    assert not mark.exists()
+
+
 def test_safetensors_come_before_pickles(saved: dict[str, Path], tmp_path: Path) -> None:
     other = save("neox", tmp_path / "seed-1", seed=1)
     both = shutil.copytree(saved["neox"], tmp_path / "both")

@@ -58,31 +58,42 @@ def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return hashed
 
 
-def first_copies(seen: Sightings) -> tuple[NDArray[np.bool_], Ints]:
-    """Mask of the documents that are the first of their copies, and copies of each document."""
-    _, first, inverse, n = np.unique(
-        seen.documents.mark, return_index=True, return_inverse=True, return_counts=True
-    )
-    is_first = np.zeros(seen.documents.mark.size, np.bool_)
-    is_first[first] = True
-    return is_first, n[inverse]
+def first_copies(seen: Sightings, among: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    """Mask of the documents that are the first of their copies, of all or of those ``among``."""
+    every = np.arange(seen.documents.mark.size)
+    chosen = every if among is None else every[among]
+    _, first = np.unique(seen.documents.mark[chosen], return_index=True)
+    return np.isin(every, chosen[first])
 
 
-def first_of_near(seen: Sightings, some: Signatures, word: int | None = None) -> NDArray[np.bool_]:
+def number_of_copies(seen: Sightings) -> Ints:
+    """Number of each document's copies, itself among them."""
+    _, inverse, n = np.unique(seen.documents.mark, return_inverse=True, return_counts=True)
+    return n[inverse]
+
+
+def first_of_near(
+    seen: Sightings,
+    some: Signatures,
+    word: int | None = None,
+    among: NDArray[np.bool_] | None = None,
+) -> NDArray[np.bool_]:
     """Mask of the first copies that remain after near-duplicate removal (MinHash, single linkage).
 
-    Documents with a signature are compared, or those of them where a word (by index) co-occurs; two
-    are nearly the same when at least ``NEAR`` of their shingles are, and so are all that a chain of
-    such pairs joins.
+    Documents with a signature (and ``among``) are compared, or those of them where a word (by
+    index) co-occurs; two are nearly the same when at least ``NEAR`` of their shingles are, and so
+    are all that a chain of such pairs joins.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    kept, _ = first_copies(seen)
+    kept = first_copies(seen, among)
     every, few = (np.stack([x.shard, x.row], axis=1) for x in (seen.documents, some))
     place = {(shard, row): k for k, (shard, row) in enumerate(every.tolist())}
     document = np.array([place[shard, row] for shard, row in few.tolist()], np.int64)
     order = np.argsort(document)
+    if among is not None:
+        order = order[among[document[order]]]
     if word is not None:
         holds = seen.document[(seen.word == word) & seen.n_near.any(axis=1)]
         order = order[np.isin(document[order], holds)]

@@ -28,6 +28,7 @@ from plumbline.jobs.evidence.copies import (
     Signatures,
     first_copies,
     first_of_near,
+    number_of_copies,
     signatures,
 )
 from plumbline.jobs.evidence.lean import OF_PART, Leans, Row, lean, lean_tables
@@ -183,7 +184,7 @@ def _lean_rows(seen: Sightings, pairs: Sequence[WordPair], clusters: str) -> dic
         len(seen.question.words),
         len(seen.documents.sources),
     )
-    _, n_copies = first_copies(seen)
+    n_copies = number_of_copies(seen)
     near, copies = seen.n_near.sum(axis=1), n_copies[seen.document]
     n_all, n_copied, n_often = (
         np.bincount(seen.word, near * (copies > least), n_words) for least in (0, 1, OFTEN)
@@ -210,7 +211,7 @@ def _copies(
     if not seen.n_near[seen.word == word].any():
         return
     once = {
-        "copies once": first_copies(seen)[0],
+        "copies once": first_copies(seen),
         "near copies once": first_of_near(seen, signed, word),
     }
     for name, keep in once.items():

@@ -32,7 +32,8 @@ class SubsetRule:
     """Rule of which documents stay.
 
     Attributes:
-        copies: ``once`` leaves out all copies but the first, ``near-once`` near copies too.
+        copies: ``once`` leaves out all copies but the first in the sources that stay, ``near-once``
+            near copies too.
         sources: the only sources that stay; empty for all.
         without: sources left out.
     """
@@ -58,10 +59,11 @@ def write_subset(
     out: Path,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Subset:
-    """Write the documents of a counted corpus that a rule keeps, a shard for each of its shards.
+    """Write the documents of a counted corpus that a rule keeps, a shard for each of its shards
+    that has any.
 
     Lines of JSON stay as they are; documents of other kinds become ``{"text": ...}`` with their
-    source where counting looked for it. Documents that were rejected are not among them. A shard
+    source where counting looked for it. Documents that counting rejected are left out. A shard
     appears whole; after an interruption the same call writes all of them again.
 
     Raises:
@@ -75,14 +77,14 @@ def write_subset(
     table = seen.documents
     for name in (*rule.sources, *rule.without):
         if name not in table.sources:
-            fix = f"it has {', '.join(table.sources[:8])}"
+            fix = f"its sources include {', '.join(table.sources[:8])}"
             raise UsageProblem(f"source {name!r}", f"is not one of corpus {corpus}", fix)
     names = np.array(table.sources, object)[table.source]
     kept = np.isin(names, rule.sources or table.sources) & ~np.isin(names, rule.without)
     if rule.copies == "once":
-        kept &= first_copies(seen)[0]
+        kept = first_copies(seen, kept)
     elif rule.copies == "near-once":
-        kept &= first_of_near(seen, signed)
+        kept = first_of_near(seen, signed, among=kept)
     facts = {"corpus": corpus, "run_id": evidence.corpus["run_id"], **asdict(rule)}
     begin_directory(out, LEDGER, facts)
     shards = []

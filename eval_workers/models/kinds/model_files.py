@@ -86,9 +86,9 @@ def read_config(model: str, options: ModelOptions) -> tuple[Source, Any]:
     trusts_code = options.trust_remote_code is not None
     source = loading.at_commit(find_source(model, options.revision, trusts_code))
     loading.refuse_endless(source)
-    config = loading.load(source, AutoConfig.from_pretrained)
     if trusts_code:
-        _refuse_foreign_code(source.name, getattr(config, "auto_map", None) or {})
+        loading.refuse_foreign_code(source)
+    config = loading.load(source, AutoConfig.from_pretrained)
     _refuse_kernels(source.name, config)
     return source, config
 
@@ -137,14 +137,6 @@ def _is_able(kind: Kind, config: Any, own: dict[str, Any]) -> bool:
         return True
     is_left_to_right = any(getattr(config, name, False) for name in ("is_decoder", "causal"))
     return is_left_to_right == (kind == "causal")
-
-
-def _refuse_foreign_code(name: str, own: dict[str, Any]) -> None:
-    """A reference OTHER/REPOSITORY--module.Class has no revision: a score could not be repeated."""
-    for reference in own.values():
-        if "--" in str(reference):
-            problem = f"its code is in another repository ({reference}), of no certain version"
-            raise BadInput(f"model {name}", problem, "download model and code to one directory")
 
 
 def _refuse_kernels(name: str, config: Any) -> None:

@@ -94,10 +94,7 @@ def refuse_endless(source: Source) -> None:
     Each would be built before it turns out to have no weights.
     """
     what = f"model {source.name}"
-    try:
-        parts = [json_object(Path(load(source, cached_file, filename="config.json")))]
-    except (OSError, ValueError) as e:
-        raise BadInput(what, f"can't be loaded: config.json: {first_line(e)}") from e
+    parts = [_content(source, "config.json")]
     for part in parts:  # grows by the configurations inside it
         for key, value in part.items():
             if isinstance(value, dict):
@@ -105,6 +102,30 @@ def refuse_endless(source: Source) -> None:
             elif _COUNTED.fullmatch(key) and isinstance(value, int) and value > _MOST:
                 problem = f"its config.json claims {key} {value:,}, more than {_MOST:,}"
                 raise BadInput(what, problem, "check where it comes from")
+
+
+def refuse_foreign_code(source: Source) -> None:
+    """Raise ``BadInput`` for a configuration or tokenizer whose code is in another repository.
+
+    Its reference, OTHER/REPOSITORY--module.Class, has no revision, so a score could not be
+    repeated; and transformers runs that code where it reads the configuration.
+    """
+    for filename in ("config.json", "tokenizer_config.json"):
+        if filename == "config.json" or _on_hub_if_any(source, filename):
+            own = _content(source, filename).get("auto_map")
+            for reference in own.values() if isinstance(own, dict) else ():
+                if "--" in str(reference):
+                    problem = f"its code is in another repository ({reference}), at no revision"
+                    fix = "download model and code to one directory"
+                    raise BadInput(f"model {source.name}", problem, fix)
+
+
+def _content(source: Source, filename: str) -> dict[str, Any]:
+    try:
+        return json_object(Path(load(source, cached_file, filename=filename)))
+    except (OSError, ValueError) as e:
+        problem = f"can't be loaded: {filename}: {first_line(e)}"
+        raise BadInput(f"model {source.name}", problem) from e
 
 
 def _on_hub_if_any(source: Source, filename: str) -> bool:
