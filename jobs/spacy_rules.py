@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,19 +34,21 @@ def _spacy(code: str) -> Language:
     except ImportError as e:
         fix = "pip install 'plumbline[languages]'"
         raise MissingComponent("spaCy", "is not installed; languages need it", fix) from e
+    if find_spec(f"spacy.lang.{code}") is None:
+        fix = "its codes are at https://spacy.io/usage/models#languages"
+        raise UsageProblem(f"language {code!r}", f"spaCy {version('spacy')} has none", fix)
     try:
         language = spacy.blank(code)
-    except ImportError as e:
-        fix = "its codes are at https://spacy.io/usage/models#languages"
-        raise UsageProblem(f"language {code!r}", f"spaCy {version('spacy')} has none", fix) from e
-    if type(language.tokenizer) is not Tokenizer:
+    except ImportError:  # it wants a package that cuts the language into words
+        language = None
+    if language is None or type(language.tokenizer) is not Tokenizer:
         problem = "spaCy does not cut it into words at whitespace and by rules"
-        raise UsageProblem(f"language {code!r}", problem, "no such language can be counted")
+        raise UsageProblem(f"language {code!r}", problem, "choose another language")
     return language
 
 
 def spacy_version(code: str) -> str:
-    """The version of spaCy, which has the language of this code.
+    """The installed spaCy's version, once it is known to split the language into words.
 
     Raises ``MissingComponent`` without spaCy, ``UsageProblem`` for a code that it can't cut.
     """
@@ -54,7 +57,7 @@ def spacy_version(code: str) -> str:
 
 
 def stop_words(rules: TokenRules) -> frozenset[str]:
-    """spaCy's stop words of a language, less those kept, and those added.
+    """spaCy's stop words of a language, minus ``rules.kept``, plus ``rules.added``.
 
     >>> "elle" in stop_words(TokenRules("fr", added=("dit",)))
     True

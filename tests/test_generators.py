@@ -16,7 +16,7 @@ from scipy import stats
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.writing import build as steps
-from plumbline.eval_workers.writing.build import Counts, write_sentences
+from plumbline.eval_workers.writing.build import SentenceCounts, write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
@@ -51,7 +51,7 @@ def _terse(prompt: str, count: int) -> Say:
     )  # fmt: skip
 
 
-def _build(store: Store, name: str, spec: BuildSpec, script: Any) -> Counts:
+def _build(store: Store, name: str, spec: BuildSpec, script: Any) -> SentenceCounts:
     with serving(script) as server:
         policy = RetryPolicy(concurrency=4, first_wait_s=0.01)
         order = Build(store, name, f"run-{name}", Server(server.url, 60.0, policy))
@@ -63,7 +63,7 @@ def _build(store: Store, name: str, spec: BuildSpec, script: Any) -> Counts:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, dict[str, Counts]]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, dict[str, SentenceCounts]]:
     """Two benchmarks, with made scores of two models and made MaxPMI."""
     store = Store.open(tmp_path_factory.mktemp("generators") / "w")
     counts = {
@@ -150,7 +150,7 @@ def test_figures_and_differences_are_those_of_a_loop(built: tuple[Store, Any]) -
             assert row["direction"] == ("rose" if low > 0 else "fell" if high < 0 else "neither")
 
 
-def test_habits_of_the_generators_show(built: tuple[Store, dict[str, Counts]]) -> None:
+def test_habits_of_the_generators_show(built: tuple[Store, dict[str, SentenceCounts]]) -> None:
     store, counts = built
     rows = rows_of(store, "FROM benchmark_difference() WHERE reference = 'a' AND model_key IS NULL")
     change = {r["measure"]: r["difference"] for r in rows}
@@ -204,7 +204,7 @@ def test_intervals_of_figures(store: Store) -> None:
 
 
 def test_the_command_and_the_report(
-    built: tuple[Store, dict[str, Counts]], capsys: pytest.CaptureFixture[str],
+    built: tuple[Store, dict[str, SentenceCounts]], capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     store, _ = built

@@ -307,7 +307,9 @@ def test_runs_are_listed_shown_and_told_apart(
     listed = rows("list", "--command", "t", "--status", "finished")
     assert [r["command"] for r in listed] == ["three", "two"]
     assert rows("list", "--since", "2999") == rows("list", "--status", "failed") == []
-    assert "No run fits." in asked("list", "--since", "2999")
+    assert "No run matches." in asked("list", "--since", "2999")
+    assert main(["runs", "list", "--since", "yesterday", *where]) == 2
+    assert "--since 'yesterday': is not the start of a time" in capsys.readouterr().err
     shown = asked("show", second)
     assert all(text in shown for text in ("deep.x", "seed", "duckdb", "word_count", "torn"))
     assert "\x1b" not in shown

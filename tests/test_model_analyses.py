@@ -240,7 +240,7 @@ def test_the_figures_of_claims_have_the_same_families(store: Store) -> None:
 
 def test_without_intervals_no_change_is_counted() -> None:
     row = {"n_families": 6, "per_tenfold_low": None}
-    assert section._found(Rows([row], "")) == "No change has an interval."
+    assert section._clear_changes(Rows([row], "")) == "No change has an interval."
 
 
 def test_deduplication_is_a_paired_difference(

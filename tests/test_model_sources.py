@@ -19,7 +19,9 @@ from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
+from plumbline.eval_workers.models.kinds.model_files import kind_of
 from plumbline.eval_workers.models.local import weights
+from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -399,7 +401,7 @@ NOT_CAUSAL = {
     "BART": (transformers.BartForConditionalGeneration, _BART, "not a causal language model"),
     "BERT": (transformers.BertForMaskedLM, _BERT, "not a causal language model"),
     "BERT both ways": (transformers.BertLMHeadModel, _BERT, "saved without the head"),
-    "ViT": (transformers.ViTForImageClassification, _VIT, "not a causal language model"),
+    "ViT": (transformers.ViTForImageClassification, _VIT, "neither a causal"),
     "no head": (transformers.GPTNeoXModel, _NEOX, "saved without the head"),
 }
 
@@ -442,3 +444,18 @@ def test_a_slip_in_the_name_of_a_model_beside_others_is_seen_at_once(
     (tmp_path / "models" / "mine-5gram").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     assert "did you mean models/mine-5gram?" in refused("models/mine-5gra")
+
+
+@pytest.mark.parametrize(
+    ("config", "architecture", "kind"),
+    [
+        (transformers.Gemma3Config(), "Gemma3ForConditionalGeneration", "causal"),
+        (transformers.XLMConfig(), "XLMWithLMHeadModel", "masked"),
+        (transformers.T5Config(), "T5ForConditionalGeneration", "encoder-decoder"),
+    ],
+)
+def test_heads_whose_names_have_no_usual_ending(
+    config: transformers.PretrainedConfig, architecture: str, kind: str
+) -> None:
+    config.architectures = [architecture]
+    assert kind_of(Source("m", "m", None, is_local=True), config) == kind

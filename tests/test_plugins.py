@@ -82,7 +82,7 @@ def test_listing_imports_nothing(strangers: Path) -> None:
 
 def test_parts_are_modules_objects_and_files(strangers: Path) -> None:
     assert (CODE.load("green").pour(), CODE.load("black").pour()) == ("cup", "pot")
-    assert CODE.load("output").__name__ == "plumbline.warehouse.text.escape"
+    assert CODE.load("redaction").__name__ == "plumbline.warehouse.text.redaction"
     assert FILES.text("herbs") == "# herbs \u00e9" and FILES.text("beside") == "# beside \u00e9"
     assert "she" in FILES.text("pronouns")
 
@@ -147,7 +147,7 @@ def test_a_benchmark_of_our_name_is_refused_whatever_its_module_is_called(
 
 
 def test_an_unknown_name_lists_those_that_exist(strangers: Path) -> None:
-    with pytest.raises(UsageProblem, match=r"tea 'mint': unknown \(there are .*green.*output"):
+    with pytest.raises(UsageProblem, match=r"tea 'mint': unknown \(there are .*green.*redaction"):
         CODE.load("mint")
     closed = Registry("list", "plumbline.warehouse.wordlists", ".toml")
     assert "herbs" not in closed.names()

@@ -178,7 +178,7 @@ def test_cards_and_shards_of_hostile_names(tmp_path: Path, store: Store) -> None
 def test_no_archive_is_unpacked_and_no_data_is_run() -> None:
     """Archives are written, never unpacked; no pickle or code is read from data. YAML is in one
     module, which reads the wordings of UnStereoEval's release, as plain data."""
-    plain_yaml = REPOSITORY / "eval_workers" / "writing" / "prompts.py"
+    plain_yaml = REPOSITORY / "eval_workers" / "writing" / "wordings.py"
     forbidden = {"extractall", "extract", "unpack_archive", "eval", "exec", "yaml", "pickle"}
     forbidden |= {"dill", "joblib", "cloudpickle", "shelve", "marshal", "tarfile", "allow_pickle"}
     for room in ("warehouse", "jobs", "eval_workers", "pipelines"):

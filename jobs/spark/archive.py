@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.jobs.kernel.cache import SHIPPED, compiled_files
+from plumbline.warehouse.paths import replacing
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -18,9 +19,10 @@ NAME = "plumbline.zip"
 
 
 def write_archive(path: Path) -> Path:
-    """Write the packages as imported here, with data files and the kernel's compiled code.
+    """Write the package as imported here, with data files and the kernel's compiled code.
 
-    The same files give the same bytes. Directories on the way are created.
+    The same files give the same bytes. Missing parent directories are created; the archive appears
+    whole.
 
     >>> import tempfile
     >>> archive = zipfile.ZipFile(write_archive(Path(tempfile.mkdtemp()) / "dist" / NAME))
@@ -28,7 +30,10 @@ def write_archive(path: Path) -> Path:
     True
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with (
+        replacing(path) as temporary,
+        zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
         for name, data in _files():
             # Without a date ZipInfo uses 1980-01-01, so the clock does not change the bytes.
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)

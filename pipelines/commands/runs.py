@@ -1,4 +1,4 @@
-"""`plumbline runs`: what was run on a warehouse, with what, how two runs differ, and one again."""
+"""`plumbline runs`: list, show, compare, annotate and replay the runs of a warehouse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import (
@@ -52,24 +52,39 @@ class _Long(str):
         return self[:] if len(self) <= _SHOWN else f"{self[: _SHOWN - 1]}…"
 
 
+def _time(text: str) -> str:
+    if not re.fullmatch(r"(\d{4}(-\d\d(-\d\d([T ]\d\d(:\d\d){0,2})?)?)?)?", text):
+        fix = "give such as 2026-05-01 or 2026-05-01T12:30"
+        raise UsageProblem(f"--since {text!r}", "is not the start of a time", fix)
+    return text
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class List(Command):
-    """List runs, the newest first; a table cuts long errors: `runs show` and --format json don't.
+    """List runs, the newest first; tables shorten long texts, `--format json` gives them whole.
 
     Example: plumbline runs list --command score --since 2026-05-01 --status finished
     """
 
     records = False
 
-    command: Annotated[str, Field(description="Only commands that begin so.")] = ""
-    since: Annotated[str, Field(description="Only from then on (UTC), as 2026-05-01.")] = ""
+    command: Annotated[str, Field(description="Only commands whose name begins with this.")] = ""
+    since: Annotated[
+        str,
+        AfterValidator(_time),
+        Field(description="Only runs started from then on (UTC), such as 2026-05-01."),
+    ] = ""
     status: Annotated[
         Literal["finished", "failed", "interrupted", "running"] | None,
         Field(description="Only runs of this status."),
     ] = None
 
     def run(self, context: Context) -> Done:
-        kept = {"command": self.command, "since": self.since, "status": self.status or ""}
+        kept = {
+            "command": self.command,
+            "since": self.since,
+            "status": self.status or "",
+        }
         found = history.runs(context.store, **kept)
         rows = [
             {name: row[name] for name in ("run_id", "command", "status")}
@@ -81,7 +96,7 @@ class List(Command):
             for row in found
         ]
         if not rows:
-            return Done(said=["No run fits."])
+            return Done(said=["No run matches."])
         return Done(rows=rows, next=f"plumbline runs show {shlex.quote(found[0]['run_id'])}")
 
 
@@ -159,7 +174,7 @@ def _text(value: object) -> str:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Note(Command):
-    """Write a remark beside a run that has ended, instead of an earlier one; empty: none.
+    """Set the note of a run that has ended; an empty text removes it.
 
     Example: plumbline runs note 20260501T12 "with the first word list, don't use"
     """
@@ -168,7 +183,7 @@ class Note(Command):
 
     run_id: RunId
     text: Annotated[
-        str, Field(max_length=2000, description="The remark, in one line."), On(positional=True)
+        str, Field(max_length=2000, description="The note, in one line."), On(positional=True)
     ]
 
     def run(self, context: Context) -> Done:
@@ -182,8 +197,8 @@ class Note(Command):
 class Replay(Command):
     """Run a recorded command again, on the same warehouse or another.
 
-    What is there already is not done again, as with the command itself: on an empty warehouse
-    everything is. Afterwards it says which versions differ from then.
+    Like the command itself, it skips what is already there; on an empty warehouse it does
+    everything. At the end it lists packages whose versions have changed since.
 
     Example: plumbline runs replay 20260501T12 --into other/warehouse
     """
@@ -192,7 +207,8 @@ class Replay(Command):
 
     run_id: RunId
     into: Annotated[
-        Path | None, Field(description="Another warehouse to run it on, with what it reads.")
+        Path | None,
+        Field(description="Another warehouse to run it on, which has what the command reads."),
     ] = None
 
     def command(self, store: Store) -> Command:
@@ -200,8 +216,9 @@ class Replay(Command):
         row = history.find(store, self.run_id)
         name = current(row["command"])
         if name not in targets():
-            known = f"these can be: {', '.join(targets())}"
-            raise UsageProblem(f"run {row['run_id']}", f"is of `{row['command']}`", known)
+            known = f"commands that can be: {', '.join(targets())}"
+            problem = f"is of `{row['command']}`, which can't be replayed"
+            raise UsageProblem(f"run {row['run_id']}", problem, known)
         kind = class_of(name)
         if self.into and kind.opens_warehouse and not kind.makes_warehouse:
             _check_there(self.into, kind.reads)
@@ -227,7 +244,7 @@ class Replay(Command):
 
 
 def _check_there(into: Path, reads: str) -> None:
-    """Open a warehouse. Its error advises `--into`, the option that names it here."""
+    """Refuse a warehouse that can't be read; the advice names `--into`."""
     try:
         Store.open(into, create=False, reads=reads)
     except BadInput as e:

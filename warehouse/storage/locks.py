@@ -25,7 +25,7 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, Timeout
 
-from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
+from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.regular_files import content
 from plumbline.warehouse.storage import log
@@ -46,9 +46,9 @@ def this_process() -> str:
 
 
 def may_live(holder: str) -> bool:
-    """True if a text ends with the name of a process that may be alive.
+    """False only for a text that ends with a process of this machine that has ended.
 
-    One on another machine is assumed to be.
+    A process of another machine is assumed to be alive.
 
     >>> may_live(this_process()), may_live(f"process {2**22 + 1} on {socket.gethostname()}")
     (True, False)
@@ -90,6 +90,9 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
     except Timeout:
         yield False
         return
+    except NoLocks:
+        path.unlink(missing_ok=True)
+        raise
     try:
         with suppress(OSError):  # a full disk; the lock itself takes no space
             path.write_text(this_process(), encoding="utf-8")
@@ -139,14 +142,15 @@ def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
     >>> list(path.parent.iterdir())
     []
     """
-    for left in top.glob(f"{prefix}*.claim"):
-        with claimed(left) as is_free:
+    for abandoned in top.glob(f"{prefix}*.claim"):
+        with suppress(NoLocks), claimed(abandoned) as is_free:
             if is_free:
-                shutil.rmtree(left.with_suffix(""), ignore_errors=True)
+                shutil.rmtree(abandoned.with_suffix(""), ignore_errors=True)
     path = top / f"{prefix}{uuid.uuid4().hex[:12]}"
     with ExitStack() as held:
         with suppress(NoLocks):  # then no other process removes it either
-            held.enter_context(claimed(path.with_suffix(".claim")))
+            # Waits for a process that takes the new file for an abandoned one.
+            held.enter_context(claimed(path.with_suffix(".claim"), wait=True))
         path.mkdir(parents=True)
         try:
             yield path
@@ -239,7 +243,8 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
         ended.set()
         thread.join()
         del log.HELD[str(place), name]
-        log.commit(place, lambda draft: _release(draft, name, token), "", f"unlock {name}")
+        with suppress(OSError, BadInput, Interrupted):  # the store is away: the lease expires
+            log.commit(place, lambda draft: _release(draft, name, token), "", f"unlock {name}")
 
 
 def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:

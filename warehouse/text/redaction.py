@@ -13,21 +13,24 @@ HIDDEN = "***"
 _SHORTEST = 8
 #: Variables that hold a secret by their names, as those of S3, Azure, the hub and chat servers.
 _SECRET = re.compile(
-    r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)"
+    r"(?:^|_)(?:(?:API)?KEYS?|TOKENS?|SECRETS?|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)|PASSWORD"
 )
-#: Of such variables those that say where a secret is.
+#: Of these, variables that hold a path or an address.
 _PLACE = re.compile(r"_(?:FILE|PATH|URI|URL|ENDPOINT|DIR)$")
-_NAMED = (
+_SECRET_PARAMETERS = (
     r"x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|(?:access[_-]?)?token|"
     r"(?:api[_-]?)?key|password|passwd|secret|awsaccesskeyid"
 )
 _FORMS = (
-    # user:password@host; a name alone is one only on the web: abfs://container@account is a place
-    re.compile(r"(?<=://)[^\s/?#@:]*:[^\s/?#@]*(?=@)|(?<=http://)[^\s/?#@]+(?=@)"),
-    re.compile(r"(?<=https://)[^\s/?#@]+(?=@)"),
-    re.compile(rf"(?<=[?&;])((?:{_NAMED})=)[^\s&\"'<>)]+", re.I),
+    # user:password@host. A user name without a password counts as a secret only on the web:
+    # abfs://container@account is a place.
+    re.compile(r"(?<=://)[^\s/?#@:]*:[^\s/?#]*(?=@)|(?<=http://)[^\s/?#]+(?=@)"),
+    re.compile(r"(?<=https://)[^\s/?#]+(?=@)"),
+    re.compile(rf"(?<=[?&;])((?:{_SECRET_PARAMETERS})=)[^\s&\"'<>)]+", re.I),
     re.compile(r"\b((?:AccountKey|SharedAccessSignature|Credential|Signature)=)[^\s,;&\"'<>)]+"),
-    re.compile(r"\b((?:Bearer|Basic) )[\w.~+/=-]{8,}"),
+    re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic) )[\w.~+/=-]{8,}", re.I),
+    # Without the header's name what follows may be prose, such as "Basic tokenizer".
+    re.compile(r"\b((?:Bearer|Basic) )(?=\S*\d|\S{24})[\w.~+/=-]{8,}"),
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.S),
 )
 
@@ -35,8 +38,8 @@ _FORMS = (
 def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
     """The text with ``***`` instead of each secret; idempotent.
 
-    Secrets are the values of the environment's variables that hold one by their name, also quoted
-    and at the end of a text that was cut, and credentials in addresses and headers.
+    Secrets are the values of the environment's variables whose name says so, also percent-encoded,
+    as in JSON, and at the end of a text that was cut; and credentials in addresses and headers.
 
     >>> hidden("key 12345678/+ is bad", {"AWS_SECRET_ACCESS_KEY": "12345678/+"})
     'key *** is bad'

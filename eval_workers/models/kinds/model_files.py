@@ -1,7 +1,8 @@
-"""A model's files before its weights are read, and its kind."""
+"""Find a model, read its configuration and tell its kind, without its weights."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,8 +10,11 @@ import transformers
 from transformers import AutoConfig
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+    MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
 )
 
 from plumbline.eval_workers.models.local import loading as loading
@@ -26,23 +30,39 @@ Kind = Literal["causal", "masked", "encoder-decoder"]
 
 @dataclass(frozen=True)
 class _Class:
-    """A kind's auto class of transformers, its configurations, and ends of its architectures."""
+    """A kind's auto class of transformers, its configurations, and ends of its architectures.
+
+    ``architectures``: those by model type that the auto class makes, whatever their endings.
+    """
 
     auto: str
     configurations: Any
+    architectures: Mapping[str, str]
     endings: tuple[str, ...]
+
+    def makes(self, architecture: str, model_type: str) -> bool:
+        """True if the auto class makes a model of this architecture."""
+        is_listed = architecture == self.architectures.get(model_type)
+        return is_listed or architecture.endswith(self.endings)
 
 
 _CLASSES: dict[Kind, _Class] = {
     "causal": _Class(
-        "AutoModelForCausalLM", MODEL_FOR_CAUSAL_LM_MAPPING, ("ForCausalLM", "LMHeadModel")
+        "AutoModelForCausalLM",
+        MODEL_FOR_CAUSAL_LM_MAPPING,
+        MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+        ("ForCausalLM", "LMHeadModel"),
     ),
     "masked": _Class(
-        "AutoModelForMaskedLM", MODEL_FOR_MASKED_LM_MAPPING, ("ForMaskedLM", "ForPreTraining")
+        "AutoModelForMaskedLM",
+        MODEL_FOR_MASKED_LM_MAPPING,
+        MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        ("ForMaskedLM", "ForPreTraining"),
     ),
     "encoder-decoder": _Class(
         "AutoModelForSeq2SeqLM",
         MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+        MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
         ("ForConditionalGeneration", "LMHeadModel", "MTModel"),
     ),
 }
@@ -50,7 +70,7 @@ _CLASSES: dict[Kind, _Class] = {
 
 @dataclass(frozen=True)
 class Files:
-    """A model's source, configuration, adapter and kind."""
+    """Description of a model: source, configuration, adapter and kind."""
 
     source: Source
     config: Any
@@ -113,10 +133,11 @@ def kind_of(source: Source, config: Any) -> Kind:
     what = ", ".join(architectures) or f"model type {config.model_type}"
     able = [kind for kind in _CLASSES if _is_able(kind, config, own)]
     if not able:
-        problem = f"{what} is not a causal language model, nor a masked or encoder-decoder one"
+        problem = f"{what} is neither a causal, a masked nor an encoder-decoder language model"
         raise BadInput(f"model {source.name}", problem, "give a language model")
     for kind in able:
-        if not architectures or any(a.endswith(_CLASSES[kind].endings) for a in architectures):
+        makes = _CLASSES[kind].makes
+        if not architectures or any(makes(a, config.model_type) for a in architectures):
             return kind
     problem = f"{what}, of the kind {able[0]}, was saved without the head of a language model"
     raise BadInput(f"model {source.name}", problem, "give a language model")
@@ -125,8 +146,8 @@ def kind_of(source: Source, config: Any) -> Kind:
 def _is_able(kind: Kind, config: Any, own: dict[str, Any]) -> bool:
     """True if a configuration can be that of a kind.
 
-    BERT and its kin have a head for next tokens, but see later ones unless configured otherwise:
-    then they are masked models, whatever the head.
+    BERT and its kin see later tokens unless configured as decoders: then they are masked models,
+    also with a head for next tokens.
     """
     made = _CLASSES[kind]
     if made.auto not in own and type(config) not in made.configurations:
