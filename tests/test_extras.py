@@ -107,6 +107,7 @@ def check_core(
         assert err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_core_runs_where_no_extra_can_be_imported(tmp_path: Path) -> None:
     check_core(sys.executable, tmp_path, BLOCK)
 

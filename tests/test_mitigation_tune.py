@@ -122,6 +122,7 @@ def test_prompts_not_tuned_on_disclose_less_with_the_adapter(
     assert (row["base"], row["base_revision"]) == (scored["model"], scored["revision"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("only", [*LOSSES, None])
 def test_each_loss_falls_alone_and_all_together(
     filled: Store, base: Path, words: str, tmp_path: Path, only: str | None
@@ -140,6 +141,7 @@ def test_each_loss_falls_alone_and_all_together(
         assert row["gradient_norm"] > 0
 
 
+@pytest.mark.slow
 def test_without_the_difference_sides_stay_apart(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
@@ -164,6 +166,7 @@ def with_dev(filled: Store) -> Store:
     return filled
 
 
+@pytest.mark.slow
 def test_the_checkpoint_is_the_one_whose_measured_losses_on_the_dev_set_are_least(
     with_dev: Store, base: Path, words: str, tmp_path: Path
 ) -> None:
@@ -203,6 +206,7 @@ def test_the_checkpoint_is_the_one_whose_measured_losses_on_the_dev_set_are_leas
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [7, 11, 12])
 def test_a_stopped_run_chooses_the_same_checkpoint(
     with_dev: Store, base: Path, words: str, tmp_path: Path, stop: int
@@ -551,6 +555,7 @@ def test_as_published_a_step_s_gradient_is_that_of_sums_and_is_not_clipped(
         assert columns["sums"][loss] == pytest.approx(columns["means"][loss], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_adamw_makes_the_same_adapter_of_sums_and_means(
     filled: Store, base: Path, words: str, tmp_path: Path
 ) -> None:

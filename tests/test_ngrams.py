@@ -152,6 +152,7 @@ def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None
         train_model([tmp_path / "empty.jsonl.zst"], "x", "c", NgramOptions(), tmp_path)
 
 
+@pytest.mark.slow
 def test_the_command_trains_and_scores(tmp_path: Path) -> None:
     shard, out = tmp_path / "text.jsonl.zst", tmp_path / "models"
     write_jsonl_zst(shard, TEXT)

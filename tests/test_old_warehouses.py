@@ -73,6 +73,7 @@ def test_figures_are_what_they_were(old: Store) -> None:
         assert row == (expected if of in TABLES else pytest.approx(expected)), of
 
 
+@pytest.mark.slow
 def test_commands_run_on_it(old: Store, capsys: pytest.CaptureFixture[str]) -> None:
     n_values = len(rows_of(old, "FROM metric_value"))
     for command in (
@@ -96,6 +97,7 @@ def test_migrating_it_keeps_every_row(old: Store) -> None:
     assert {name: again.read(name).to_pylist() for name in TABLES} == before
 
 
+@pytest.mark.slow
 def test_tables_that_are_gone_stay_until_their_versions_go(old: Store) -> None:
     """Only an older Plumbline can read them, at the versions that name them."""
 

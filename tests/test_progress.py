@@ -199,6 +199,7 @@ def test_counting_merging_and_associating_are_steps_of_their_own(
     assert found["count c"] == 20 and found["associations of c"] >= len(targets) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_on_spark_each_stage_of_the_merge_is_a_step(
     store: Store, tmp_path: Path, shown: Shown

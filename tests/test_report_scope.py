@@ -74,6 +74,7 @@ def test_models_that_prefer_nothing_count_for_no_question(tmp_path: Path) -> Non
     assert {row["benchmark"] for row in question(Facts(made.root))} == {"dutch"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("given", "benchmarks", "models"),
     [

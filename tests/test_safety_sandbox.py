@@ -42,6 +42,7 @@ def sandboxed(*arguments: str, code: str = _COMMAND, **limits: int) -> tuple[int
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_a_query_reads_any_file_but_writes_and_fetches_none(tmp_path: Path) -> None:
     """As docs/safety.md says, in the sandbox too."""
     Store.open(tmp_path / "w")
