@@ -1,7 +1,7 @@
 """spaCy's tokenizer and stop words of a language; spaCy is imported when they are asked for.
 
-spaCy cuts each chunk of text, a run without whitespace, by itself: only its few exceptions with a
-blank reach over whitespace, and are not applied here.
+spaCy splits each chunk of text, a run without whitespace, by itself; its few special cases that
+contain a space are ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from plumbline.warehouse.languages import TokenRules
 if TYPE_CHECKING:
     from spacy.language import Language
 
-_PARTED = "\n"
+#: Between chunks that are split as one text.
+_SEPARATOR = "\n"
 
 
 @lru_cache(maxsize=8)
@@ -87,8 +88,8 @@ def tokenizer_of(rules: TokenRules) -> Any:
         clitics = [rf"(?<=[{ALPHA}]){re.escape(ending)}" for ending in rules.clitics]
         suffixes = [*(language.Defaults.suffixes or ()), *clitics]
         tokenizer.suffix_search = compile_suffix_regex(suffixes).search
-    for pieces in rules.exceptions:
-        tokenizer.add_special_case("".join(pieces), [{ORTH: piece} for piece in pieces])
+    for parts in rules.exceptions:
+        tokenizer.add_special_case("".join(parts), [{ORTH: part} for part in parts])
     # Every chunk is asked about once: spaCy need not remember it, nor describe its words.
     tokenizer.max_cache_size = 0
     tokenizer.vocab.lex_attr_getters = {}
@@ -98,9 +99,9 @@ def tokenizer_of(rules: TokenRules) -> Any:
 @lru_cache(maxsize=8)
 def language_shapes(rules: TokenRules) -> Shapes:
     """Shapes of chunks that the tokenizer of a language cuts alike."""
-    spacy = tokenizer_of(rules)
+    tokenizer = tokenizer_of(rules)
     searches = ("prefix_search", "suffix_search", "infix_finditer", "token_match", "url_match")
-    return shapes_of([getattr(spacy, name) for name in searches], spacy.rules)
+    return shapes_of([getattr(tokenizer, name) for name in searches], tokenizer.rules)
 
 
 def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -115,10 +116,10 @@ def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], ND
 
     # One text with the chunks on lines of their own: whitespace is a token, and no piece holds any.
     with tokenizer.vocab.memory_zone():
-        tokens = tokenizer(_PARTED.join(chunks))
+        tokens = tokenizer(_SEPARATOR.join(chunks))
         starts = np.array([token.idx for token in tokens], np.int64)
         ends = starts + np.array([len(token) for token in tokens], np.int64)
-        is_word = tokens.to_array(ORTH) != tokenizer.vocab.strings[_PARTED]
+        is_word = tokens.to_array(ORTH) != tokenizer.vocab.strings[_SEPARATOR]
     lengths = np.array([len(chunk) for chunk in chunks], np.int64)
     first = np.cumsum(lengths + 1) - lengths - 1
     starts, ends = starts[is_word], ends[is_word]

@@ -2,11 +2,13 @@
 
 On a disk the operating system keeps them (``flock``, through ``filelock``): a process holds one
 until it releases it or ends. On NFS the server keeps them; it frees the lock of a crashed machine
-after the lease time of NFSv4 (90 s by default), with NFSv3 maybe only once that machine is up.
+after the lease time of NFSv4 (90 s by default), with NFSv3 perhaps only once that machine is up
+again.
 
 In an object store and on a file system without ``flock`` a lock is a lease in the commit log: each
-commit of the holder carries its token, and is refused if the newest state no longer has it. So a
-holder that was suspended, and whose lease another command took meanwhile, can't publish anything.
+commit of the holder carries its token, and is refused if the newest state no longer holds that
+token. So a holder that was suspended, and whose lease another command took meanwhile, can't publish
+anything.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from plumbline.warehouse.storage.store import Store
 
 #: Duration of a lease that is not renewed.
 LEASE = timedelta(minutes=5)
-_WAIT_S = 0.2
+_POLL_S = 0.2
 _PROCESS = re.compile(r"process (\d+) on (.+)$")
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK))
 
@@ -84,7 +86,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
     >>> path.exists()
     False
     """
-    lock = FileLock(path, poll_interval=_WAIT_S, thread_local=False, fallback_to_soft=False)
+    lock = FileLock(path, poll_interval=_POLL_S, thread_local=False, fallback_to_soft=False)
     try:
         _acquire(lock, wait)
     except Timeout:

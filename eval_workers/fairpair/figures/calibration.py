@@ -1,6 +1,6 @@
 """Calibration under the null hypothesis: one prompt's own samples in two random halves.
 
-F should be 1 within its interval, and tests should reject as often as their level says.
+F's interval should contain 1, and tests should reject as often as their level says.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CalibrationOptions:
     Attributes:
         n_splits: random splits of every prompt's samples.
         alpha: level of the tests that are counted, prompt by prompt.
-        measure: as for the real comparison; fewer draws do, as p-values stay exact.
+        measure: as for the real comparison; fewer draws suffice, as p-values stay exact.
 
     >>> CalibrationOptions(n_splits=0)
     Traceback (most recent call last):
@@ -68,11 +68,12 @@ def calibrate_set(
     run_id: str,
     phi: Phi | None = None,
 ) -> int:
-    """Write ``fairpair_calibration`` of a set, one row per side and split; their number.
+    """Write ``fairpair_calibration`` of a set, one row per side and split; returns their number.
 
-    The unperturbed continuations g(p(x)) of a side are split; a half holds half as many samples as
-    the real comparison has. Rows of the same texts and number of folds are replaced. The same
-    samples, options and seed give the same rows. Raises as ``read_groups`` and ``find``.
+    A side's own continuations are split, of the prompt or of the perturbed prompt, g(p(x)); a half
+    holds half as many samples as the real comparison has. Rows of the same texts and number of
+    folds are replaced. The same samples, options and seed give the same rows. Raises as
+    ``read_groups`` and ``find``.
     """
     phi, measuring = phi or find(phi_name), options.measure
     groups = read_groups(store, sampled, measuring.as_published)
@@ -80,13 +81,13 @@ def calibrate_set(
     shared |= {"n_folds": measuring.folds, "alpha": options.alpha}
     rows: list[Row] = []
     for side in sorted({group.side for group in groups}):
-        some = [
+        of_side = [
             (phi.items(group.gp), prompt_rng(measuring.seed, group))
             for group in groups
             if group.side == side
         ]
         for split in range(options.n_splits):
-            measured = [halved(phi, items, measuring, rng) for items, rng in some]
+            measured = [halved(phi, items, measuring, rng) for items, rng in of_side]
             figures = _split_figures(measured, options)
             rows.append({**shared, "side": side, "split": split, **figures})
     unit = f"{texts_of(measuring.as_published)}-folds-{measuring.folds}"
@@ -98,6 +99,8 @@ def halved(
     phi: Phi, items: Sequence[object], options: FigureOptions, rng: np.random.Generator
 ) -> PromptMeasures:
     """Measure one prompt's items, split at random into two halves of equal size, as two groups.
+
+    An odd item is left out.
 
     >>> options = FigureOptions(n_permutations=9, n_resamples=9)
     >>> halves = halved(find("vader"), [0.1, 0.2, 0.4], options, np.random.default_rng(0))
@@ -111,7 +114,7 @@ def halved(
 
 
 def _split_figures(measured: Sequence[PromptMeasures], options: CalibrationOptions) -> Row:
-    """Figures of one split: F over prompts, and counts of prompts' tests and intervals."""
+    """F over the prompts of one split; how many are rejected, also adjusted, and how many cover 1."""
     figures = over_prompts(measured, options.measure)
     p_values = [m.p_permutation for m in measured]
     ends = [(m.fairpair_f_low, m.fairpair_f_high) for m in measured]

@@ -1,4 +1,4 @@
-"""Token ids of a neutral prompt and of the words whose probability after it is tuned. Pure."""
+"""Token ids of a neutral prompt and of the words whose probability after it is tuned; no I/O."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 class TuningTarget:
     """``prompt`` and the tokens that each form of each word adds to it, all without BOS.
 
-    ``female`` and ``male`` are places in ``words``, each word once; ``pairs`` are places of the two
-    words of each pair, so that a word may be in several.
+    A form is a word in lower case or with a capital. ``female`` and ``male`` are indices into
+    ``words``, which has each word once; ``pairs`` has those of both words of each pair.
     """
 
     prompt: Tokens
@@ -38,7 +38,7 @@ class TuningTarget:
 
     @property
     def sequences(self) -> list[Tokens]:
-        """The prompt with each form of each word behind it."""
+        """The prompt with each form of each word appended."""
         return [self.prompt + added for forms in self.words for added in forms]
 
 
@@ -47,8 +47,8 @@ def target(
 ) -> TuningTarget | str:
     """The target of a prompt, or the reason why there is none.
 
-    ``encode`` gives the tokens of each text, or why it has none. As when probing, pairs with a word
-    that can't be spelled are left out.
+    ``encode`` gives the tokens of each text, or why it has none. Pairs with a word that can't be
+    spelled are left out, as ``disclosure probe`` leaves them out.
 
     >>> ids = {" ": 1, "h": 2, "H": 3, "e": 4, "s": 5, "S": 6}
     >>> def encode(texts):
@@ -66,10 +66,11 @@ def target(
     words = tuple(words_of(pairs, "word list"))
     texts = texts_to_score(prompt, words)
     encoded = dict(zip(texts, encode(texts), strict=True))
-    begins = encoded[prompt]
-    if isinstance(begins, str):
-        return begins
+    prompt_tokens = encoded[prompt]
+    if isinstance(prompt_tokens, str):
+        return prompt_tokens
     added = {word: added_tokens(prompt, word, encoded) for word in words}
+    # Only the problems count here: which pairs are usable.
     spelled = {
         word: WordProbability(0.0, 0, forms if isinstance(forms, str) else None)
         for word, forms in added.items()
@@ -80,13 +81,13 @@ def target(
         return f"no pair of words can be spelled after it; {first}"
     genders = words_of(usable, "word list")
     forms = {word: tuple(forms) for word, forms in added.items() if not isinstance(forms, str)}
-    places = {word: i for i, word in enumerate(genders)}
+    index_of = {word: i for i, word in enumerate(genders)}
     made = TuningTarget(
-        begins,
+        prompt_tokens,
         tuple(forms[word] for word in genders),
-        tuple(i for word, i in places.items() if genders[word] == "f"),
-        tuple(i for word, i in places.items() if genders[word] == "m"),
-        tuple((places[pair.female], places[pair.male]) for pair in usable),
+        tuple(i for word, i in index_of.items() if genders[word] == "f"),
+        tuple(i for word, i in index_of.items() if genders[word] == "m"),
+        tuple((index_of[pair.female], index_of[pair.male]) for pair in usable),
     )
     longest = max(map(len, made.sequences))
     if longest > max_tokens:

@@ -1,4 +1,4 @@
-"""The first page."""
+"""The first page of a report."""
 
 from __future__ import annotations
 
@@ -14,22 +14,27 @@ from plumbline.pipelines.report.front.parts import Part, models, robustness, tex
 from plumbline.pipelines.report.groups import set_name, sets
 from plumbline.pipelines.report.model import Figure, Lead, Page, count, first_of
 
-#: Names of benchmarks, models and corpora in the line above the title; more are counted.
+#: Most names of benchmarks, models and corpora above the title; the rest is only counted.
 _NAMED = 3
-#: Questions that the page answers itself; what others found is listed below.
+#: Questions that the page answers itself; answers to the others are listed below it.
 _OWN = ("Which way, how far, how sure?", "Does the model follow the text?")
+#: Questions about the closed world, whose verdict stands apart.
 _VALIDATION = ("Does it turn round when the text does?", "Does counting find the lean of the text?")
 
 
 @dataclass(frozen=True)
 class Front:
-    """The first page. ``about`` are names and what they stand for.
+    """The first page.
 
-    ``check`` is the verdict on the closed world, ``None`` without one; ``others`` are questions
-    that only the appendix answers, ``alerts`` what a reader must know before believing any of it.
-    ``questions`` are the warehouse's other benchmarks, each with the command that shows it.
-    ``up`` leads to the directory of the appendix; ``links`` are pages of models, by their names,
-    and of benchmarks, ``searches`` of words and of pairs lie beside the appendix, if there are any.
+    Attributes:
+        about: pairs of a label and a text, for the line above the title.
+        check: verdict on the closed world; ``None`` without one.
+        others: questions that only the appendix answers.
+        alerts: what a reader must know before believing any of it.
+        questions: the warehouse's other benchmarks, each with the command that reports on it.
+        up: path to the directory of the appendix.
+        searches: pages of the search of ``words`` and of ``pairs``; empty if there is none.
+        links: pages of models and benchmarks, by their names.
     """
 
     title: str
@@ -114,7 +119,7 @@ def figures_of(first: Front) -> list[Figure]:
 
 
 def named_after(first: Front, name: str) -> Front:
-    """The same page, the names of whose plots begin with a name."""
+    """The same page with ``name-`` before the names of its plots."""
 
     def named(figure: Figure | None) -> Figure | None:
         return figure and replace(figure, stem=f"{name}-{figure.stem}")
