@@ -59,7 +59,7 @@ def _build(store: Store, name: str, spec: BuildSpec, script: Any) -> SentenceCou
         found = steps.pair_sentences(order, written, spec)
         pairs = steps.judge(order, found.pairs, spec)
         steps.publish(order, pairs, ["write", "pair", "judge"])
-        return steps.count(spec.words, written, found, pairs)
+        return steps.count(spec.words, written, len(found.rejects), pairs)
 
 
 @pytest.fixture(scope="module")
