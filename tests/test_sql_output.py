@@ -20,6 +20,11 @@ from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill
 
+#: SQL that comes as JSON, which no text of the query shows.
+AS_JSON = (
+    "json_execute_serialized_sql(json_serialize_sql("
+    "'WITH a AS (COPY (SELECT 1) TO ''{w}/x.csv'') SELECT 1'))"
+)
 PIVOT = "PIVOT word_delta ON word USING count(*)"
 
 
@@ -42,6 +47,13 @@ def files(root: Path) -> dict[Path, bytes]:
         "/* SELECT /* */ */ COPY (" + PIVOT + ") TO '{w}/x.csv'",
         "EXPLAIN ANALYZE COPY (SELECT 1) TO '{w}/x.csv'",
         "EXPLAIN (ANALYZE) COPY (" + PIVOT + ") TO '{w}/x.csv'",
+        "WITH a AS (COPY (SELECT 1) TO '{w}/x.csv') SELECT 1",
+        "CREATE TABLE z AS WITH a AS (COPY (SELECT 1) TO '{w}/x.csv') SELECT 1",
+        "EXPLAIN ANALYZE WITH a AS (COPY (SELECT 1) TO '{w}/x.csv') SELECT 1",
+        "CREATE TABLE t (i INT); WITH a AS (COPY (FROM t) TO '{w}/x.csv') SELECT 1",
+        f"FROM {AS_JSON}",
+        f"CREATE VIEW v AS FROM {AS_JSON}; FROM v",
+        "FROM query('FROM " + AS_JSON.replace("'", "''") + "')",
         "PREPARE p AS COPY (SELECT 1) TO '{w}/x.csv'",
         "EXPORT DATABASE '{w}/x'",
         "ATTACH '{w}/x.db'",

@@ -97,8 +97,8 @@ def summary(name: str) -> str:
     """Purpose of a command or group: the first paragraph of its docstring, read from the source.
 
     >>> summary("corpus count"), summary("runs")
-    ('Count words and their co-occurrences with target words.', 'What was run on a warehouse, \
-with what, how two runs differ, and one again.')
+    ('Count words and their co-occurrences with target words.', 'List, show, compare, annotate and \
+replay the runs of a warehouse.')
     """
     if name not in targets():
         found = _ABOUT.match(_sources().get(name.replace("-", "_"), ""))

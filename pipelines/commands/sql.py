@@ -25,7 +25,7 @@ from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.query.connection import connect, init_sql
-from plumbline.warehouse.query.guard import UnknownName, check, lock, one_line
+from plumbline.warehouse.query.guard import UnknownName, last_statement, lock, one_line
 from plumbline.warehouse.storage.opening import OpenWarehouse, version_of
 from plumbline.warehouse.text.escape import sql_text
 
@@ -122,8 +122,8 @@ class Sql(Command):
 
     def _written(self, connection: duckdb.DuckDBPyConnection) -> Done:
         with one_line():
-            check(connection, self.query, write=self.write)
-            n_rows = write_result(connection, self.query, self.form(), self.out, sys.stdout)
+            last = last_statement(connection, self.query, write=self.write)
+            n_rows = write_result(connection, last, self.form(), self.out, sys.stdout)
         if not n_rows:
             say_unfilled(connection, self.query)
         if self.out is None:

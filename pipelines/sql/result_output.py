@@ -90,7 +90,11 @@ def _show_blocks(console: Console, names: Sequence[str], cells: Sequence[Sequenc
 
 
 def write_result(
-    connection: duckdb.DuckDBPyConnection, query: str, kind: str, out: Path | None, stdout: IO[str]
+    connection: duckdb.DuckDBPyConnection,
+    query: duckdb.Statement,
+    kind: str,
+    out: Path | None,
+    stdout: IO[str],
 ) -> int:
     """Run a query and write its rows as they come; returns the number of rows.
 
@@ -107,7 +111,9 @@ def write_result(
             return _write_text(connection.execute(query), kind, file, False)
 
 
-def _write_parquet(connection: duckdb.DuckDBPyConnection, query: str, path: Path) -> int:
+def _write_parquet(
+    connection: duckdb.DuckDBPyConnection, query: duckdb.Statement, path: Path
+) -> int:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -15,7 +15,7 @@ from rich.text import Text
 from plumbline.pipelines.sql.result_output import show
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import unfilled
-from plumbline.warehouse.query.guard import check, one_line
+from plumbline.warehouse.query.guard import last_statement, one_line
 from plumbline.warehouse.query.reference import WorkedQuestion, questions
 from plumbline.warehouse.text.escape import say
 
@@ -42,8 +42,7 @@ def run_query(
     (['one'], [(1,)])
     """
     with one_line():
-        check(connection, text, write=write)
-        cursor = connection.execute(text)
+        cursor = connection.execute(last_statement(connection, text, write=write))
         if not cursor.description:
             return [], []
         return [column[0] for column in cursor.description], cursor.fetchall()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,6 +28,13 @@ _WRITING = frozenset(
     {"COPY", "EXPORT", "COPY_DATABASE", "ATTACH", "DETACH", "PREPARE", "EXECUTE", "PRAGMA"}
     | {"CALL", "MULTI", "EXPLAIN"}
 )
+#: Kinds whose plan says whether they write, run JSON as SQL, or only read.
+_PLANNED = frozenset(
+    {"SELECT", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "MULTI", "RELATION"}
+    | {"EXPLAIN"}
+)
+#: Nodes of such a plan: a COPY may be the body of a WITH, and SQL may come as JSON.
+_WRITING_NODE = re.compile(r'"name": *"([^"]*COPY[^"]*|JSON_EXECUTE_SERIALIZED_SQL)"')
 #: First words of statements of several parts (`MULTI`: those that pivot) that only read.
 _PIVOTING = frozenset({"pivot", "unpivot", "from", "with", "select", "create", "insert"})
 
@@ -42,6 +50,9 @@ def one_line() -> Iterator[None]:
         yield
     except duckdb.OutOfMemoryException:
         raise
+    except OverflowError as e:
+        problem = "a value is beyond what Python can hold"
+        raise UsageProblem("SQL", problem, "cast that column to VARCHAR") from e
     except duckdb.Error as e:
         kind = UnknownName if isinstance(e, duckdb.CatalogException) else UsageProblem
         message = " ".join(str(e).split("\n\nLINE ")[0].split())
@@ -74,8 +85,8 @@ def _rows(
 ) -> pa.Table:
     with connect(opened(source).looking(), needed) as connection, one_line():
         lock(connection)
-        check(connection, text)
-        result = connection.sql(text, params=params)
+        last = last_statement(connection, text, params)
+        result = connection.sql(last, params=_params_of(last, params))
         if result is None:
             raise UsageProblem("SQL", "the statement gives no rows")
         return result.to_arrow_table()
@@ -90,6 +101,50 @@ def lock(connection: duckdb.DuckDBPyConnection) -> None:
     for setting in ("python_enable_replacements", "allow_persistent_secrets"):
         connection.execute(f"SET {setting} = false")
     connection.execute("SET lock_configuration = true")
+
+
+def last_statement(
+    connection: duckdb.DuckDBPyConnection,
+    text: str,
+    params: Mapping[str, object] | None = None,
+    *,
+    write: bool = False,
+) -> duckdb.Statement:
+    """Run all statements of a text but the last, which is returned, for the caller to run.
+
+    Raises as ``check`` before anything is run, and ``UsageProblem`` for a statement whose plan
+    writes files, unless ``write``. A plan is known only once what comes before has run.
+    """
+    check(connection, text, write=write)
+    *before, last = connection.extract_statements(text)
+    for statement in before:
+        _refuse_writing_plan(connection, statement, params, write)
+        connection.execute(statement, _params_of(statement, params))
+    _refuse_writing_plan(connection, last, params, write)
+    return last
+
+
+def _params_of(
+    statement: duckdb.Statement, params: Mapping[str, object] | None
+) -> dict[str, object]:
+    return {name: params[name] for name in statement.named_parameters if name in (params or {})}  # type: ignore[index]
+
+
+def _refuse_writing_plan(
+    connection: duckdb.DuckDBPyConnection,
+    statement: duckdb.Statement,
+    params: Mapping[str, object] | None,
+    write: bool,
+) -> None:
+    if write or _kind(statement) not in _PLANNED:
+        return
+    text, words = statement.query, _words(statement.query)
+    if words and words[0][1] == "explain":
+        text = text[_after_explain(words) :]
+    plan = connection.execute(f"EXPLAIN (FORMAT json) {text}", _params_of(statement, params))
+    if node := _WRITING_NODE.search(str(plan.fetchall())):
+        what = "COPY" if "COPY" in node[1] else "json_execute_serialized_sql"
+        raise UsageProblem(what, "may write files, which a query may not", "use --write")
 
 
 def check(connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = False) -> None:

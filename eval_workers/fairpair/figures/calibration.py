@@ -114,7 +114,7 @@ def halved(
 
 
 def _split_figures(measured: Sequence[PromptMeasures], options: CalibrationOptions) -> Row:
-    """F over the prompts of one split; how many are rejected, also adjusted, and how many cover 1."""
+    """F over the prompts of a split; how many are rejected, also adjusted, and how many cover 1."""
     figures = over_prompts(measured, options.measure)
     p_values = [m.p_permutation for m in measured]
     ends = [(m.fairpair_f_low, m.fairpair_f_high) for m in measured]
