@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -80,6 +80,15 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     fix = f"plumbline corpus associate --corpus {corpus}; if that was done, count more text:"
     fix += " docs/tutorial.md"
     raise UsageProblem(f"corpus {corpus!r}", "no word has a delta", fix)
+
+
+def corpus_of(text: str, corpora: Collection[str]) -> str:
+    """The corpus that ``CORPUS`` or ``CORPUS:SOURCE`` names; one of that very name comes first.
+
+    >>> corpus_of("a:b", {"a"}), corpus_of("a:b", {"a", "a:b"})
+    ('a', 'a:b')
+    """
+    return text if text in corpora else text.partition(":")[0]
 
 
 _Params = ParamSpec("_Params")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pyarrow.parquet as pq
 from pydantic.dataclasses import dataclass as options_class
 
-from plumbline.jobs.corpus_lookup import corpus_lists, sole_writer
+from plumbline.jobs.corpus_lookup import corpus_lists, corpus_of, sole_writer
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.counting.local import LocalEngine
 from plumbline.jobs.counting.merge import Output, Pruned, prune
@@ -327,8 +327,9 @@ class _Merge:
         with store.together(self.run_id, "corpus count"):
             for table in (*DERIVED, *BY_STEP):
                 store.drop(table, self.partition)
+            names = {*store.read("corpus")["corpus"].to_pylist(), request.corpus}
             for texts in {file.partition for file in store.snapshot().files("word_change", {})}:
-                if any(text.split(":")[0] == request.corpus for text in texts):
+                if any(corpus_of(text, names) == request.corpus for text in texts):
                     store.drop("word_change", dict(zip(("text_a", "text_b"), texts, strict=True)))
             store.drop("reject", {"stage": "import", "subject": request.corpus})
             for staged in (words, pairs, *by_step):

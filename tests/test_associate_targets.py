@@ -26,6 +26,7 @@ from plumbline.jobs.kernel import Limits, counter, token_stream
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
 from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProblem
+from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import oracle
@@ -174,6 +175,24 @@ def test_lists_are_kept_until_the_corpus_is_counted_again(
     count_corpus(store, CountRequest("c", shards, targets="she-he", replace=True))
     assert associate(store, "c").contrasts == ("she/he",)
     assert not [c for c in run_checks(store, "c") if c.n_violations]
+
+
+def test_answers_on_pairs_that_changed_are_dropped(
+    store: Store, shards: tuple[Path, ...], tmp_path: Path
+) -> None:
+    count_corpus(store, CountRequest("c", shards, targets="she-he"))
+    path = tmp_path / "mine.toml"
+    associate(store, "c", word_list(path, ("queen", "king"), ("she", "he")))
+    for contrast in ("she/he", "queen/king", "mine"):
+        found = explain(store, "c", ["w4"], contrast)
+        near = {row["collocate"] for row in found["word_collocate"]}
+        assert near and not near & {*OWN, "queen", "king"}, "targets are no collocates"
+    associate(store, "c", word_list(path, ("nurse", "king"), ("she", "he")))
+    for table in ANSWERS:
+        assert set(store.read(table, corpus="c")["contrast"].to_pylist()) <= {"she/he"}, table
+    assert store.read("word_evidence", corpus="c").num_rows == 1
+    associate(store, "c")
+    assert store.read("word_evidence", corpus="c").num_rows == 1
 
 
 def test_all_pairs_need_no_count(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:

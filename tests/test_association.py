@@ -96,6 +96,15 @@ def test_deltas_of_pairs_and_of_the_list() -> None:
     assert rows["two", "army"]["n_defined"] == 1
 
 
+def test_words_of_several_pairs_count_once_and_those_without_weight_do_not() -> None:
+    pairs = [WordPair("she", "he"), WordPair("she", "king"), WordPair("queen", "he", 0.0)]
+    rows = {r["word"]: r for r in delta_rows(counts(), "x", pairs).to_pylist()}
+    at = counts().words.to_pylist().index("tea")
+    near = {t: counts().n_pair(t)[at] for t in ("she", "he", "king")}
+    tea = rows["tea"]
+    assert (tea["n_pair_f"], tea["n_pair_m"]) == (near["she"], near["he"] + near["king"])
+
+
 def test_equation_4_by_hand(tmp_path: Path) -> None:
     """A plain sum over pairs; army was never near *she*, so that its sum is of one pair."""
     path = tmp_path / "toxicity.csv"

@@ -9,19 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
+from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence.change import adjusted, compare
 from plumbline.jobs.evidence.lean import lean
 from plumbline.jobs.evidence.sightings import Inquiry, look
 from plumbline.jobs.evidence.subset import SubsetRule, write_subset
+from plumbline.jobs.evidence.survey import survey
 from plumbline.jobs.kernel import tokenize
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.shards import documents
+from plumbline.warehouse.input.shards import documents, lines
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
 
@@ -207,6 +211,62 @@ def test_filtered_documents_are_the_lines_that_a_rule_keeps(store: Store, tmp_pa
     (tmp_path / "c-0.jsonl").write_text("{}\n")
     with pytest.raises(BadInput, match="has changed since it was counted"):
         left(SubsetRule())
+
+
+@pytest.fixture
+def many_sources(store: Store, tmp_path: Path) -> Store:
+    """Corpus p of a Parquet file: documents of 1,100 sources, and 20 of none."""
+    names = [f"s{k:05}" for k in range(1100)]
+    sources = [*names, *[None] * 20, *["s01050"] * 60]
+    path = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"text": texts(len(sources), 14), "source": sources}), path)
+    count_corpus(store, CountRequest("p", (path,), source_field="source"))
+    return store
+
+
+def test_every_source_can_be_chosen_and_none_is_made_up(
+    many_sources: Store, tmp_path: Path
+) -> None:
+    def written(rule: SubsetRule, out: str) -> list[dict[str, Any]]:
+        done = write_subset(many_sources, "p", rule, tmp_path / out)
+        return [json.loads(line) for path in done.shards for line in lines(path)]
+
+    records = written(SubsetRule(), "all")
+    assert len(records) == 1180 and sum("source" in r for r in records) == 1160
+    assert {r["source"] for r in records if "source" in r} == {f"s{k:05}" for k in range(1100)}
+    assert len(written(SubsetRule(sources=("s01050",)), "one")) == 61
+    assert all("source" not in r for r in written(SubsetRule(sources=("(none)",)), "none"))
+    done = compare(many_sources, "p", "p:s01050", "r", min_pairs=1)
+    assert (done.n_documents_a, done.n_documents_b) == (1180, 61)
+
+
+def test_the_corpus_of_a_text_is_the_one_of_that_very_name(store: Store, tmp_path: Path) -> None:
+    rows = [(t, "b") for t in texts(60, 15)]
+    for name in ("a", "a:b", "d"):
+        corpus(store, name, rows if name != "d" else texts(60, 16), tmp_path)
+    compare(store, "a:b", "d", "r", min_pairs=1)
+    n = store.read("word_change").num_rows
+    corpus(store, "a", rows[:-1], tmp_path)
+    assert n and store.read("word_change").num_rows == n
+    corpus(store, "a:b", rows[:-2], tmp_path)
+    assert not store.read("word_change").num_rows
+
+
+def test_a_pair_is_of_two_words_also_of_an_added_list(store: Store, tmp_path: Path) -> None:
+    added = tmp_path / "nobles.toml"
+    pair = '{ female = "rose", male = "king" }'
+    added.write_text(f'description = "d"\nsource = "s"\npairs = [{pair}]\n')
+    for name, seed in (("a", 17), ("b", 18)):
+        corpus(store, name, texts(80, seed), tmp_path)
+        associate(store, name, str(added))
+    for contrast in ("she/she", "rose/ship"):
+        with pytest.raises(UsageProblem, match="is not a pair of a"):
+            compare(store, "a", "b", "r", contrast)
+        with pytest.raises(UsageProblem, match="is not such a pair"):
+            survey(store, "a", 5, contrast)
+    done = compare(store, "a", "b", "r", "rose/king", min_pairs=1)
+    assert set(done.rows["contrast"].to_pylist()) == {"rose/king"}
+    assert survey(store, "a", 5, "rose/king").n_words == 5
 
 
 def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,15 @@ def test_help_has_an_example(command: str) -> None:
     shown = run.invoke(app, [*command.split(), "--help"])
     assert shown.exit_code == 0
     assert f"plumbline {command}" in " ".join(shown.output.split())
+
+
+def test_the_next_command_is_one_for_the_shell(tmp_path: Path) -> None:
+    shard, out = tmp_path / "a.jsonl", tmp_path / "it's cut"
+    shard.write_text('{"text": "She saw the nurse."}\n')
+    shown = run.invoke(app, ["corpus", "split", str(shard), "--out", str(out)])
+    assert shown.exit_code == 0, shown.output
+    command = shown.output.split("Next: ")[1].split("\n")[0]
+    assert shlex.split(command)[3] == f"{out}/*.jsonl.zst"
 
 
 def test_count_associate_word(tmp_path: Path) -> None:

@@ -265,6 +265,27 @@ def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:
     assert all(p in files for p in partial.partial_files(where, first.fingerprint, "words"))
 
 
+def test_an_attempt_that_still_writes_keeps_its_files(tmp_path: Path) -> None:
+    """The first to finish removes those of killed ones; the loser then removes its own."""
+    shard, where = tmp_path / "a.jsonl", tmp_path / "parts"
+    shard.write_text('{"text": "she drinks tea"}\n')
+    where.mkdir()
+    mark = partial.fingerprint(shard)
+    slow, killed = partial._Writer(where, mark), partial._Writer(where, mark)
+    words = pa.table({"word": pa.array([], pa.string())})
+    for writer in (slow, killed):
+        writer.write("words", words)
+    with slow.claimed():
+        first = partial.ShardJob(str(where), request([]).options()).count(str(shard))
+        assert first.status == "counted"
+        assert not [name for name in killed._files if (where / name).exists()]
+        assert all((where / name).exists() for name in slow._files)
+        (where / slow._files[0]).unlink()  # needs no reading to be dropped
+        slow.publish(first)
+    kept = partial._read(where / f"{mark}.json")[1]
+    assert {path.name for path in where.iterdir()} == {*kept, f"{mark}.json"}
+
+
 def test_memory_below_what_a_task_needs() -> None:
     with pytest.raises(UsageProblem, match="512m"):
         request([], memory="1m")

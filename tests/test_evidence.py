@@ -233,6 +233,16 @@ def test_parquet(tmp_path: Path) -> None:
         assert counted(path, options, tmp_path / name) == expected, name
 
 
+def test_parquet_sources_that_are_not_utf_8(tmp_path: Path) -> None:
+    """Parquet does not check that its text is UTF-8."""
+    names = pa.array([b"caf\xe9", b"good", None]).view(pa.string())
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": ["tea", "she", "he"], "s": names}), path)
+    options = CountOptions(TARGETS, evidence=True, source_field="s")
+    found = counted(path, options, tmp_path / "w")
+    assert found == [(1, None, ["tea"]), (2, "good", ["she"]), (3, None, ["he"])]
+
+
 def test_a_corpus_of_several_shards(store: Store, tmp_path: Path) -> None:
     """One is there twice, one has no documents, one can't be read; nothing is counted again."""
     rng = np.random.default_rng(3)

@@ -42,7 +42,7 @@ def test_files_in_are_packed_or_rejected(
         ("blank.txt", "holds only white s"),
         ("latin.txt", "invalid UTF-8 at b"),
     }
-    assert {r["subject"] for r in rows} == {"mine.jsonl.zst"}
+    assert {r["subject"] for r in rows} == {str(out)}
     (texts / "blank.txt").unlink()
     (texts / "latin.txt").write_text("café")
     assert main(["corpus", "pack", str(texts), *where]) == 0
@@ -90,6 +90,34 @@ def test_a_sentence_is_traced_to_its_file(
     assert of_row == dict(enumerate(expected, 1))
     listed = store.read("word_source", corpus="c")["source"].to_pylist()
     assert sorted(listed) == sorted(set(sources))
+
+
+def test_one_directory_given_in_two_ways_is_packed_once(
+    texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(texts.parent)
+    assert len(text_files([Path("texts"), texts, Path("texts/../texts/a.txt")])) == 5
+
+
+def test_files_of_one_name_have_names_of_their_own(tmp_path: Path) -> None:
+    given = [tmp_path / a / "letters" for a in ("anna", "ben", "cy")]
+    for directory, name in zip(given, ("x.txt", "x.txt", "y.txt"), strict=True):
+        directory.mkdir(parents=True)
+        (directory / name).write_text("Tea.")
+    names = [*text_files(given).values()]
+    assert names == ["anna/letters/x.txt", "ben/letters/x.txt", "letters/y.txt"]
+
+
+def test_rejects_of_shards_of_one_name_are_kept_apart(texts: Path, tmp_path: Path) -> None:
+    store, files = Store.open(tmp_path / "warehouse"), text_files([texts])
+    for name in ("one", "two", "two"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        pack_files(store, files, tmp_path / name / "a.jsonl.zst", "r")
+    rows = store.read("reject", stage="pack").to_pylist()
+    assert len(rows) == 4
+    assert {r["subject"] for r in rows} == {
+        str(tmp_path / n / "a.jsonl.zst") for n in ("one", "two")
+    }
 
 
 def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Path) -> None:

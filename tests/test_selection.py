@@ -82,6 +82,13 @@ def test_seed_words_of_a_hand_made_table(store: Store) -> None:
     assert kept == {1: 1, 2: 3}
 
 
+def test_nothing_left_is_said_to_be_excluded(store: Store) -> None:
+    filled(store, HAND)
+    for n in (None, 5):
+        with pytest.raises(UsageProblem, match="is left: all are excluded or rejected"):
+            select_seed_words(store, "c", n=n, exclude=("c", "d", "f"))
+
+
 def test_words_that_frames_of_a_closed_world_are_made_of_are_no_seed_words(store: Store) -> None:
     filled(store, HAND)
     fixed = {"corpus": "c", "world": "straight", "planted_delta_nats": 0.0}

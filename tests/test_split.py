@@ -187,6 +187,22 @@ def test_what_split_refuses(tmp_path: Path) -> None:
         split_shards([source], out, 10)
 
 
+def test_a_directory_is_cut_into_by_one_command_at_a_time(tmp_path: Path) -> None:
+    shards, out = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], tmp_path / "out"
+    for path in shards:
+        path.write_bytes(path.name.encode() + BODY)
+
+    def begin_another(done: int, _: int) -> None:
+        if done == 1:
+            with pytest.raises(UsageProblem, match=r"out: another command writes to it: process"):
+                split_shards([shards[1]], out, 20_000)
+
+    done = split_shards(shards[:1], out, 20_000, progress=begin_another)
+    assert read_ledger(out).keys() == {done.sources[0].label}
+    split_shards(shards[1:], out, 20_000)
+    assert len(read_ledger(out)) == 2 and not list(out.glob("_*"))
+
+
 def test_a_killed_split_goes_on(tmp_path: Path) -> None:
     shards, out = [tmp_path / f"{n}.jsonl" for n in range(6)], tmp_path / "out"
     for n, path in enumerate(shards):

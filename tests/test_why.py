@@ -275,6 +275,15 @@ def test_a_list_is_the_mean_of_its_pairs() -> None:
     assert none.n_documents == (c_of.sum(axis=1) > 0).sum()
 
 
+def test_words_of_several_pairs_are_counted_once() -> None:
+    texts = [["she", "tea", "he"], ["king", "tea", "queen"], ["she", "tea", "king"]]
+    female, male = ("she", "queen"), ("he", "king")
+    pairs = [WordPair("she", "he"), WordPair("she", "king"), WordPair("queen", "king", 0)]
+    seen = look(made(texts), question(texts, ["tea"], window=3, female=female, male=male))
+    found = lean(seen, 0, pairs)
+    assert (found.n_pair_f, found.n_pair_m, found.n_defined) == (2, 3, 3)
+
+
 def of_word(rows: dict[str, list[Row]], table: str, word: str = "tea") -> list[Row]:
     return [row for row in rows[table] if row["word"] == word]
 

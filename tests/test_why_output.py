@@ -103,10 +103,26 @@ def test_json_and_tables(store: Store) -> None:
     assert {(r["word"], r["seed"]) for r in after} == {("tea", 0), ("rum", 5)}
 
 
+def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
+    """A word that only he has nearby leans at most so far: the other end is not finite."""
+    store, path = Store.open(tmp_path / "w"), tmp_path / "a.jsonl"
+    lines = (
+        json.dumps({"text": f"he met army{k} and the army. {'x ' * 20} she"}) for k in range(9)
+    )
+    path.write_text("\n".join(lines))
+    count_corpus(store, CountRequest("c", (path,)))
+    associate(store, "c")
+    shown = why(store, "army", "--format", "json").stdout
+    assert "Infinity" not in shown and "NaN" not in shown
+    (row,) = json.loads(shown)["word_evidence"]
+    (stored,) = store.read("word_evidence", corpus="c").to_pylist()
+    assert stored["delta_nats_low"] == -float("inf") and row["delta_nats_low"] is None
+
+
 def test_csv(store: Store, tmp_path: Path) -> None:
     """One row per word, from a file of words, to a file."""
     words, out = tmp_path / "list.txt", tmp_path / "leans.csv"
-    words.write_text("Rum\n\n tea \nrum\nété\n")
+    words.write_text("\ufeffRum\n\n tea \nrum\nété\n", encoding="utf-8")
     arguments = ("ete", "--words", str(words), "--corpus", "c", "--format", "csv")
     printed = why(store, *arguments, "--out", str(out)).stdout
     assert f"Wrote {out}" in printed

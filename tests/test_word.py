@@ -92,6 +92,28 @@ def test_an_unknown_word_is_an_error_of_one_line(
     assert f"word {word!r}: {message}" in line and not shown.out
 
 
+def test_why_a_word_has_no_lean(store: Store) -> None:
+    counted(store)
+    associate(store, "c")
+    fixed = {"corpus": "c", "n_word": 9}
+    words = store.read("word_count", corpus="c").to_pylist()
+    store.replace("word_count", [*words, {**fixed, "word": "far"}], {"corpus": "c"}, "r")
+
+    def why(word: str, contrast: str) -> str:
+        return describe_word(store, "c", word, contrast)[-1]
+
+    assert why("far", "she/he") == "  no delta for she/he: it co-occurs with neither side"
+    assert "it is not one of corpus c, which are she/he, " in why("far", "she/it")
+    left = [r for r in words if r["word"] != "she"]
+    store.replace("word_count", [*left, {**fixed, "word": "far"}], {"corpus": "c"}, "r")
+    assert why("far", "she/he") == "  no delta for she/he: she does not occur in the corpus"
+    row(store, source="imported")
+    assert why("far", "she/it").startswith(
+        "  no delta for she/it: the imported statistics have only"
+    )
+    assert why("far", "she/he") == "  no delta for she/he: the imported statistics have none"
+
+
 def test_a_pruned_word_may_have_been_too_rare(
     store: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
@@ -39,6 +40,7 @@ from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import rows_of as query_rows
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.csv_rows import records
@@ -102,7 +104,7 @@ def associate(
     several pairs their mean, under its name, and their sum ``NAME-sum`` (UnStereoEval, App. A,
     Eq. 4). PMI and delta have rows only where every count needed is above 0; bounds have one for
     every word with a co-occurrence, and none of sums. MaxPMI of benchmarks and seed words computed
-    from older deltas are dropped.
+    from older deltas are dropped, and what `why` found on contrasts whose pairs have changed.
 
     Args:
         targets: name or path of a word list that the corpus has from now on: the pairs of its words
@@ -121,6 +123,7 @@ def associate(
     if row["source"] != "counted":
         raise UsageProblem(f"corpus {corpus!r}", "was imported, so it has no counts to associate")
     weights = WordWeights.read(word_weights) if word_weights else None
+    before = contrasts_of(store, row)
     counted = with_list(store, row, targets) if targets else corpus_lists(store, row)
     lists, words = usable_lists(counted), targets_of(counted)
     config = {"corpus": corpus, "lists": sorted(lists)}
@@ -156,7 +159,9 @@ def associate(
         where = {"corpus": corpus}
         dropped = {t: _by_contrast(store, t, corpus) for t in _FROM_DELTAS}
         gone = tuple(x for x in _by_contrast(store, "word_delta", corpus) if x not in kinds)
+        stale = [name for name, pairs in before.items() if by_name.get(name) != pairs]
         with store.together(run_id, "corpus associate"):
+            _drop_answers(store, corpus, stale, run_id)
             for table in _FROM_DELTAS:
                 store.drop(table, {"corpus": corpus})
             if targets:
@@ -176,6 +181,15 @@ def associate(
     n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
     n_rows = n_associations, n_deltas, n_bounds
     return Associated(*n_rows, tuple(kinds), dropped, gone, rare, n_weighted)
+
+
+def _drop_answers(store: Store, corpus: str, contrasts: Sequence[str], run_id: str) -> None:
+    """Drop the rows of ``why`` on these contrasts."""
+    for table in ANSWERS if contrasts else ():
+        rows = store.read(table, corpus=corpus)
+        old = pc.is_in(rows["contrast"], pa.array(contrasts, pa.string()))
+        if pc.any(old).as_py():
+            store.replace(table, rows.filter(pc.invert(old)), {"corpus": corpus}, run_id)
 
 
 def _by_contrast(store: Store, table: str, corpus: str) -> dict[str, int]:

@@ -17,7 +17,7 @@ the counts divided by their dispersion.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -213,6 +213,10 @@ def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
     return next((x for x in by_name if f"{contrast}-".startswith(f"{x}{SUM}-")), None)
 
 
+#: A target of a pair, the pair's weight (negative: male), and bool[words], which have both counts.
+_Term: TypeAlias = tuple[str, float, NDArray[np.bool_]]
+
+
 def delta_rows(
     counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair], v: Floats | None = None
 ) -> pa.Table:
@@ -232,17 +236,18 @@ def delta_rows(
         v: float64[words], in the order of the counts' words, no unit.
 
     Returns:
-        contrast, word, n_word, n_pair_f and n_pair_m (sums over what the figure is of), n_defined
-        (pairs with both counts), delta_nats (above 0 leans female), delta_nats_se.
+        contrast, word, n_word, n_pair_f and n_pair_m (sums over the words of each side that the
+        figure is of, each once), n_defined (pairs with both counts), delta_nats (above 0 leans
+        female), delta_nats_se.
     """
     n = len(counts.n_word)
-    n_f, n_m, n_defined = (np.zeros(n, np.int64) for _ in range(3))
-    total, terms = np.zeros(n), list[tuple[str, float, NDArray[np.bool_]]]()
+    n_defined = np.zeros(n, np.int64)
+    total, terms = np.zeros(n), list[_Term]()
     for pair in pairs:
         female, male = counts.n_pair(pair.female), counts.n_pair(pair.male)
         both = (female > 0) & (male > 0)
         weight = pair.weight if v is None else 1.0
-        n_f, n_m, n_defined = n_f + female * both, n_m + male * both, n_defined + both
+        n_defined = n_defined + both
         total += weight * both
         terms += [(pair.female, weight, both), (pair.male, -weight, both)]
     total[total == 0] = np.nan
@@ -252,6 +257,7 @@ def delta_rows(
         share = scale * sum(weight * both for own, weight, both in terms if own == target)
         delta += share * np.nan_to_num(counts.pmi(target))
         variance += share**2 * np.nan_to_num(counts.variance(target))
+    n_f, n_m = (_n_used(counts, side) for side in (terms[::2], terms[1::2]))
     rows = np.flatnonzero(np.isfinite(delta))
     return pa.table(
         {
@@ -265,6 +271,15 @@ def delta_rows(
             "delta_nats_se": np.sqrt(variance[rows]),
         }
     )
+
+
+def _n_used(counts: CorpusCounts, side: Sequence[_Term]) -> Ints:
+    """Co-occurrences of every word with the targets of a side, each once, where it has a weight."""
+    n_used = np.zeros(len(counts.n_word), np.int64)
+    for target in dict.fromkeys(target for target, _, _ in side):
+        used = [both for own, weight, both in side if own == target and weight != 0]
+        n_used += counts.n_pair(target) * np.any(used, axis=0)
+    return n_used
 
 
 def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:

@@ -6,7 +6,10 @@ import math
 from typing import Any
 
 import duckdb
+import pyarrow.dataset as ds
 
+from plumbline.jobs.association.associations import contrasts_of
+from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.corpus_lookup import (
     corpus_contrast,
     corpus_language,
@@ -18,6 +21,7 @@ from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.finding import Finding
 from plumbline.warehouse.storage.store import Store
 
+_SIDES = ("female", "male")
 _COUNT = "SELECT n_word FROM word_count WHERE corpus = $corpus AND word = $word"
 _SIMILAR = """
 SELECT word FROM word_count WHERE corpus = $corpus AND jaro_winkler_similarity(word, $word) > 0.85
@@ -70,10 +74,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     ]
     lean = connection.execute(_LEAN, {**key, "contrast": contrast}).fetchone()
     if lean is None:
-        has_deltas = store.units("word_delta", corpus=corpus)
-        fix = f"run plumbline corpus associate --corpus {corpus}"
-        why = "it co-occurs with neither side" if has_deltas else fix
-        return [*lines, f"  no delta for {contrast}: {why}"]
+        return [*lines, f"  no delta for {contrast}: {_why_none(store, row, word, contrast)}"]
     n_f, n_m, n_defined, delta, pooled, low, high, side, lean_rank, n = lean
     estimate = delta if delta is not None else low if side and side > 0 else high
     finding = Finding(word, "delta", estimate, low, high, unit="nats")
@@ -96,6 +97,32 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     leans = f"leans {way}: {ranked} that do"
     untold = f"{ranked} whose estimate is {way}; without an interval no lean can be told"
     return [*lines, f"  {finding.pick(above=leans, below=leans, untold=untold)}"]
+
+
+def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> str:
+    """Why a word of a corpus has neither a delta nor a lean for a contrast."""
+    corpus = row["corpus"]
+    if not store.units("word_delta", corpus=corpus):
+        return f"run plumbline corpus associate --corpus {corpus}"
+    if row["source"] != "counted":
+        known = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
+        known = [] if contrast in known else known
+        return f"the imported statistics have {'only ' + ', '.join(known) if known else 'none'}"
+    by_name = contrasts_of(store, row)
+    listed = summed_list(contrast, by_name)
+    pairs = by_name.get(listed or contrast)
+    if pairs is None:
+        return f"it is not one of corpus {corpus}, which are {', '.join(by_name)}"
+    sides = [list(dict.fromkeys(getattr(pair, side) for pair in pairs)) for side in _SIDES]
+    own = [*sides[0], *sides[1]]
+    occurs = store.read("word_count", ds.field("word").isin(own), corpus=corpus)
+    for side, words in zip(_SIDES, sides, strict=True):
+        if not {*words} & {*occurs["word"].to_pylist()}:
+            who = words[0] if len(words) == 1 else f"none of its {side} words"
+            return f"{who} {'does not occur' if len(words) == 1 else 'occurs'} in the corpus"
+    if word in own:
+        return "it is one of its words"
+    return "no pair has both counts" if listed else "it co-occurs with neither side"
 
 
 def _interval(low: float | None, high: float | None) -> str:

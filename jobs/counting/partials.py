@@ -12,6 +12,8 @@ import json
 import os
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +29,7 @@ from plumbline.warehouse.input.remote_files import describe, located
 from plumbline.warehouse.input.shards import fingerprint
 from plumbline.warehouse.paths import Address
 from plumbline.warehouse.regular_files import json_object
+from plumbline.warehouse.storage.locks import NoLocks, claimed
 from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store, write_file
@@ -163,6 +166,10 @@ class ShardJob:
 
         A shard that cannot be read to its end gives a ledger with status ``failed`` and no counts.
         """
+        with ExitStack() as held:
+            return self._attempt(shard, held)
+
+    def _attempt(self, shard: str, held: ExitStack) -> ShardLedger:
         started = time.monotonic()
         path, out = located(shard), Path(self.directory)
         mark, size = "", 0
@@ -174,6 +181,7 @@ class ShardJob:
             if ledger.exists():
                 return _ledger(ledger, shard)
             writer, limits = _Writer(out, mark), None
+            held.enter_context(writer.claimed())
             if self.memory_bytes:
                 limits = limits_within(self.memory_bytes, self.options.all_pairs)
             count, place = (self._recount, path.parent) if self.again else (self._count, path)
@@ -271,19 +279,41 @@ class _Writer:
 
     def publish(self, ledger: ShardLedger) -> None:
         """Make this attempt the shard's partial, unless another attempt was first."""
-        temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
-        hashes = [sha256_of(self._out / name) for name in self._files]
-        facts = {**ledger.row(), "files": self._files, "sha256": hashes}
-        temporary.write_text(json.dumps(facts), encoding="utf-8")
         final = self._out / f"{self._mark}.json"
-        try:
-            os.link(temporary, final)
-        except FileExistsError:
-            pass
-        except OSError:  # no hard links on this file system
-            os.replace(temporary, final)
-        temporary.unlink(missing_ok=True)
-        kept = set(_read(final)[1])
-        for other in self._out.glob(f"{self._mark}.*.parquet"):
-            if other.name not in kept:
-                other.unlink(missing_ok=True)
+        if not final.exists():
+            temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
+            hashes = [sha256_of(self._out / name) for name in self._files]
+            facts = {**ledger.row(), "files": self._files, "sha256": hashes}
+            temporary.write_text(json.dumps(facts), encoding="utf-8")
+            try:
+                os.link(temporary, final)
+            except FileExistsError:
+                pass
+            except OSError:  # no hard links on this file system
+                os.replace(temporary, final)
+            temporary.unlink(missing_ok=True)
+        self._remove(set(_read(final)[1]))
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Say for the block that this attempt goes on, where the disk has locks."""
+        with ExitStack() as held:
+            with suppress(NoLocks, OSError):
+                held.enter_context(claimed(self._claim(self._attempt)))
+            yield
+
+    def _claim(self, attempt: str) -> Path:
+        return self._out / f"{self._mark}.{attempt}.claim"
+
+    def _remove(self, kept: set[str]) -> None:
+        """Remove files that were not kept: this attempt's and those of killed ones."""
+        of: dict[str, list[Path]] = {}
+        for file in self._out.glob(f"{self._mark}.*.parquet"):
+            if file.name not in kept:
+                of.setdefault(file.name.split(".")[1].split("-")[0], []).append(file)
+        for attempt, files in of.items():
+            with ExitStack() as held, suppress(NoLocks, OSError):
+                is_own = attempt == self._attempt
+                if is_own or held.enter_context(claimed(self._claim(attempt))):
+                    for file in files:
+                        file.unlink(missing_ok=True)

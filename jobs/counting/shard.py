@@ -99,10 +99,22 @@ def _sources(path: Path, field: str) -> Iterator[str | None]:
         try:
             for values in column_values(path, field):
                 if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-                    yield from values.to_pylist()
+                    yield from map(_decoded, values.cast(pa.large_binary()).to_pylist())
         except BadInput:
             pass  # no such column, or a file that reading its texts finds damaged
     yield from repeat(None)
+
+
+def _decoded(name: bytes | None) -> str | None:
+    """A source's name; ``None`` for one that is not UTF-8, which Parquet does not check.
+
+    >>> _decoded(b"tea"), _decoded(b"caf\\xe9"), _decoded(None)
+    ('tea', None, None)
+    """
+    try:
+        return None if name is None else name.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 #: Files of tokens, each with that of the words it refers to.

@@ -116,13 +116,20 @@ def update_command(
 def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
     """Options the user gave that a row of the corpus holds as a hash: names, paths, the order."""
     runs = store.read("run", ds.field("run_id") == row["run_id"]).to_pylist()
-    config = kept_object(runs[0], "config") if runs else row
+    config = _with_count(kept_object(runs[0], "config"), row) if runs else row
     # A row of the corpus has the version of the token rules under that name.
     tokenizer = config.get("tokenizer", "") if runs else ""
     language = str(config.get("language") or "en")
     order = {name: config[name] for name in _ORDER if row["training_order"] and name in config}
-    names = {"targets": str(config["targets"]), "tokenizer": str(tokenizer), "language": language}
+    targets = config.get("targets", row["targets"])
+    names = {"targets": str(targets), "tokenizer": str(tokenizer), "language": language}
     return names | order
+
+
+def _with_count(config: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of a run with those of its step that counted a corpus, such as of `pipeline`."""
+    steps = (s for s in config.get("steps", []) if s.get("corpus", row["corpus"]) == row["corpus"])
+    return config | next((s for s in steps if "min_count" in s), {})
 
 
 def _named(shards: Sequence[str]) -> list[str]:

@@ -13,9 +13,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from plumbline.jobs.association.bounds import adjusted
-from plumbline.jobs.corpus_lookup import corpus_contrast, sole_writer
+from plumbline.jobs.association.target_lists import targets_of
+from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, corpus_of, sole_writer
 from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence_of
-from plumbline.jobs.evidence.sightings import DocumentTable, Inquiry, Ints, look, read_shards
+from plumbline.jobs.evidence.sightings import (
+    ALL_SOURCES,
+    DocumentTable,
+    Inquiry,
+    Ints,
+    look,
+    read_shards,
+)
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
@@ -43,10 +51,9 @@ def subject(store: Store, label: str) -> ComparedText:
         MissingComponent: they are not on this machine.
     """
     corpora = set(store.read("corpus")["corpus"].to_pylist())
-    corpus, _, source = label.partition(":")
-    if label in corpora or not source:
-        return ComparedText(label, evidence_of(store, label), None)
-    return ComparedText(label, evidence_of(store, corpus), source)
+    corpus = corpus_of(label, corpora)
+    source = label[len(corpus) + 1 :]
+    return ComparedText(label, evidence_of(store, corpus if source else label), source or None)
 
 
 @dataclass(frozen=True)
@@ -133,7 +140,11 @@ def compare(
     with ExitStack() as held:
         for name in sorted({text.evidence.corpus["corpus"] for text in texts}):
             held.enter_context(sole_writer(store, name))
-        tables = [look(text.evidence, question, progress=progress).documents for text in texts]
+        seen = [
+            look(text.evidence, question, progress=progress, most_sources=ALL_SOURCES)
+            for text in texts
+        ]
+        tables = [found.documents for found in seen]
         chosen = [_of_source(t, table) for t, table in zip(texts, tables, strict=True)]
         shared = _shared(tables, chosen)
         sums = []
@@ -156,8 +167,8 @@ def compare(
 def _question(store: Store, texts: tuple[ComparedText, ComparedText], contrast: str) -> Inquiry:
     female, _, male = contrast.partition("/")
     for text in texts:
-        listed = text.evidence.options.targets
-        if not male or female not in listed or male not in listed:
+        listed = targets_of(corpus_lists(store, text.evidence.corpus))
+        if female == male or not {female, male} <= set(listed):
             fix = "give a pair of words that both were counted with, such as she/he"
             raise UsageProblem(f"contrast {contrast!r}", f"is not a pair of {text.label}", fix)
         if text.evidence.options.rule != "pairs":

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.association.associations import contrasts_of
 from plumbline.jobs.association.measures import summed_list
-from plumbline.jobs.corpus_lookup import corpus_contrast, writes_corpus
+from plumbline.jobs.association.target_lists import targets_of
+from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
 from plumbline.jobs.counting.kept_documents import FEWEST_SOURCES, Evidence, evidence_of
 from plumbline.jobs.evidence.collocates import Contexts, collocates, contexts, put_together
 from plumbline.jobs.evidence.concordance import (
@@ -94,7 +95,7 @@ def explain(
         tuple(dict.fromkeys(words)),
         tuple(dict.fromkeys(pair.female for pair in pairs)),
         tuple(dict.fromkeys(pair.male for pair in pairs)),
-        evidence.options.targets,
+        targets_of(corpus_lists(store, evidence.corpus)),
         evidence.options.rule,
         evidence.options.window,
         counts["word"].combine_chunks(),

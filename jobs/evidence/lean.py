@@ -27,8 +27,8 @@ class Leans(NamedTuple):
         n_word: occurrences of the word.
         n_documents: documents with a co-occurrence that counts.
         n_clusters: the same of what was drawn: documents, or whole sources.
-        n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs; with
-            all words of the side when no pair is defined.
+        n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs that
+            have a weight, each word once; with all words of the side when no pair is defined.
         n_defined: pairs for which the word has both counts.
         delta_nats: mean delta of the defined pairs; NaN when there are none.
         delta_nats_se: its standard error over clusters; NaN with fewer than two of them.
@@ -98,19 +98,20 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
     c, n = counted.n_near, counted.n_target
     index = {target: k for k, target in enumerate(question.targets)}
     a, weight = np.zeros(c.shape), np.zeros(len(c))
-    n_f, n_m, n_defined = (np.zeros(len(c), np.int64) for _ in range(3))
+    used, n_defined = np.zeros(c.shape, np.bool_), np.zeros(len(c), np.int64)
     for pair in pairs:
         f, m = index[pair.female], index[pair.male]
         both = (c[:, f] > 0) & (c[:, m] > 0)
         a[:, f] += pair.weight * both
         a[:, m] -= pair.weight * both
         weight += pair.weight * both
-        n_f, n_m, n_defined = n_f + c[:, f] * both, n_m + c[:, m] * both, n_defined + both
+        used[:, [f, m]] |= (both & (pair.weight != 0))[:, None]
+        n_defined = n_defined + both
     is_defined, has_delta = n_defined > 0, weight > 0
     sides = [np.isin(question.targets, side) for side in question.sides]
     n_f, n_m = (
-        np.where(is_defined, of_pairs, c[:, side].sum(axis=1))
-        for of_pairs, side in zip((n_f, n_m), sides, strict=True)
+        np.where(is_defined, (c * used)[:, side].sum(axis=1), c[:, side].sum(axis=1))
+        for side in sides
     )
     counts = (a != 0) | ~is_defined[:, None]
     a = np.where(has_delta[:, None], a, 0) / np.where(has_delta, weight, 1)[:, None]

@@ -23,8 +23,10 @@ from plumbline.warehouse.cores import n_cores
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
-#: Sources told apart; the documents of later ones are those of OTHER.
+#: Sources told apart where each has a row; the documents of later ones are those of OTHER.
 MOST_SOURCES = 1000
+#: More sources than any corpus has, so that all are told apart.
+ALL_SOURCES = 1 << 62
 OTHER = "other"
 #: Documents that name no source.
 UNNAMED = "(none)"
@@ -198,11 +200,14 @@ def look(
     question: Inquiry,
     watch: Watcher | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
+    *,
+    most_sources: int | None = None,
 ) -> Sightings:
     """Look at every document of a corpus once; shards side by side.
 
     Args:
         progress: called with (shards done, shards).
+        most_sources: how many sources are told apart, ``MOST_SOURCES`` by default.
     """
     keys = question.keys
 
@@ -212,7 +217,8 @@ def look(
             watch(shard, met, marks)
         return _part(question, met, shard, marks)
 
-    return _put_together(question, read_shards(evidence, question, look_at, progress))
+    parts = read_shards(evidence, question, look_at, progress)
+    return _put_together(question, parts, MOST_SOURCES if most_sources is None else most_sources)
 
 
 def read_shards(
@@ -304,12 +310,14 @@ def _target_counts(question: Inquiry, documents: Documents) -> Ints:
     return np.bincount(cells, minlength=len(documents.row) * n).reshape(len(documents.row), n)
 
 
-def _put_together(question: Inquiry, parts: Sequence[_BatchColumns]) -> Sightings:
+def _put_together(
+    question: Inquiry, parts: Sequence[_BatchColumns], most_sources: int
+) -> Sightings:
     nothing = np.empty(0, np.int64)
     none = Documents(nothing, np.zeros(1, np.int64), nothing, pa.array([], pa.string()))
     empty = _part(question, meetings(question, none), 0, nothing.astype(np.uint64))
     parts = [empty, *parts]
-    names, source = _sources([part.source for part in parts])
+    names, source = _sources([part.source for part in parts], most_sources)
     first = np.cumsum([0, *(len(part.row) for part in parts)])
     document = [part.document + start for part, start in zip(parts, first, strict=False)]
 
@@ -322,11 +330,11 @@ def _put_together(question: Inquiry, parts: Sequence[_BatchColumns]) -> Sighting
     return Sightings(question, table, np.concatenate(document), *held)
 
 
-def _sources(columns: Sequence[pa.StringArray]) -> tuple[tuple[str, ...], Ints]:
+def _sources(columns: Sequence[pa.StringArray], most: int) -> tuple[tuple[str, ...], Ints]:
     """Names of the sources in order of appearance, and the index of each document's."""
     encoded = pa.chunked_array(columns, pa.string()).combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
     index = encoded.indices.to_numpy().astype(np.int64)
-    if len(names) > MOST_SOURCES:
-        names, index = [*names[:MOST_SOURCES], OTHER], np.minimum(index, MOST_SOURCES)
+    if len(names) > most:
+        names, index = [*names[:most], OTHER], np.minimum(index, most)
     return tuple(names), index

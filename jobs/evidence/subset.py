@@ -15,7 +15,14 @@ from plumbline.jobs.corpus_options import Copies
 from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
 from plumbline.jobs.evidence.concordance import texts_of
 from plumbline.jobs.evidence.copies import Signatures, first_copies, first_of_near, signatures
-from plumbline.jobs.evidence.sightings import Inquiry, Meetings, Sightings, look
+from plumbline.jobs.evidence.sightings import (
+    ALL_SOURCES,
+    UNNAMED,
+    Inquiry,
+    Meetings,
+    Sightings,
+    look,
+)
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.input.shards import fingerprint, kind_of, lines
@@ -63,8 +70,8 @@ def write_subset(
     that has any.
 
     Lines of JSON stay as they are; documents of other kinds become ``{"text": ...}`` with their
-    source where counting looked for it. Documents that counting rejected are left out. A shard
-    appears whole; after an interruption the same call writes all of them again.
+    source, if they name one, where counting looked for it. Documents that counting rejected are
+    left out. A shard appears whole; after an interruption the same call writes all of them again.
 
     Raises:
         UsageProblem: no such corpus or source, a corpus without evidence, or a directory that holds
@@ -106,7 +113,8 @@ def _documents(store: Store, evidence: Evidence, rule: SubsetRule) -> tuple[Sigh
         every = np.arange(len(met.documents.row))
         parts.append(signatures(shard, met.documents, every, question.keys))
 
-    seen = look(evidence, question, watch if rule.copies == "near-once" else None)
+    watcher = watch if rule.copies == "near-once" else None
+    seen = look(evidence, question, watcher, most_sources=ALL_SOURCES)
     return seen, Signatures(*map(np.concatenate, zip(*parts, strict=True)))
 
 
@@ -139,5 +147,6 @@ def _lines(evidence: Evidence, source: Path, rows: dict[int, str]) -> Iterator[b
         record: object = rows[row]
         for name in reversed(evidence.options.source_field.split(".")):
             record = {name: record}
-        fields = record if isinstance(record, dict) and evidence.options.source_field else {}
+        is_named = evidence.options.source_field and rows[row] != UNNAMED
+        fields = record if isinstance(record, dict) and is_named else {}
         yield json.dumps({"text": text, **fields}, ensure_ascii=False).encode()

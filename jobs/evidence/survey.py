@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.jobs.corpus_lookup import corpus_contrast, writes_corpus
+from plumbline.jobs.association.target_lists import targets_of
+from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
 from plumbline.jobs.counting.kept_documents import Documents, Evidence, evidence_of
 from plumbline.jobs.evidence.change import Bools, Floats, MomentSums
 from plumbline.jobs.evidence.concordance import OccurrenceSample
@@ -88,7 +89,8 @@ def survey(
     counts = store.read("word_count", corpus=corpus)
     order = [("n_word", "descending"), ("word", "ascending")]
     words = counts.sort_by(order)["word"][:top].to_pylist()
-    question = _question(evidence, contrast, counts)
+    targets = targets_of(corpus_lists(store, evidence.corpus))
+    question = _question(evidence, contrast, counts, targets)
     clusters = clusters or widest_clusters(evidence)
     check(question, contrast, sampling, clusters)
     asked = words[: len(words) if n_with_sentences is None else n_with_sentences]
@@ -135,17 +137,19 @@ def survey(
     return Surveyed(len(new), len(to_quote), len(words) - len(new))
 
 
-def _question(evidence: Evidence, contrast: str, counts: pa.Table) -> Inquiry:
+def _question(
+    evidence: Evidence, contrast: str, counts: pa.Table, targets: tuple[str, ...]
+) -> Inquiry:
     options = evidence.options
     female, _, male = contrast.partition("/")
-    if female not in options.targets or male not in options.targets:
+    if female == male or not {female, male} <= set(targets):
         fix = "give a pair of words that the corpus was counted with, such as she/he"
         raise UsageProblem(f"contrast {contrast!r}", "is not such a pair", fix)
     if options.rule != "pairs":
         fix = "name the words, or count it with --rule pairs"
         raise UsageProblem(f"corpus {evidence.corpus['corpus']!r}", "was counted by windows", fix)
     vocabulary = counts["word"].combine_chunks()
-    rest = options.targets, options.rule, options.window, vocabulary
+    rest = targets, options.rule, options.window, vocabulary
     return Inquiry((), (female,), (male,), *rest)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
@@ -15,6 +18,8 @@ from plumbline.warehouse.text.escape import terminal
 
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
+#: Bytes of a path as it names a folder of a table, where the longest name is of 255.
+_LONGEST_SUBJECT = 200
 #: Most files of one folder that are sources of their own: tables hold a row per word and source.
 _MOST_FILE_SOURCES = 100
 
@@ -35,7 +40,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     """Files as given, and every ``.txt`` in and below directories, sorted; each once.
 
     The value is the file's name from the directory given, or its own directory, on:
-    ``letters/1850/anna.txt``.
+    ``letters/1850/anna.txt``; from one above it on where that tells files of one name apart.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt``.
@@ -45,7 +50,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     ...
     plumbline.warehouse.errors.BadInput: texts nowhere: no such file or directory (check the path)
     """
-    files: dict[Path, str] = {}
+    found: dict[str, tuple[Path, Path]] = {}
     for source in sources:
         if not source.exists():
             raise BadInput(f"texts {source}", "no such file or directory", "check the path")
@@ -54,10 +59,22 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
         if not texts:
             raise BadInput(f"texts {source}", "holds no .txt file", "name the files themselves")
         # Absolute, so that the directory "." has a name; links stay as they are.
-        top = Path(os.path.abspath(source if source.is_dir() else source.parent)).parent
+        top = Path(os.path.abspath(source if source.is_dir() else source.parent))
         for path in texts:
-            files.setdefault(path, terminal(os.path.relpath(path, top)))
-    return files
+            found.setdefault(os.path.realpath(path), (path, top))
+    return _names(list(found.values()))
+
+
+def _names(files: Sequence[tuple[Path, Path]]) -> dict[Path, str]:
+    """Names of files from their directory on, or from one above it where two would be the same."""
+    above = {top: top.parent for _, top in files}
+    while True:
+        names = {path: terminal(os.path.relpath(path, above[top])) for path, top in files}
+        n_of = Counter(names.values())
+        alike = {top for path, top in files if n_of[names[path]] > 1}
+        if not any(above[top] != above[top].parent for top in alike):
+            return names
+        above |= {top: above[top].parent for top in alike}
 
 
 def source_kind(names: Collection[str]) -> str:
@@ -93,10 +110,22 @@ def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) 
         write_jsonl_zst(out, _records(files, packed))
     except OSError as e:
         raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
-    key = {"stage": "pack", "subject": out.name}
+    key = {"stage": "pack", "subject": _subject(out)}
     rows = [{**key, **row, "run_id": run_id} for row in packed.rejects]
     store.replace("reject", rows, key, run_id)
     return packed
+
+
+def _subject(out: Path) -> str:
+    """What rejects are of: the shard's path, or its name and a hash of a path that is long.
+
+    >>> _subject(Path("/texts/a.jsonl.zst")), len(_subject(Path("/long" * 99, "a.jsonl.zst")))
+    ('/texts/a.jsonl.zst', 24)
+    """
+    path = terminal(os.path.abspath(out))
+    if len(quote(path, safe="")) <= _LONGEST_SUBJECT:
+        return path
+    return f"{hashlib.sha256(path.encode()).hexdigest()[:12]}/{terminal(out.name)}"
 
 
 def _records(files: Mapping[Path, str], packed: Packed) -> Iterator[dict[str, object]]:

@@ -14,6 +14,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -23,10 +24,12 @@ from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, Us
 from plumbline.warehouse.input.remote_files import ByteStream
 from plumbline.warehouse.input.shards import fingerprint, kind_of
 from plumbline.warehouse.regular_files import json_object
+from plumbline.warehouse.storage.locks import NoLocks, sole
 
 #: The ledger's name in the directory of the blocks.
 LEDGER = "split.json"
 _STAGING = "_staging"
+_LOCK = "_split.claim"
 _RESUME = "run the same command again to resume"
 _CHUNK_BYTES = 1 << 22
 
@@ -84,7 +87,8 @@ def split_shards(
     changed, and otherwise replaces its own blocks. Other sources' blocks in ``out`` stay.
 
     Raises:
-        UsageProblem: a size below 1, a shard of another kind, or a shard that lies in ``out``.
+        UsageProblem: a size below 1, a shard of another kind, a shard that lies in ``out``, or
+            another command that cuts into ``out``.
         BadInput: shards that can't be read to their end; raised after the others are cut.
         Interrupted: stopped from the keyboard.
 
@@ -98,9 +102,23 @@ def split_shards(
     _check(shards, out, block_bytes)
     try:
         out.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(out / _STAGING, ignore_errors=True)
     except OSError as e:
         raise BadInput(f"output directory {out}", e.strerror or "can't be made") from e
+    with ExitStack() as held:
+        with suppress(NoLocks):  # then nothing tells of another command
+            held.enter_context(sole(out / _LOCK, f"--out {out}"))
+        return _split(shards, out, block_bytes, workers, progress)
+
+
+def _split(
+    shards: Sequence[Path],
+    out: Path,
+    block_bytes: int,
+    workers: int | None,
+    progress: Callable[[int, int], None] | None,
+) -> SplitDone:
+    """Cut shards into a directory that no other process cuts into."""
+    shutil.rmtree(out / _STAGING, ignore_errors=True)
     job = _Job(out, block_bytes, read_ledger(out))
     n_workers = min(len(shards), workers or len(os.sched_getaffinity(0)))
     with ThreadPoolExecutor(n_workers) as pool:

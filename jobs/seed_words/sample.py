@@ -164,6 +164,9 @@ def select_seed_words(
     vetted = verdicts(store, corpus)
     rejected = {w for w in inside if w in vetted and vetted[w]["verdict"] == REJECTED} - excluded
     left = {word: count for word, count in inside.items() if word not in excluded | rejected}
+    if inside and not left:
+        problem = "no word of the interval around 0 is left: all are excluded or rejected"
+        raise UsageProblem(f"corpus {corpus!r}", problem, "exclude fewer words")
     n = len(left) if n is None else n
     chosen = sample(left, n, seed, n_bands)
     config = {"corpus": corpus, "contrast": contrast, "seed": seed}

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 
+def _shards_in(directory: Path) -> str:
+    """The shards of a directory, as a shell's word."""
+    return shlex.quote(f"{directory}/*.jsonl.zst")
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Split(Command):
     """Cut shards into smaller ones, so that any number of cores can count them.
@@ -56,7 +61,7 @@ class Split(Command):
             ],
             said=[f"{done.n_kept:,} of {len(done.sources):,} were cut already"],
             files=(str(self.out),),
-            next=f"plumbline corpus count '{self.out}/*.jsonl.zst' --corpus NAME",
+            next=f"plumbline corpus count {_shards_in(self.out)} --corpus NAME",
         )
 
 
@@ -90,7 +95,7 @@ class Filter(CorpusName, Command):
         return Done(
             rows=[{"corpus": self.corpus, **counts, "n_shards": len(done.shards)}],
             files=(str(self.out),),
-            next=f"plumbline corpus count '{self.out}/*.jsonl.zst' --corpus NAME",
+            next=f"plumbline corpus count {_shards_in(self.out)} --corpus NAME",
         )
 
 

@@ -25,6 +25,7 @@ from plumbline.pipelines.report.plain import markdown, plain
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections.why import QUERIES, answers, headline, word_section
 from plumbline.pipelines.report.write import publish
+from plumbline.pipelines.sql.result_output import json_value
 from plumbline.warehouse.errors import (
     BadInput,
     MissingComponent,
@@ -162,7 +163,7 @@ class Why(ContrastOption, Command):
         if file:
             try:
                 with opened(file) as raw:
-                    listed += raw.read().decode().splitlines()
+                    listed += raw.read().decode("utf-8-sig").splitlines()
             except (OSError, UnicodeDecodeError) as e:
                 raise BadInput(f"words {file}", f"can't be read: {e}", "one word per line") from e
         words = list(dict.fromkeys(word.strip().lower() for word in listed if word.strip()))
@@ -263,7 +264,7 @@ def rendered(found: WordAnswers, form: str) -> Iterator[str]:
     """The answers as lines in a format; csv has one row per word, json everything."""
     sections = map(word_section, answers(found.rows))
     if form == "json":
-        yield json.dumps(dict(found.rows), indent=1)
+        yield json.dumps(json_value(dict(found.rows)), indent=1, allow_nan=False)
     elif form == "csv":
         yield as_csv(found.rows["word_evidence"]).rstrip("\n")
     elif form == "markdown":
