@@ -246,6 +246,13 @@ def test_the_offline_writer() -> None:
         assert len(str(row["sentence_a"]).split()) <= 10
     with pytest.raises(UsageProblem, match="frames of at most 3 words"):
         offline_pairs("demo", ["tea"], 4, 3, seed=0)
+    with pytest.raises(
+        UsageProblem, match=r"a\{b\}': can't stand in .* holds '\{b\}', which is not a placeholder"
+    ):
+        offline_pairs("demo", ["tea", "a{b}"], 4, 10, seed=0)
+    for name in ("winobias", "crows-pairs"):
+        with pytest.raises(UsageProblem, match="is the name of one that is imported"):
+            steps.check_name(name)
 
 
 def test_rejects_of_steps_that_were_not_taken_go(store: Store) -> None:

@@ -8,11 +8,19 @@ from typing import Any
 import duckdb
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 from scipy import stats
 
 from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
-from plumbline.eval_workers.scoring.statistics.cluster_errors import degrees_of_freedom
+from plumbline.eval_workers.scoring.statistics.cluster_errors import (
+    NO_CLUSTER,
+    clustered_variance,
+    degrees_of_freedom,
+    influences,
+    variances,
+)
+from plumbline.eval_workers.scoring.statistics.scored import cells
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS
@@ -26,7 +34,7 @@ def estimate(
     x: Floats,
     w: Floats,
     first: list[str],
-    second: list[str] | None = None,
+    second: list[str | None] | list[str] | None = None,
     stratum: list[str] | None = None,
 ) -> dict[str, Any]:
     """The row of `clustered` for one subject."""
@@ -113,6 +121,59 @@ def test_two_kinds_of_clusters_and_strata(seed: int, is_dyadic: bool) -> None:
     expected = max(one_way(u, w, first), one_way(u, w, second), shared(u, w, first, second))
     assert row["se"] ** 2 == pytest.approx(expected)
     assert row["n_clusters"] == 9 and row["df"] <= (4 if is_dyadic else 8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("is_dyadic", [False, True])
+@pytest.mark.parametrize("share_single", [0.1, 0.5, 0.9])
+def test_rows_without_a_cluster_of_the_second_kind(
+    seed: int, is_dyadic: bool, share_single: float
+) -> None:
+    """Every two rows that share a cluster count once, by brute force and as the ranks do it."""
+    rng = np.random.default_rng(seed)
+    n = 90
+    first = rng.integers(0, 12, n)
+    second = rng.integers(0, 9, n) + (0 if is_dyadic else 12)
+    second[rng.random(n) < share_single] = NO_CLUSTER
+    x = rng.normal(0, 1, 21)[first] + rng.normal(0, 1, n)
+    names = [None if k == NO_CLUSTER else f"{k}" for k in second]
+    row = estimate(x, np.ones(n), [f"{k}" for k in first], names)
+    # a row of its own in the second kind is in no two-way term
+    alone = [f"own {i}" if name is None else name for i, name in enumerate(names)]
+    u, w, kind_1 = x - x.mean(), np.ones(n), [f"{k}" for k in first]
+    known = [i for i, name in enumerate(names) if name is not None]
+    of_second = sum(
+        (u[[i for i in known if names[i] == c]].sum() / (n - names.count(c))) ** 2
+        for c in {names[i] for i in known}
+    )
+    expected = max(one_way(u, w, kind_1), of_second, shared(u, w, kind_1, alone))
+    assert row["se"] ** 2 == pytest.approx(expected)
+    ids = np.column_stack([first, second])
+    of_ranks = variances(clustered_variance(influences(x[:, None]), ids))[0]
+    assert row["se"] ** 2 == pytest.approx(of_ranks)
+
+
+def test_errors_hold_where_half_of_the_rows_have_one_cluster() -> None:
+    """Effects of occupations in either place: the mean error is that of the estimates."""
+    rng = np.random.default_rng(3)
+    f: dict[str, list[Any]] = {name: [] for name in ("subject", "one", "two", "x")}
+    for draw in range(200):
+        first, second = rng.integers(0, 20, (2, 200))
+        is_single = rng.random(200) < 0.5
+        effect = rng.normal(0, 1, 20)
+        x = effect[first] + np.where(is_single, 0, effect[second]) + rng.normal(0, 1, 200)
+        f["subject"] += [draw] * 200
+        f["one"] += [f"{k}" for k in first]
+        f["two"] += [None if s else f"{k}" for s, k in zip(is_single, second, strict=True)]
+        f["x"] += x.tolist()
+    connection = duckdb.connect()
+    connection.execute(sql("views/00_macro") + sql("views/07_clustered"))
+    connection.register("drawn", pa.table(f))
+    rows = connection.sql(
+        "WITH f AS (SELECT subject, one AS cluster_1, two AS cluster_2, NULL AS stratum, "
+        "x AS numerator, 1 AS denominator FROM drawn) SELECT value, se FROM clustered('f')"
+    ).fetchnumpy()
+    assert np.sqrt(np.mean(rows["se"] ** 2)) > 0.9 * np.std(rows["value"])
 
 
 def test_df_is_that_of_the_ranks() -> None:
@@ -203,6 +264,25 @@ def test_columns_of_own_pairs_can_say_what_is_alike(store: Store, tmp_path: Path
     }
     with pytest.raises(UsageProblem, match="at most two"):
         import_benchmark(store, "mine", source, "r", How(columns=(*columns, "cluster=job_1")))
+
+
+def test_a_pair_without_a_second_cluster_is_one_by_itself(store: Store) -> None:
+    """One topic for all pairs, and half of them without a job: they still count."""
+    jobs = [f"job: {k % 5}" if k % 2 else None for k in range(40)]
+    pairs = [pair("b", f"{k:02d}", cluster="topic: a", cluster_2=job) for k, job in enumerate(jobs)]
+    fill(store, "benchmark_pair", pairs)
+    fill(store, "benchmark_pair", [pair("c", "x", cluster="topic: a", cluster_2=None)])
+    found = clusters(store)
+    assert found["00"] == ("topic: a", "pair: 00") and found["01"] == ("topic: a", "job: 1")
+    assert found["x"] == ("topic: a", None)
+    (of,) = cells(store.root, "b")
+    assert of.clusters.shape == (40, 1) and len(np.unique(of.clusters)) == 25
+    figures = np.arange(40.0) % 7
+    se = variances(clustered_variance(influences(figures[:, None]), of.clusters))[0] ** 0.5
+    second = [job or f"pair: {k:02d}" for k, job in enumerate(jobs)]
+    row = estimate(figures, np.ones(40), ["topic: a"] * 40, second)
+    assert row["se"] == pytest.approx(se)
+    assert se == pytest.approx(one_way(figures - figures.mean(), np.ones(40), second) ** 0.5)
 
 
 @pytest.mark.reference

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from plumbline.eval_workers.disclosure import closed_world_prompts
 from plumbline.eval_workers.disclosure.neutral import bridged, derive, gendered_words
 from plumbline.eval_workers.disclosure.prompt_sets import RELEASED, derive_probe, import_probe
 from plumbline.eval_workers.disclosure.sentence_files import read_sentences
@@ -183,6 +184,27 @@ def test_rows_that_can_t_be_read_are_rejected_by_their_number(tmp_path: Path) ->
     assert problems == [None, "the line is no JSON", "'t' is not a text"]
 
 
+def test_half_a_character_takes_its_row_alone(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"t": "My friend ran \\ud83d, and"}\n{"t": "Someone ran."}\n')
+    assert [s.problem for s in read_sentences(path, "t")] == [
+        "the row holds bytes that are not UTF-8",
+        None,
+    ]
+    done = derive_probe(store, "mine", path, "r", column="t", allow_gendered=True)
+    assert (done.n_prompts, done.n_rejects) == (1, 1)
+
+
+def test_marks_inside_a_field_end_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("A man ran\u2028 home.\nA man\x0csat.\r\nA man lay.\n", newline="")
+    assert [s.text for s in read_sentences(path)] == [
+        "A man ran\u2028 home.",
+        "A man\x0csat.",
+        "A man lay.",
+    ]
+
+
 def test_what_can_t_be_a_set_is_said_in_one_line(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,6 +218,11 @@ def test_what_can_t_be_a_set_is_said_in_one_line(
         (
             r"unknown \(there are closed-world-",
             lambda: import_probe(store, "news", None, "r"),
+        ),
+        ("topics come without a file", lambda: import_probe(store, "topics", dogs, "r")),
+        (
+            "come without a file",
+            lambda: import_probe(store, next(iter(closed_world_prompts.SETS)), dogs, "r"),
         ),
         ("plain text has no columns", lambda: derive_probe(store, "a", dogs, "r", column="t")),
         ("is not one of", lambda: list(read_sentences(tmp_path / "a.pdf"))),

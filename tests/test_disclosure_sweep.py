@@ -215,6 +215,11 @@ def test_lists_come_in_three_kinds(tmp_path: Path, name: str, text: str) -> None
     assert load_instructions(tmp_path / name) == ("Be fair.", "Go on.")
 
 
+def test_marks_inside_an_instruction_end_no_row(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"instruction": "Be\u2028fair."}\r\n"Go on."\n', newline="")
+    assert load_instructions(tmp_path / "a.jsonl") == ("Be\u2028fair.", "Go on.")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "problem"),
     [

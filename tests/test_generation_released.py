@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pydantic import model_validator
+from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.judge import judgement
@@ -20,6 +22,7 @@ from plumbline.eval_workers.writing.wordings import (
 from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.options import STRICT, make
 
 Files = dict[str, dict[str, object]]
 PROMPT = "Say {num_templates} with {attr_word} for {target_word}, {num_words} long"
@@ -52,6 +55,29 @@ def released(where: Path, content: Files) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(yaml.safe_dump(keys), encoding="utf-8")
     return where / "use-5"
+
+
+def test_a_date_that_is_none_is_one_line(tmp_path: Path) -> None:
+    folder = released(tmp_path, files())
+    with (folder / "prompt1_she.yml").open("a") as file:
+        file.write("date: 2001-99-99\n")
+    with pytest.raises(
+        BadInput, match=r"prompt1_she.yml: is not valid YAML: month must be in 1..12"
+    ):
+        load_released(folder)
+
+
+def test_a_fault_of_all_options_is_one_line() -> None:
+    @dataclass(frozen=True, config=STRICT)
+    class Both:
+        one: int = 0
+
+        @model_validator(mode="after")
+        def _both(self) -> object:
+            raise ValueError("do not go together")
+
+    with pytest.raises(UsageProblem, match=r"^a.toml: do not go together$"):
+        make(Both, {"one": 1}, "a.toml: ")
 
 
 def test_their_files_are_wordings(tmp_path: Path) -> None:

@@ -106,6 +106,24 @@ def test_a_task_for_each_two_groups_and_metrics_as_in_sql(store: Store, tmp_path
     assert (ours["us"], ours["pd"]) == (0.5, 25.0)
 
 
+def test_an_export_takes_the_place_of_an_earlier_one(store: Store, tmp_path: Path) -> None:
+    _pairs(store)
+    out = tmp_path / "task"
+    one = write_task(store, "b é", out)
+    store.drop("benchmark_pair", {"benchmark": "b é"}, "r")
+    fill(store, "benchmark_pair", [pair("b é", "0")])
+    fill(store, "benchmark_pair", [pair("b__1_x", "0")])
+    (out / "notes.jsonl").write_text("{}\n")
+    other = write_task(store, "b__1_x", out)
+    two = write_task(store, "b é", out)
+    assert len(one.tasks) == 2 and two.tasks == ("plumbline_b_",)
+    assert set(out.iterdir()) == {*two.paths, *other.paths, out / "notes.jsonl"}
+    write_task(store, "b é", tmp_path / "inspect", to="inspect")
+    fill(store, "benchmark_pair", [pair("b é", "1", group_a="old", group_b="young")], "more")
+    done = write_task(store, "b é", tmp_path / "inspect", to="inspect")
+    assert len(done.tasks) == 2 and set((tmp_path / "inspect").iterdir()) == set(done.paths)
+
+
 def test_max_pmi_goes_with_the_pairs(store: Store, tmp_path: Path) -> None:
     fill(store, "benchmark_pair", [pair("b", str(k)) for k in range(3)])
     leans = [0.65, -0.7, None]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -86,6 +87,51 @@ def test_a_log_of_inspect_in_json_gives_the_same(store: Store, tmp_path: Path) -
     for kind in ("json", "zip"):
         assert import_inspect(store, tmp_path / kind, "r")[0].n_scored == 3
         assert _figures(store) == expected
+
+
+def _packed(path: Path, text: bytes, states: int) -> Path:
+    """An archive with one Zstandard entry that states a size."""
+    data = zstandard.ZstdCompressor().compress(text)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.json", data)
+    raw = bytearray(path.read_bytes())
+    for mark, method, size in ((b"PK\x03\x04", 8, 22), (b"PK\x01\x02", 10, 24)):
+        at = raw.index(mark)
+        raw[at + method : at + method + 2] = (93).to_bytes(2, "little")
+        raw[at + size : at + size + 4] = states.to_bytes(4, "little")
+    path.write_bytes(raw)
+    return path
+
+
+def test_an_entry_is_not_larger_than_it_states(tmp_path: Path) -> None:
+    text = json.dumps(["x" * 5000]).encode()
+    assert list(zipped_documents(_packed(tmp_path / "a", text, len(text)))) == [
+        ("a.json", json.loads(text))
+    ]
+    with pytest.raises(BadInput, match=r"a\.json holds more than the 10 bytes it states"):
+        list(zipped_documents(_packed(tmp_path / "b", text, 10)))
+
+
+@pytest.mark.parametrize("kind", ["damaged", "method", "encrypted", "cut"])
+def test_an_archive_that_cannot_be_read_is_one_line(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.json", json.dumps(list(range(500))))
+    raw = bytearray(path.read_bytes())
+    central = raw.index(b"PK\x01\x02")
+    if kind == "damaged":
+        raw[36:60] = b"\xff" * 24
+    elif kind == "method":
+        raw[8] = raw[central + 10] = 98
+    elif kind == "encrypted":
+        raw[6] |= 1
+        raw[central + 8] |= 1
+    else:  # a Zstandard entry that begins where the file ends
+        raw[central + 10] = 93
+        raw[central + 42 : central + 46] = (len(raw) - 3).to_bytes(4, "little")
+    path.write_bytes(raw)
+    with pytest.raises(BadInput, match="can't be read as an archive of JSON"):
+        list(zipped_documents(path))
 
 
 def test_every_text_is_used_or_rejected(store: Store, tmp_path: Path) -> None:

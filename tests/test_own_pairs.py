@@ -28,6 +28,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.hub_server import environment, hub
+from tests.metric_rows import fill, score
 
 _ENTRY = "from plumbline.pipelines.command.main import entry; entry()"
 
@@ -84,6 +85,30 @@ def test_every_kind_of_file_gives_the_same_pairs(store: Store, tmp_path: Path) -
     assert first["template"] == "{differs} men sing." and first["pronoun_first"]
     assert (first["group_a"], first["group_b"], first["category"]) == ("a", "b", "age")
     assert found[0][1]["template"] == "Ann, a {differs}, sang."
+
+
+def test_other_columns_take_the_figures_and_leave_the_scores(store: Store, tmp_path: Path) -> None:
+    source = tmp_path / "mine.csv"
+
+    def imported(*rows: str) -> Imported:
+        source.write_text("id,sentence_a,sentence_b,job,direction,note\n" + "\n".join(rows) + "\n")
+        return import_benchmark(store, "mine", source, "r", How(columns=("cluster=job",)))
+
+    rows = ["1,She left.,He left.,nurse,a,x", "2,She sat.,He sat.,clerk,b,x"]
+    imported(*rows)
+    fill(store, "pair_score", [score("mine", k, 0.5) for k in "12"])
+    power = {"benchmark": "mine", "groups": "a/b", "measure": "us", "unit": "share", "n_pairs": 2}
+    power |= {"n_clusters": 2, "n_alike": 0.0, "sd": 1.0, "icc": 0.0, "n_models": 0, "df": 1.0}
+    fill(store, "benchmark_power", [{**power, "run_id": "r"}])
+    done = imported(*rows[::-1])
+    assert (done.n_changed, done.n_mended, list(done.lines())) == (0, 0, [])
+    assert store.read("benchmark_power", benchmark="mine").num_rows == 1
+    done = imported(rows[0].replace("nurse", "clerk"), rows[1])
+    assert (done.n_changed, done.n_mended) == (0, 1)
+    assert "1 of its earlier pairs; all figures of the benchmark went" in next(done.lines())
+    assert store.read("benchmark_power", benchmark="mine").num_rows == 0
+    assert store.read("pair_score", benchmark="mine").num_rows == 2
+    assert imported(rows[0].replace("nurse", "clerk").replace(",a,", ",b,"), rows[1]).n_mended == 1
 
 
 def test_bad_rows_are_kept_with_their_reason(store: Store, tmp_path: Path) -> None:

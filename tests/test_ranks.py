@@ -160,6 +160,7 @@ def test_power_without_clusters_is_that_of_the_textbook() -> None:
     """Of a t test of independent figures, by scipy's non-central t."""
     design = PairDesign.of(np.arange(300)[:, None])
     assert design.n_alike == 0
+    assert PairDesign.of(np.full((10, 1), NO_CLUSTER)).n_alike == 0
     smallest = design.smallest(Spread(0.5, 0.7))
     assert smallest is not None
     shift = smallest / (0.5 / math.sqrt(300))

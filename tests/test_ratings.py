@@ -373,6 +373,23 @@ def test_sheets_of_who_has_answered_stay(store: Store, tmp_path: Path) -> None:
         make(store, "b", RatingDesign(20, ("cleo",)), load(own), tmp_path, "run")
 
 
+def test_ratings_go_along_where_raters_join(store: Store, tmp_path: Path) -> None:
+    benchmark(store)
+    every = {"n_pairs": 30, "n_per_pair": None}
+    exported(store, tmp_path, raters=raters("ana,ben"), **every)
+    import_answers(store, [answered(tmp_path, rater, yes) for rater in ("ana", "ben")], "run")
+    exported(store, tmp_path, raters=raters("ana,ben,cleo"), **every)
+    import_answers(store, [answered(tmp_path, "cleo", yes)], "run")
+    sheets = store.read("rating_sheet", benchmark="b").to_pylist()
+    (design,) = {row["design"] for row in sheets}
+    rows = store.read("rating", benchmark="b").to_pylist()
+    assert {(row["rater"], row["design"]) for row in rows} == {
+        (rater, design) for rater in ("ana", "ben", "cleo")
+    }
+    found = store.read("rating_agreement", benchmark="b").to_pylist()
+    assert {(r["design"], r["n_raters"]) for r in found if not r["without_rater"]} == {(design, 3)}
+
+
 @pytest.mark.parametrize(
     ("change", "problem"),
     [

@@ -32,6 +32,9 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
         return made
     except ValidationError as e:
         error = e.errors()[0]
+        if not error["loc"]:  # of all options together
+            problem = error["msg"].removeprefix("Value error, ")
+            raise UsageProblem(where.rstrip(": ") or "options", problem) from None
         name = str(error["loc"][0])
         if error["type"] in ("missing", "missing_keyword_only_argument"):
             raise UsageProblem(f"{where}{name}", "is missing") from None

@@ -42,7 +42,7 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
             problem = "has no list `instructions`"
             raise BadInput(what, problem, f"expected {_KINDS['.toml']}")
         return _checked(what, enumerate(listed, 1))
-    lines = [(i, line) for i, line in enumerate(text.splitlines(), 1) if line.strip()]
+    lines = [(i, line) for i, line in enumerate(text.split("\n"), 1) if line.strip()]
     return _checked(what, _of_json(what, lines) if kind == ".jsonl" else lines)
 
 

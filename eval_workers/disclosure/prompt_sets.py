@@ -161,14 +161,19 @@ def import_probe(
 
     ``source`` is the directory of the released files or a file of their form; ``None`` takes
     that below ``data``, by default ``PLUMBLINE_DATA``. Prompts with gendered words are rejected
-    unless ``allow_gendered``. Raises ``UsageProblem`` for an unknown set, ``MissingComponent``
-    without a source, ``BadInput`` for a source that can't be read or holds no usable prompt.
+    unless ``allow_gendered``. Raises ``UsageProblem`` for an unknown set, and for the source of one
+    that isn't released; ``MissingComponent`` without a source, ``BadInput`` for a source that can't
+    be read or holds no usable prompt.
 
     >>> import tempfile
     >>> import_probe(Store.open(tempfile.mkdtemp() + "/w"), "topics", None, "r")
     ImportedProbe(probe_set='topics', n_prompts=160, n_rejects=0)
     """
-    if PROBE_SETS.find(name) or name not in PROBE_SETS.made:
+    is_own = bool(PROBE_SETS.find(name)) or name not in PROBE_SETS.made
+    if source is not None and name in PROBE_SETS.names() and (is_own or name not in RELEASED):
+        problem = f"prompts {name} come without a file"
+        raise UsageProblem(f"--source {source}", problem, "leave it out")
+    if is_own:
         return _topics(name, allow_gendered).publish(store, run_id)
     if name in closed_world_prompts.SETS:
         prompts = PromptRows(name, closed_world_prompts.SOURCE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,14 +61,14 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[SourceSent
 
 def _checked(sentence: SourceSentence) -> SourceSentence:
     problem = sentence.problem
-    if problem is None and any("\udc80" <= c <= "\udcff" for c in sentence.text):
+    if problem is None and any("\ud800" <= c <= "\udfff" for c in sentence.text):
         problem = "the row holds bytes that are not UTF-8"
     return SourceSentence(sentence.number, sentence.text.strip(), problem)
 
 
 def _only_fields(path: Path, delimiter: str) -> Iterator[SourceSentence]:
     """Rows of a table of one column without a header."""
-    rows = csv.reader(read_text(path).splitlines(keepends=True), delimiter=delimiter)
+    rows = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
     number = 0
     while True:
         problem = None

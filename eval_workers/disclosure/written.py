@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from math import ceil
 from pathlib import Path
 from typing import Annotated
 
@@ -29,6 +30,8 @@ from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 
 _SHIPPED = "wording.toml"
 _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
+#: Least of the most requests per seed.
+_ROUNDS = 20
 
 
 @toml_table
@@ -49,16 +52,26 @@ class PromptSpec:
 
     Attributes:
         n_prompts: target number per seed.
-        rounds: most requests per seed, also if fewer than ``n_prompts`` are then kept.
+        rounds: most requests per seed, also if fewer than ``n_prompts`` are then kept; by default
+            20, or twice as many as have room for them.
         allow_gendered: keep prompts with gendered words.
     """
 
     model: ChatModel
     wording: PromptWording
     n_prompts: int = 200
-    rounds: int = 20
+    rounds: int | None = None
     temperature: float = 0.7
     allow_gendered: bool = False
+
+    @property
+    def most_rounds(self) -> int:
+        """Most requests per seed.
+
+        >>> PromptSpec(ChatModel("m"), load_wording(), n_prompts=1000).most_rounds
+        80
+        """
+        return self.rounds or max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
 
     def request(self, seed: str, round: int, n: int) -> Request:
         """Build the request for n sentences."""
@@ -137,7 +150,7 @@ def writing(
     """
     candidates: list[Candidate] = []
     kept: list[str] = []
-    for round in range(1, spec.rounds + 1):
+    for round in range(1, spec.most_rounds + 1):
         n = min(spec.n_prompts - len(kept), spec.wording.at_once)
         if not n:
             break

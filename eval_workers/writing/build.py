@@ -20,6 +20,7 @@ from plumbline.eval_workers.chat.budget import Spent
 from plumbline.eval_workers.chat.chat_session import Build, asking_bar, publish_rejects
 from plumbline.eval_workers.chat.requests import ChatModel, Reply
 from plumbline.eval_workers.pairs.benchmarks import Row, discover
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 from plumbline.eval_workers.work.rejects import reject_row
 from plumbline.eval_workers.writing.build_spec import BuildSpec
@@ -145,7 +146,7 @@ def check_name(name: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         fix = "use letters, digits, - _ and ."
         raise UsageProblem(f"benchmark {name!r}", "is not a valid name for a benchmark", fix)
-    if name in discover():
+    if name in discover() or name in RECIPES.names():
         problem = "is the name of one that is imported"
         raise UsageProblem(f"benchmark {name!r}", problem, "take another name")
 

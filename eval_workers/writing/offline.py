@@ -66,7 +66,7 @@ def offline_pairs(
 
     The same arguments give the same rows, and a word's rows don't depend on the other words.
     Raises ``UsageProblem`` when there are too few frames of at most ``max_words`` words, and for a
-    word that isn't in the closed world.
+    word that isn't in the closed world or can't stand in a sentence.
 
     >>> rows = offline_pairs("demo", ["tea", "clock"], 2, 10, seed=0)
     >>> len(rows), [row["pronoun_first"] for row in rows[:4]]
@@ -85,6 +85,9 @@ def offline_pairs(
                     source_file=source,
                     source_row=k,
                 )
+        if parsed.rejects:
+            problem = f"can't stand in a sentence: {parsed.rejects[0]['reason']}"
+            raise UsageProblem(f"word {word!r}", problem, "leave it out")
     return parsed.pairs
 
 

@@ -265,7 +265,7 @@ def _read(kind: type[_Kind], path: Path, *place: str) -> _Kind:
     what = f"prompts {path}"
     try:
         part = yaml.safe_load(read_text(path, what, "give a folder of the release, use-5"))
-    except yaml.YAMLError as e:
+    except (yaml.YAMLError, ValueError) as e:  # the latter for a date that isn't one
         raise BadInput(what, f"is not valid YAML: {' '.join(str(e).split())}") from e
     for key in place:
         part = part.get(key) if isinstance(part, dict) else None

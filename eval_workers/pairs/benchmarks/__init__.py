@@ -50,7 +50,8 @@ class Imported:
     """Outcome of an import: rows in the source = pairs + rejects.
 
     ``turned``: groups, as ``old/young``, that other pairs have in the other order; ``n_changed``:
-    earlier pairs that are gone or have other sentences now; ``first_rejects``: a line for each of
+    earlier pairs that are gone or have other sentences now; ``n_mended``: others that have another
+    group, word, cluster or the like; ``first_rejects``: a line for each of
     the first rejects, its place and its reason.
     """
 
@@ -59,6 +60,7 @@ class Imported:
     n_rejects: int
     turned: tuple[str, ...] = ()
     n_changed: int = 0
+    n_mended: int = 0
     first_rejects: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
@@ -71,6 +73,11 @@ class Imported:
                 f"Warning: gone or with other sentences now: {self.n_changed:,} of its earlier "
                 "pairs; their scores and all figures of the benchmark went with them: score and "
                 "measure again"
+            )
+        elif self.n_mended:
+            yield (
+                f"Warning: with other groups, words or other columns now: {self.n_mended:,} of its "
+                "earlier pairs; all figures of the benchmark went: measure again"
             )
         if self.turned:
             turned = " and ".join(self.turned)
@@ -200,7 +207,7 @@ def import_benchmark(
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "run_id": run_id} for row in parsed.rejects]
     with store.together(run_id, f"benchmark {name}"):
-        n_changed = replace_pairs(store, name, pairs, run_id)
+        replaced = replace_pairs(store, name, pairs, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
     groups = {(str(pair["group_a"]), str(pair["group_b"])) for pair in parsed.pairs}
     turned = tuple(sorted(f"{a}/{b}" for a, b in groups if (b, a) in groups and a != b))
@@ -208,7 +215,7 @@ def import_benchmark(
         f"{row['source_file']}, row {row['source_row']}: {row['reason']}"
         for row in rejects[:_REJECTS_SHOWN]
     )
-    return Imported(name, len(pairs), len(rejects), turned, n_changed, first_rejects)
+    return Imported(name, len(pairs), len(rejects), turned, *replaced, first_rejects)
 
 
 def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,11 @@ _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<26xHH")
 #: Largest entry that is unpacked, in bytes.
 _LARGEST = 1 << 30
+#: What archives that are damaged, encrypted or packed in an unknown way raise.
+_UNREADABLE = (
+    *(OSError, ValueError, RecursionError, EOFError, RuntimeError, NotImplementedError),
+    *(zipfile.BadZipFile, zlib.error, struct.error, zstandard.ZstdError),
+)
 
 
 def at(document: Any, *path: str | int) -> Any:
@@ -66,7 +72,7 @@ def zipped_documents(path: Path) -> Iterator[tuple[str, Any]]:
         with zipfile.ZipFile(path) as archive:
             for entry in sorted(archive.infolist(), key=lambda entry: entry.filename):
                 yield entry.filename, json.loads(_entry(archive, entry))
-    except (OSError, ValueError, RecursionError, zipfile.BadZipFile, zstandard.ZstdError) as e:
+    except _UNREADABLE as e:
         problem = f"can't be read as an archive of JSON: {e}"
         raise BadInput(f"{path}", problem, "mend or remove it") from e
 
@@ -82,4 +88,11 @@ def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     before = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
     file.seek(sum(before), 1)
     packed = file.read(entry.compress_size)
-    return zstandard.ZstdDecompressor().decompress(packed, max_output_size=entry.file_size)
+    # By its own reading: a frame that states its size is unpacked whole, whatever the limit.
+    with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
+        text = reader.read(entry.file_size + 1)
+    if len(text) > entry.file_size:
+        raise ValueError(
+            f"{entry.filename} holds more than the {entry.file_size:,} bytes it states"
+        )
+    return text

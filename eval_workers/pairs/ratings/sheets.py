@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.pairs.ratings.questions import Wordings
+from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.storage.store import Store
@@ -213,6 +214,23 @@ def _keep(
         for rater, own in rows.items():
             sheet = [{**row, "design": design, "run_id": run_id} for row in own]
             store.replace("rating_sheet", sheet, {"benchmark": benchmark, "rater": rater}, run_id)
+        _move(store, benchmark, sorted(answered & set(rows)), design, run_id)
+
+
+def _move(store: Store, benchmark: str, raters: Sequence[str], design: str, run_id: str) -> None:
+    """Ratings of sheets that are of another design now are of that one, and agreement with them."""
+    ratings = store.read("rating", benchmark=benchmark).to_pylist()
+    moved = {r["rater"] for r in ratings if r["rater"] in raters and r["design"] != design}
+    if not moved:
+        return
+    for row in ratings:
+        if row["rater"] in moved:
+            row["design"] = design
+    for rater in sorted(moved):
+        own = [row for row in ratings if row["rater"] == rater]
+        store.replace("rating", own, {"benchmark": benchmark, "rater": rater}, run_id)
+    rows = [{"benchmark": benchmark, **row, "run_id": run_id} for row in agreement(ratings)]
+    store.replace("rating_agreement", rows, {"benchmark": benchmark}, run_id)
 
 
 def _write(

@@ -81,7 +81,9 @@ class PairDesign:
         """
         n, first, second = len(clusters), clusters[:, 0], clusters[:, -1]
         is_two = (first != second) & (second != NO_CLUSTER)
-        n_sharing = _squares(np.concatenate([first, second[is_two]]))
+        known = np.concatenate([first, second[is_two]])
+        n_sharing = _squares(known[known != NO_CLUSTER])
+        n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())  # a pair shares with itself
         n_sharing -= _squares(np.sort(clusters[is_two], axis=1))  # those that share both
         return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))
 

@@ -85,11 +85,27 @@ def write_task(
         texts[f"{task}.jsonl"] = json_lines(parts[groups])
     with disk_problems(out):
         out.mkdir(parents=True, exist_ok=True)
+        for old in _tasks_in(out, name, benchmark):
+            if old.name not in texts:
+                old.unlink()
         for file, text in texts.items():
             (out / file).write_text(text, encoding="utf-8", newline="\n")
     counts = shared.data.num_rows, shared.n_unnatural + shared.n_beyond
     limit = str(shared.constraint or "")
     return ExportedTasks(name, tuple(tasks), *counts, limit, tuple(out / file for file in texts))
+
+
+def _tasks_in(directory: Path, name: str, benchmark: str) -> list[Path]:
+    """Files of tasks of a name that an earlier export left; each task has its pairs beside it."""
+    is_task = re.compile(rf"{re.escape(name)}(_[0-9]+_[A-Za-z0-9._-]+)?\.(yaml|jsonl)").fullmatch
+    said = f'"benchmark": {json.dumps(benchmark, ensure_ascii=False)},'
+
+    def is_ours(path: Path) -> bool:
+        # Only lm-evaluation-harness has a configuration, which names the benchmark.
+        said_in = path.with_name(f"{path.name.removesuffix(path.suffix)}.yaml")
+        return not said_in.is_file() or said in said_in.read_text("utf-8", errors="replace")
+
+    return [path for path in directory.iterdir() if is_task(path.name) and is_ours(path)]
 
 
 def _source(module: str, package: str = "plumbline.eval_workers.pairs.harness") -> str:

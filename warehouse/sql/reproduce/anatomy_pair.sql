@@ -2,7 +2,7 @@
 -- up in $corpus. Pronouns are counted by form: n_own of his and her before a noun, n_object of him,
 -- n_self of himself. Without a word that has a delta, both deltas are 0.
 SELECT
-    benchmark, pair_id, c.cluster_1, c.cluster_2,
+    benchmark, pair_id, c.cluster_1, nullif(c.cluster_2, 'pair: ' || pair_id) AS cluster_2,
     coalesce(b.pronoun_first, FALSE)::DOUBLE AS pronoun_first,
     len(regexp_extract_all(b.template, '\{pronoun[12]?\}'))::DOUBLE AS n_pronouns,
     len(regexp_extract_all(b.template, '\{pronoun1\}'))::DOUBLE AS n_own,

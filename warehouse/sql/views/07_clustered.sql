@@ -3,7 +3,8 @@
 -- `figures` names a view, table or CTE with the columns
 --     subject                what the figure is about, of any type, such as a struct of keys
 --     cluster_1, cluster_2   what makes a row alike with others; cluster_2 is NULL for all rows of a
---                            subject, or for none
+--                            subject without a second kind; where it is NULL for some, they are
+--                            in no cluster of that kind
 --     stratum                rows are compared within it; NULL where there is one
 --     numerator, denominator the value is sum(numerator) / sum(denominator); 0 and 0 for a row that is
 --                            no member of the subject
@@ -46,7 +47,8 @@ total AS (
     SELECT
         about, any_value(subject) AS subject,
         exact_sum(x) AS sum_x, exact_sum(w) AS sum_w, sum(n)::BIGINT AS n_all,
-        sum(n_above)::BIGINT AS above, sum(n_below)::BIGINT AS below
+        sum(n_above)::BIGINT AS above, sum(n_below)::BIGINT AS below,
+        bool_or(cluster_2 IS NOT NULL AND n > 0) AS has_two
     FROM cell
     GROUP BY about
 ),
@@ -70,7 +72,7 @@ placed AS (
     SELECT 2, cluster_2, * FROM influence WHERE cluster_2 IS NOT NULL
     UNION ALL
     SELECT 3, unnest(list_distinct([cluster_1, cluster_2])), *
-    FROM influence WHERE cluster_2 IS NOT NULL
+    FROM influence WHERE about IN (SELECT about FROM total WHERE has_two)
     UNION ALL
     SELECT 4, least(cluster_1, cluster_2) || chr(31) || greatest(cluster_1, cluster_2), *
     FROM influence WHERE cluster_1 <> cluster_2

@@ -3,6 +3,7 @@
 -- pair's word, and its frame (the template without the word) where words share frames (half as many frames as pairs, or fewer); of pairs
 -- without a word the template, which is what both sentences share. Names say of what kind a cluster
 -- is, so that a word and a frame are never the same one, and the two occupations of a pair may be.
+-- A pair without a cluster of the second kind, where others have one, is one by itself.
 -- The stratum is the stereotype of a set that was made half of either.
 CREATE OR REPLACE VIEW pair_cell AS
 WITH framed AS (
@@ -17,13 +18,19 @@ shared AS (
     WHERE word IS NOT NULL
     GROUP BY benchmark
     HAVING 2 * count(DISTINCT frame) <= count(*)
+),
+of_two AS (
+    SELECT DISTINCT benchmark
+    FROM framed
+    WHERE cluster_2 IS NOT NULL AND cluster IS NOT NULL OR benchmark IN (FROM shared)
 )
 SELECT
     benchmark, pair_id,
     coalesce(cluster, 'word: ' || word, 'text: ' || template) AS cluster_1,
     CASE
-        WHEN cluster IS NOT NULL THEN cluster_2
-        WHEN benchmark IN (FROM shared) THEN 'frame: ' || coalesce(frame, template)
+        WHEN cluster IS NOT NULL AND cluster_2 IS NOT NULL THEN cluster_2
+        WHEN cluster IS NULL AND benchmark IN (FROM shared) THEN 'frame: ' || coalesce(frame, template)
+        WHEN benchmark IN (FROM of_two) THEN 'pair: ' || pair_id
     END AS cluster_2,
     stereotype AS stratum
 FROM framed;

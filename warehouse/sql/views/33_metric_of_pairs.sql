@@ -26,6 +26,7 @@ WITH figure AS (
 kind AS (
     SELECT benchmark, string_agg(DISTINCT split_part(cluster, ': ', 1), ', ' ORDER BY split_part(cluster, ': ', 1)) AS clusters
     FROM pair_cluster
+    WHERE cluster <> 'pair: ' || pair_id
     GROUP BY benchmark
 ),
 estimate AS (

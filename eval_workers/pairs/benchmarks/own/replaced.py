@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,23 +23,38 @@ _FIGURES = (
 )
 
 
+#: Columns of pairs that no figure is by.
+_NOT_IN_FIGURES = {"extra", "source_file", "source_row"}
+
+
+class Replaced(NamedTuple):
+    """Earlier pairs that are gone or have other sentences, and others of which a column changed."""
+
+    n_changed: int
+    n_mended: int
+
+
 def replace_pairs(
     store: Store, benchmark: str, pairs: Sequence[dict[str, Any]], run_id: str
-) -> int:
-    """Replace the pairs of a benchmark; returns the number of old ones that changed or are gone.
+) -> Replaced:
+    """Replace the pairs of a benchmark.
 
-    Scores, choices and associations of such pairs go too, and with them all figures of the
-    benchmark: they would be taken for those of the new sentences.
+    Scores, choices and associations of pairs that are gone or have other sentences go too. All
+    figures of the benchmark go with them, and where other columns of a pair changed: they would be
+    taken for those of the new pairs.
     """
-    new = {pair["pair_id"]: (pair["sentence_a"], pair["sentence_b"]) for pair in pairs}
-    changed = [
-        pair["pair_id"]
-        for pair in store.read("benchmark_pair", benchmark=benchmark).to_pylist()
-        if new.get(pair["pair_id"]) != (pair["sentence_a"], pair["sentence_b"])
-    ]
+    held = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
+    new = {pair["pair_id"]: pair for pair in pairs}
+    changed, n_mended = [], 0
+    for old in held:
+        pair = new.get(old["pair_id"])
+        if pair is None or any(pair[side] != old[side] for side in ("sentence_a", "sentence_b")):
+            changed.append(old["pair_id"])
+        else:
+            n_mended += any(pair.get(name) != old[name] for name in old.keys() - _NOT_IN_FIGURES)
     store.replace("benchmark_pair", list(pairs), {"benchmark": benchmark}, run_id)
-    if not changed:
-        return 0
+    if not changed and not n_mended:
+        return Replaced(0, 0)
     for table, columns in _ABOUT_PAIRS.items():
         keys = store.read(table, pc.field("benchmark") == benchmark).select(columns)
         for partition in keys.group_by(columns).aggregate([]).to_pylist():
@@ -50,4 +65,4 @@ def replace_pairs(
                 store.replace(table, kept, partition, run_id)
     for table in _FIGURES:
         store.drop(table, {"benchmark": benchmark}, run_id)
-    return len(changed)
+    return Replaced(len(changed), n_mended)
