@@ -74,6 +74,38 @@ def test_without_vllm_its_backend_names_the_install_line(
     assert f"{sys.executable} has no vLLM" in refused()
 
 
+def test_a_python_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "python").write_text("no program")
+    monkeypatch.setenv("PLUMBLINE_VLLM", str(tmp_path / "python"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(MissingComponent, match="can't be run: Permission denied"):
+        vllm_engine.VllmProcess()
+    assert [path.name for path in tmp_path.iterdir()] == ["python"]
+
+
+def test_a_server_that_died_is_started_anew(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_VLLM", sys.executable)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    started: list[vllm_engine.VllmProcess] = []
+
+    def start(_: str) -> tuple[vllm_engine.VllmProcess, str]:
+        started.append(vllm_engine.VllmProcess())
+        return started[-1], f"http://127.0.0.1:{len(started)}/v1"
+
+    monkeypatch.setattr(vllm_server, "_start", start)
+    try:
+        first = vllm_server.address("m")
+        assert vllm_server.address("m") == first
+        started[0].popen.kill()
+        started[0].popen.wait()
+        assert vllm_server.address("m") != first and len(started) == 2
+    finally:
+        vllm_server.stop()
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("how", ["itself", "the command"])
 def test_a_process_that_dies_leaves_its_log_and_one_that_is_closed_leaves_nothing(
     how: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import transformers
 
+from plumbline.eval_workers.models import prospect as prospects
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.prospect import model_size, prospect
-from plumbline.eval_workers.scoring.dry_run import todo
+from plumbline.eval_workers.scoring.dry_run import Task, _memory, todo
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
@@ -46,6 +49,32 @@ def test_parameters_are_those_of_the_real_weights(kind: str, tmp_path: Path) -> 
     real = transformers.AutoModelForCausalLM.from_pretrained(directory)
     size = model_size(real.config)
     assert size.n_parameters == sum(p.numel() for p in real.parameters())
+
+
+def test_weights_of_a_quantised_model_by_hand(model: Path) -> None:
+    """All but the embeddings and the head are quantised."""
+    config = transformers.AutoConfig.from_pretrained(model)
+    size, exact = model_size(config), 2 * config.vocab_size * H
+    rest = size.n_parameters - exact
+    assert size.n_exact == exact
+    assert size.weight_bytes("bfloat16", "int8") == 2 * exact + rest
+    assert size.weight_bytes("bfloat16", "nf4") == pytest.approx(2 * exact + rest * 9 / 16, abs=1)
+
+
+def test_memory_is_that_of_the_options(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = prospect(str(model), ModelOptions())
+    large = replace(opened, size=replace(opened.size, n_parameters=8 * 10**9))
+
+    def weights(**options: Any) -> Any:
+        task = Task("m", ModelOptions(**options), ())
+        return next(_memory(large, task))
+
+    monkeypatch.setattr(prospects, "chosen_device", lambda options: "cuda")
+    monkeypatch.setattr(prospects, "free_bytes", lambda options: 80 * 10**9)
+    assert weights(dtype="bfloat16")["amount"] == 16
+    assert weights(dtype="bfloat16", quantisation="int8")["amount"] == 8
+    shared = weights(dtype="bfloat16", backend="vllm", tensor_parallel=4)
+    assert (shared["amount"], shared["note"]) == (4, "on each of 4 GPUs")
 
 
 def test_all_experts_count() -> None:

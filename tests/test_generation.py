@@ -395,5 +395,19 @@ def test_a_damaged_ledger_is_named_by_its_line(store: Store) -> None:
     ledger = store.work_directory("generate", "demo") / "ledger.jsonl"
     lines = ledger.read_bytes().splitlines(keepends=True)
     ledger.write_bytes(b"".join([lines[0], b"garbage\n", *lines[1:]]))
-    with pytest.raises(BadInput, match=r"ledger\.jsonl, line 2"):
+    with pytest.raises(BadInput, match=r"ledger\.jsonl, line 2: is damaged \(remove that line:"):
         write_sentences(_build(store, None), ["clock"], SPEC)
+    events = [json.loads(line) for line in lines]
+    begins = next(i for i, event in enumerate(events) if event["event"] == "asked")
+    its = events[begins]["row"]["request_id"]
+    ends = next(i for i, event in enumerate(events) if event.get("request_id") == its)
+    for wrong in (b"garbage\n", b'{"event": "asked", "row": {}}\n', b"7\n"):
+        ledger.write_bytes(b"".join([*lines[:begins], wrong, *lines[begins + 1 :]]))
+        said = f"line {begins + 1}: is damaged .remove that line and line {ends + 1},"
+        with pytest.raises(BadInput, match=said):
+            write_sentences(_build(store, None), ["clock"], SPEC)
+    left = [line for i, line in enumerate(lines) if i not in (begins, ends)]
+    ledger.write_bytes(b"".join(left))
+    with serving(good_script) as server:
+        write_sentences(_build(store, server), ["clock"], SPEC)
+        assert server.n_asked == 1

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from plumbline.eval_workers.chat.client import ChatClient
+from plumbline.eval_workers.chat.client import ChatClient, find_key
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.storage.run_records import recorded
@@ -28,6 +28,15 @@ def _everything_under(root: Path) -> str:
         for path in root.rglob("*")
         if path.is_file()
     )
+
+
+def test_a_key_that_can_not_be_sent_is_refused_unshown() -> None:
+    url = "http://localhost:8000/v1"
+    for key in ("sk-déjà4711", "sk-4711\nX: y", "“sk-4711”"):
+        with pytest.raises(UsageProblem, match="PLUMBLINE_API_KEY: is no key") as caught:
+            ChatClient(url, environment={"PLUMBLINE_API_KEY": key})
+        assert "4711" not in str(caught.value)
+    assert find_key(url, {"PLUMBLINE_API_KEY": " \n", "OPENAI_API_KEY": "sk-4711\n"}) == "sk-4711"
 
 
 ECHOES = {

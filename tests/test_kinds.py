@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import random
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +15,7 @@ from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.base import Identity
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
-from plumbline.eval_workers.models.kinds.masked import MaskedBackend
+from plumbline.eval_workers.models.kinds.masked import MaskedBackend, _shared
 from plumbline.eval_workers.models.model_options import ModelOptions, Pll
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.pairs.benchmarks import Parsed
@@ -95,6 +96,15 @@ def test_crows_pairs_scores_what_both_sentences_hold(saved: dict[str, Path], nam
         expected = tiny_kinds.crows_pairs_one_by_one(saved[name], one, other)
         assert score.token_logprobs_nats == pytest.approx(expected, abs=TOLERANCE)
         assert score.n_tokens == len(expected)
+
+
+def test_two_texts_are_scored_on_the_tokens_that_both_share() -> None:
+    """difflib aligns some texts otherwise in the other order."""
+    chance = random.Random(3)
+    for _ in range(500):
+        one, other = (tuple(chance.choices(range(4), k=8)) for _ in "ab")
+        of_one, of_other = _shared(one, other), _shared(other, one)
+        assert [one[i] for i in of_one] == [other[i] for i in of_other]
 
 
 @pytest.mark.parametrize("name", tiny_kinds.ENCODER_DECODERS)

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+import shutil
 from collections import Counter
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from typer.testing import CliRunner
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.models.ngram.ngram_model import BOS, UNKNOWN, NgramModel, count
 from plumbline.eval_workers.models.ngram_backend import NgramBackend
+from plumbline.eval_workers.models.prospect import prospect
 from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.pipelines.command.app import app
@@ -183,6 +186,40 @@ def test_the_command_trains_and_scores(tmp_path: Path) -> None:
     text = [str(tmp_path / "text.jsonl.zst"), "--corpus-name", "c", "--out", str(tmp_path / "out")]
     said = run("pipeline", "--corpus", *text, "--model", str(out / "five"))
     assert "five counts n-grams: it scores sentences" in said and "report: " in said
+
+
+def test_a_text_of_short_sentences_has_the_probabilities_of_its_longest(tmp_path: Path) -> None:
+    text = [[2, 3], [3, 2], [2]]
+    long, short = (count(text, N_WORDS, order) for order in (5, 3))
+    asked = [[2, 3, 2, 3, 4], [3]]
+    assert long.logprobs(asked) == short.logprobs(asked)
+    long.save(tmp_path)
+    assert NgramModel.load(tmp_path, 5, N_WORDS).logprobs(asked) == long.logprobs(asked)
+
+
+def test_a_damaged_model_is_told(directory: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(directory, tmp_path / "m")
+    weights = model / "model.safetensors"
+    whole = weights.read_bytes()
+    for content in (whole[:5], whole[:-100], b""):
+        weights.write_bytes(content)
+        with pytest.raises(BadInput, match=r"model\.safetensors is damaged"):
+            open_backend(str(model), ModelOptions()).score(["She ran."])
+    config = json.loads((model / "config.json").read_text())
+    del config["order"]
+    (model / "config.json").write_text(json.dumps(config))
+    with pytest.raises(BadInput, match=r"its config\.json has no order"):
+        open_backend(str(model), ModelOptions())
+
+
+def test_a_dry_run_says_that_nothing_is_known_of_its_size(directory: Path) -> None:
+    with pytest.raises(UsageProblem, match="nothing is known of the size of an n-gram model"):
+        prospect(str(directory), ModelOptions())
+
+
+def test_a_home_directory_may_be_short(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(directory.parent))
+    assert is_ngram(f"~/{directory.name}") and not is_ngram("~/nothing")
 
 
 def test_equal_texts_give_equal_files(directory: Path, tmp_path: Path) -> None:

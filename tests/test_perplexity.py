@@ -170,6 +170,13 @@ def test_all_kinds_of_files_hold_the_same_documents(tmp_path: Path) -> None:
     assert [d.text for d in held_out.documents] == DOCUMENTS[:2] and held_out.name == "0+1"
 
 
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("She ran.", encoding="utf-8-sig")
+    (tmp_path / "b.jsonl").write_text('{"text": "She ran."}\n', encoding="utf-8-sig")
+    for name in ("a.txt", "b.jsonl"):
+        assert [d.text for d in read_held_out([tmp_path / name]).documents] == ["She ran."]
+
+
 def test_what_is_wrong_is_said(store: Store, tmp_path: Path, texts: Path, neox: Path) -> None:
     with pytest.raises(BadInput, match=r"nowhere\.jsonl: no such file"):
         text_files([str(tmp_path / "nowhere.jsonl")])

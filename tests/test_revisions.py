@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
 
+from plumbline.eval_workers.models.local.loading import _on_hub_if_any
+from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-from plumbline.eval_workers.scoring.revisions import checkpoints
-from plumbline.warehouse.errors import UsageProblem
+from plumbline.eval_workers.scoring.revisions import checkpoints, one_ahead
+from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
-from tests.hub_server import environment, hub
+from tests.hub_server import Hub, environment, hub
 from tests.tiny_models import save
 
 _COMMAND = "from plumbline.pipelines.command.main import entry; entry()"
@@ -57,6 +61,58 @@ def score_by_command(
         check=False,
         timeout=300,
     )
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub of two checkpoints, which this process's client talks to."""
+    model = save("gpt2", tmp_path / "m")
+    with hub({"org/m@step0": model, "org/m@step20": model}) as server:
+        template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, server.url)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "ENDPOINT", server.url)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        yield server
+
+
+def test_a_snapshot_with_weights_that_was_there_stays_and_others_go(
+    served: Hub, tmp_path: Path
+) -> None:
+    """Whatever revision it was downloaded by; configuration files alone are no model."""
+    commit = served.commit("org/m", "step0")
+    snapshot_download("org/m", revision=commit, cache_dir=tmp_path / "cache")
+    hf_hub_download("org/m", "config.json", revision="step20", cache_dir=tmp_path / "cache")
+    found = []
+    for _ in one_ahead([("org/m", "step0"), ("org/m", "step20"), ("org/m", None)]):
+        found.append(sorted(p.parent.name for p in tmp_path.glob("cache/*/*/*/*.safetensors")))
+    assert found[1] == sorted([commit, served.commit("org/m", "step20")])
+    assert found[2] == [commit]
+    assert [p.name for p in tmp_path.glob("cache/*/snapshots/*")] == [commit]
+
+
+def test_a_file_is_looked_for_without_its_download(served: Hub, tmp_path: Path) -> None:
+    source = Source("org/m", "org/m", "step0", is_local=False)
+    assert _on_hub_if_any(source, "model.safetensors")
+    assert not _on_hub_if_any(source, "adapter_config.json")
+    assert not any(tmp_path.glob("cache/*/*/*/*"))
+    commit = served.commit("org/m", "step0")
+    snapshot_download("org/m", revision="step0", cache_dir=tmp_path / "cache")
+    served.go("refused")
+    for revision in ("step0", commit):
+        held = Source("org/m", "org/m", revision, is_local=False)
+        assert _on_hub_if_any(held, "model.safetensors")
+        assert not _on_hub_if_any(held, "adapter_config.json")
+
+
+def test_an_error_of_the_hub_without_words_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError
+
+    monkeypatch.setattr(HfApi, "list_repo_refs", fails)
+    with pytest.raises(PlumblineError, match="can't be had from the hub: OSError"):
+        checkpoints("org/m", "all")
 
 
 @pytest.mark.slow

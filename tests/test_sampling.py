@@ -254,3 +254,25 @@ def test_chance_is_uniform_and_its_own() -> None:
 def test_options_that_draw_nothing_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageProblem, match=next(iter(wrong))):
         SamplingOptions(**wrong)
+
+
+@pytest.mark.parametrize("how", [{}, {"top_p": None}, {"greedy": True}])
+def test_a_model_that_computes_no_number_has_a_problem(
+    saved: dict[str, Path], monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
+) -> None:
+    """Those beside it are drawn as ever."""
+    backend, wanted = _opened(saved["gpt2"]), [(prompt, 0) for prompt in PROMPTS]
+    sound = _continued(backend, wanted, max_new_tokens=4, **how)
+    forward = backend._model.forward
+    bad = [backend.identity.bos_token_id, *backend._ids(PROMPTS[1])]
+
+    def broken(**given: Any) -> Any:
+        output = forward(**given)
+        rows = [row.tolist() == bad for row in given["input_ids"]]
+        output.logits[torch.tensor(rows)] = math.nan
+        return output
+
+    monkeypatch.setattr(backend._model, "forward", broken)
+    samples = _continued(backend, wanted, max_new_tokens=4, **how)
+    assert "not finite" in samples[1].problem
+    assert [*samples[:1], *samples[2:]] == [*sound[:1], *sound[2:]]

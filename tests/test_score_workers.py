@@ -29,6 +29,7 @@ from plumbline.eval_workers.work.helpers import Job
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair, load
+from tests.conftest import REPOSITORY
 from tests.test_score import _pairs, _rows, _score
 from tests.tiny_models import save
 
@@ -153,6 +154,30 @@ def test_a_helper_that_fails_says_why(
     _, said = score_with(store, model, 2, lambda: False, monkeypatch)
     assert said == ["worker 2 ended with 3: no such thing; the others take over its work"]
     assert not list((store.root / "_work" / "logs").iterdir())
+
+
+def test_files_of_the_working_directory_are_not_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("runpy", "json", "plumbline"):
+        (tmp_path / f"{name}.py").write_text("open('imported', 'w')")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(REPOSITORY))
+    ran = subprocess.run(helpers._HELPER, input="", capture_output=True, text=True, check=False)
+    assert "worker.py" in ran.stderr and not (tmp_path / "imported").exists()
+
+
+def test_devices_are_shared_by_workers_that_use_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "visible", lambda: ["0"])
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+    def environments(backend: str) -> list[dict[str, str]]:
+        return helpers._environments(Job("w", "m", ModelOptions(backend=backend), ()), 2)
+
+    assert len(environments("server")) == 2
+    for backend in ("transformers", "vllm"):
+        with pytest.raises(UsageProblem, match="needs 2 CUDA devices"):
+            environments(backend)
 
 
 _COMMAND = """

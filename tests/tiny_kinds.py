@@ -208,8 +208,10 @@ def crows_pairs_one_by_one(directory: Path, one: str, other: str) -> list[float]
     """log p (nats) of the tokens of one text that are in equal blocks of both, special ones too."""
     model, tokenizer = _loaded(directory, transformers.AutoModelForMaskedLM)
     ids, others = tokenizer(one)["input_ids"], tokenizer(other)["input_ids"]
-    blocks = SequenceMatcher(None, list(map(str, ids)), list(map(str, others))).get_opcodes()
-    equal = [j for tag, a, b, _, _ in blocks if tag == "equal" for j in range(a, b)]
+    first, second = sorted((ids, others))  # both are scored on the same tokens
+    blocks = SequenceMatcher(None, list(map(str, first)), list(map(str, second))).get_opcodes()
+    spans = [(a, b) if ids == first else (c, d) for tag, a, b, c, d in blocks if tag == "equal"]
+    equal = [j for a, b in spans for j in range(a, b)]
     values = []
     for place in equal[1:-1]:  # not the special tokens at both ends
         masked = list(ids)

@@ -260,8 +260,8 @@ def checked_url(url: str) -> str:
 def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     """The key for a server, empty without one.
 
-    Raises ``UsageProblem`` where a server is known to require one, and ``MissingComponent`` where
-    the server is to run here and vLLM isn't installed.
+    Raises ``UsageProblem`` where a server is known to require one and for what can't be one, and
+    ``MissingComponent`` where the server is to run here and vLLM isn't installed.
 
     >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})
     'dummy'
@@ -271,7 +271,11 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
         _ = interpreter(environment)
         return ""
-    key = next((environment[name] for name in KEYS if environment.get(name)), "")
+    keys = ((name, environment.get(name, "").strip()) for name in KEYS)
+    name, key = next((named for named in keys if named[1]), ("", ""))
+    if not (key.isascii() and key.isprintable()):
+        problem = "is no key: it holds a character that no key has, such as a typographic one"
+        raise UsageProblem(name, problem, "copy it again")
     if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
         raise UsageProblem(f"server {base_url}", "wants a key", f"set {KEYS[0]}")
     return key

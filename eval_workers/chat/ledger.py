@@ -105,13 +105,20 @@ class Ledger:
     def load(self) -> None:
         """Read the file; attempts in flight when their process ended count as failed.
 
-        Raises ``BadInput`` naming the line for a file that is damaged before its last line.
+        Raises ``BadInput`` naming the line for a file that is damaged before its last line, and a
+        later one that makes no sense without it.
         """
+        damaged: list[int] = []
         for number, event in _events(self.path):
             try:
                 self._apply(event)
-            except (KeyError, TypeError, AttributeError) as e:
-                raise _damaged(self.path, number) from e
+            except (KeyError, TypeError, AttributeError):
+                if not damaged or (isinstance(event, dict) and event.get("event") in _ENDS):
+                    damaged.append(number)
+                if len(damaged) == 2:
+                    break
+        if damaged:
+            raise _damaged(self.path, *damaged)
         try:
             for request_id in list(self._pending):
                 self._interrupted(request_id)
@@ -176,6 +183,7 @@ class Ledger:
         return row
 
 
+_ENDS = ("failed", "replied")
 _EMPTY: Row = {
     "status": "failed",
     "reply": None,
@@ -249,17 +257,22 @@ def _drop_torn_line(path: Path) -> None:
     os.truncate(path, n_bytes)
 
 
-def _events(path: Path) -> Iterator[tuple[int, Row]]:
+def _events(path: Path) -> Iterator[tuple[int, Any]]:
+    """Number and event of each line, ``None`` for one that is not JSON."""
     with opened(path) as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return  # torn, or being written
             try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError) as e:
-                raise _damaged(path, number) from e
+                event = json.loads(line)
+            except (ValueError, RecursionError):
+                event = None
+            yield number, event
 
 
-def _damaged(path: Path, number: int) -> BadInput:
+def _damaged(path: Path, number: int, end: int | None = None) -> BadInput:
+    """The error for a line, and for the one that ends the attempt which it began."""
     fix = "remove that line: its request is asked again"
+    if end is not None:
+        fix = f"remove that line and line {end:,}, which needs it: their request is asked again"
     return BadInput(f"{path}, line {number}", "is damaged", fix)

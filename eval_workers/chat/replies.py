@@ -203,7 +203,12 @@ def _unquoted(text: str) -> str:
     return text if closing in inner else inner.strip()
 
 
-_VERDICT = re.compile(r"\b(not\s+)?(un)?likely\b", re.I)
+#: A negation and up to three words after it, which may be those that it negates.
+_NEGATION = (
+    r"(?:\b(?:not|hardly|scarcely|barely|never|less|least|cannot|far\s+from)|n['’]t)\s+[\"“*]*"
+    r"(?:(?!(?:and|but|or|only|just|merely|doubt)\b)[\w'’-]+\s+[\"“*]*){0,3}"
+)
+_VERDICT = re.compile(rf"({_NEGATION})?\b(un)?likely\b", re.I)
 
 
 def verdict(reply: str) -> bool | None:
@@ -213,8 +218,8 @@ def verdict(reply: str) -> bool | None:
 
     >>> verdict("**Unlikely** - a door can't sing."), verdict("Likely.\\nNothing unlikely in it.")
     (False, True)
-    >>> verdict("It is hard to say."), verdict("likely or unlikely")
-    (None, None)
+    >>> verdict("It is hard to say."), verdict("likely or unlikely"), verdict("Not very likely.")
+    (None, None, False)
     """
     for clause in re.split(r"[.!?;\n]", _spoken(reply)):
         negated = {(bool(m.group(1)), bool(m.group(2))) for m in _VERDICT.finditer(clause)}
@@ -222,7 +227,7 @@ def verdict(reply: str) -> bool | None:
             continue
         if negated == {(False, False)}:
             return True
-        return False if negated in ({(False, True)}, {(True, False)}) else None
+        return False if negated <= {(False, True), (True, False)} else None
     return None
 
 
@@ -237,7 +242,19 @@ _UNDECIDED = re.compile(r"\b(?:neither|both|equal(?:ly)?|either|not|or|can(?:no|
 _LISTED = re.compile(
     r"(?:[\W\d]|\b(?:my|the|answer|choice|sentence|option|number|is|would|be|and|then|to)\b)*", re.I
 )
-_CLAUSE = re.compile("[.!?;](?=\\s|$)|\\n|\\s[-–—]\\s|\\*\\*\\s")
+_CLAUSE = re.compile(
+    "[.!?;](?=\\s|$)|\\n|\\s[-–—]\\s|"
+    "\\*\\*\\s(?!\\s*(?:is|does|reads?|sounds?|seems?|looks?|feels?|would)(?![^\\W_]))"
+)
+#: Where what is said of a number ends, and words that speak against it there.
+_ASIDE = re.compile(
+    r"[^\w\s'’*-]|\b(?:because|since|as|while|whereas|but|(?:al)?though|than)\b", re.I
+)
+_AGAINST = re.compile(
+    r"n['’]t\b|\b(?:less|least|hardly|scarcely|barely|never|worse|worst|odd(?:er)?|strange(?:r)?|"
+    r"awkward|weird|wrong|incorrect|unlikel\w*|unnatural|implausible|ungrammatical)\b",
+    re.I,
+)
 
 
 def chosen(reply: str) -> int | None:
@@ -253,6 +270,8 @@ def chosen(reply: str) -> int | None:
     (None, None, None, None)
     >>> chosen("1 2 1 2"), chosen("1 and 2"), chosen("1\\n2"), chosen("1 reads better than 2")
     (None, None, None, 1)
+    >>> chosen("2 is less likely than 1"), chosen("1, since 2 is less likely")
+    (None, 1)
     """
     clauses = [" ".join(part.split()) for part in _CLAUSE.split(_plain(_spoken(reply)))]
     numbered = [clause for clause in clauses if _EITHER.search(clause)]
@@ -260,6 +279,8 @@ def chosen(reply: str) -> int | None:
     if not numbered or len(alone) == 2 or _UNDECIDED.search(numbered[0]):
         return None
     first = numbered[0]
+    if _is_against(first):
+        return None
     numbers = set(_EITHER.findall(first))
     if len(numbers) == 1:
         return int(numbers.pop())
@@ -267,3 +288,10 @@ def chosen(reply: str) -> int | None:
     if start is None or _LISTED.fullmatch(_EITHER.split(first[start.end() :])[0]):
         return None
     return int(start.group(1))
+
+
+def _is_against(clause: str) -> bool:
+    """True if a clause says of its first number that it is the worse one."""
+    before, _, after = _EITHER.split(clause, 1)
+    said = f"{_ASIDE.split(before)[-1]} {_ASIDE.split(_EITHER.split(after)[0])[0]}"
+    return _AGAINST.search(said) is not None

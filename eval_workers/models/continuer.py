@@ -28,8 +28,8 @@ class Continuer(Scorer):
     @abstractmethod
     def _new_tokens(
         self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
-    ) -> list[Tokens]:
-        """New tokens after each prompt, including the one of ``_ends`` that ended them.
+    ) -> Sequence[Tokens | str]:
+        """New tokens after each prompt, including the one of ``_ends`` that ended them; or why not.
 
         Prompts are without BOS; the context has room for ``options.max_new_tokens``.
         """
@@ -44,7 +44,10 @@ class Continuer(Scorer):
         seeds = [draw.seed for draw in prompts]
         new = self._new_tokens(list(prompts.values()), seeds, options) if prompts else []
         for (draw, ids), tokens in zip(prompts.items(), new, strict=True):
-            samples[draw] = self._sample(ids, tokens)
+            if isinstance(tokens, str):
+                samples[draw] = Sample(problem=tokens)
+            else:
+                samples[draw] = self._sample(ids, tokens)
         return [samples[draw] for draw in draws]
 
     def window(self, asked: int | None = None) -> int:

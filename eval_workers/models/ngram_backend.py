@@ -40,7 +40,12 @@ class NgramBackend(Continuer):
             raise UsageProblem(f"--dtype {options.dtype}", problem, "leave it out")
         loading.silence()
         source = find_source(model, options.revision)
-        config = PretrainedConfig(**json_object(Path(source.location) / "config.json"))
+        fields = json_object(Path(source.location) / "config.json")
+        for name in ("order", "vocab_size"):
+            if type(fields.get(name)) is not int:
+                problem, fix = f"its config.json has no {name}", "train it again, or copy it anew"
+                raise BadInput(f"model {model}", problem, fix)
+        config = PretrainedConfig(**fields)
         versions = {"n-grams": str(VERSION), "tokenizers": tokenizers.__version__}
         super().__init__(model, options, versions, Files(source, config, None, "causal"))
         self.identity = replace(self.identity, dtype="float64")

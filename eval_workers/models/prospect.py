@@ -12,12 +12,16 @@ from torch import nn
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.base import Identity, Tokens
 from plumbline.eval_workers.models.kinds.model_files import Kind, auto_class
-from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.local import loading as loading
+from plumbline.eval_workers.models.local.source import NGRAM, Source
+from plumbline.eval_workers.models.model_options import ModelOptions, Quantisation
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Vectors a token needs at once in a layer, besides the logits: the stream, its norm, queries, keys
 #: and values or (wider) the inside of the feed-forward part. An upper estimate.
 _HIDDEN_VECTORS, _WIDE_VECTORS = 4, 3
+#: Bytes of a quantised weight; in nf4, 64 share a scale in float32.
+_QUANTISED: dict[Quantisation, float] = {"int8": 1.0, "nf4": 0.5 + 4 / 64}
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,8 @@ class Size:
     """A model's size from its configuration.
 
     ``n_embedding`` of the parameters are embeddings; ``hidden``, ``widest`` and ``n_vocabulary``
-    are widths of a token's vectors.
+    are widths of a token's vectors. ``n_exact`` parameters, embeddings and the head, are never
+    quantised.
     """
 
     n_parameters: int
@@ -33,14 +38,18 @@ class Size:
     hidden: int
     widest: int
     n_vocabulary: int
+    n_exact: int = 0
 
-    def weight_bytes(self, dtype: str) -> int:
+    def weight_bytes(self, dtype: str, quantisation: Quantisation | None = None) -> int:
         """Memory of the weights in bytes.
 
-        >>> Size(12, 2, 2, 3, 2).weight_bytes("bfloat16")
-        24
+        >>> size = Size(12, 2, 2, 3, 2, n_exact=4)
+        >>> size.weight_bytes("bfloat16"), size.weight_bytes("bfloat16", "int8")
+        (24, 16)
         """
-        return self.n_parameters * _item_bytes(dtype)
+        exact = _item_bytes(dtype)
+        each = exact if quantisation is None else _QUANTISED[quantisation]
+        return self.n_exact * exact + round((self.n_parameters - self.n_exact) * each)
 
     def forward_bytes(self, dtype: str, n_tokens: int) -> int:
         """Memory of a forward pass in bytes: activations and a row of logits per token.
@@ -73,28 +82,41 @@ class Prospect:
 def prospect(model: str, options: ModelOptions) -> Prospect:
     """Read a model's tokenizer and configuration; raises as ``open_backend``."""
     scorer: Any = open_backend(model, options)
-    if not hasattr(scorer, "config"):
-        problem = f"nothing is known of the size of a model of the backend {options.backend}"
+    what = "" if hasattr(scorer, "config") else f"a model of the backend {options.backend}"
+    if not what and getattr(scorer.config, "model_type", None) == NGRAM:
+        what = "an n-gram model"
+    if what:
+        problem = f"nothing is known of the size of {what}"
         raise UsageProblem("--dry-run", problem, "leave it out")
-    return Prospect(scorer.identity, model_size(scorer.config, scorer.kind), scorer)
+    size = model_size(scorer.config, scorer.kind, getattr(scorer, "source", None))
+    return Prospect(scorer.identity, size, scorer)
 
 
-def model_size(config: Any, kind: Kind = "causal") -> Size:
-    """The size of a model by its configuration; no memory is allocated."""
+def model_size(config: Any, kind: Kind = "causal", source: Source | None = None) -> Size:
+    """The size of a model by its configuration; no memory is allocated.
+
+    ``source`` says whether the model's own code may run, and at which commit.
+    """
+    code: dict[str, Any] = {"trust_remote_code": source is not None and source.trusts_code}
+    if source is not None and not source.is_local:
+        code["code_revision"] = source.revision
     with torch.device("meta"):
         try:
-            model = auto_class(kind).from_config(config)
+            model = auto_class(kind).from_config(config, **code)
         except (ValueError, KeyError, AttributeError) as e:
-            problem = f"its size can't be told: {str(e).splitlines()[0]}"
+            problem = f"its size can't be told: {loading.first_line(e)}"
             raise BadInput("model configuration", problem) from e
     tables = {id(m.weight): m.weight for m in model.modules() if isinstance(m, nn.Embedding)}
+    head = getattr(model.get_output_embeddings(), "weight", None)
+    exact = tables if head is None else {**tables, id(head): head}
     text = config.get_text_config()
     matrices = (p for p in model.parameters() if p.dim() > 1 and id(p) not in tables)
     widths = [max(p.shape[-2:]) for p in matrices]
     widest = max((n for n in widths if n < text.vocab_size), default=1)
     n_parameters = sum(p.numel() for p in model.parameters())
     n_embedding = sum(weight.numel() for weight in tables.values())
-    return Size(n_parameters, n_embedding, text.hidden_size, widest, text.vocab_size)
+    n_exact = sum(weight.numel() for weight in exact.values())
+    return Size(n_parameters, n_embedding, text.hidden_size, widest, text.vocab_size, n_exact)
 
 
 def chosen_device(options: ModelOptions) -> str:

@@ -75,7 +75,8 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
     model = prospect(task.model, task.options)
     counts = [todo(store, model, name, task.options) for name in task.benchmarks]
     size, name = model.size, model.identity.model
-    note = f"{size.n_embedding:,} of them embeddings, {task.options.dtype}"
+    types = [task.options.dtype, *filter(None, [task.options.quantisation])]
+    note = f"{size.n_embedding:,} of them embeddings, {' and '.join(types)}"
     yield _row(name, "parameters", size.n_parameters, "", f"{note}, key {model.identity.key}")
     for count in counts:
         subject = f"{name} on {count.benchmark}"
@@ -99,14 +100,18 @@ def _memory(model: Prospect, task: Task) -> Iterator[Row]:
     from plumbline.eval_workers.models.prospect import chosen_device, free_bytes
 
     options, name = task.options, model.identity.model
-    weights = model.size.weight_bytes(options.dtype)
     device, free = chosen_device(options), free_bytes(options)
+    n_gpus = 1 if device == "cpu" else options.tensor_parallel
+    whole = model.size.weight_bytes(options.dtype, options.quantisation)
+    weights = -(-whole // n_gpus)
     n_tokens = batch_tokens(options, device)
     n_lanes = max(1, n_threads() // task.n_workers) if device == "cpu" else 1
     forward = n_lanes * model.size.forward_bytes(options.dtype, n_tokens)
     n_sharing = task.n_workers if device == "cpu" else 1
     fits = "it fits" if n_sharing * (weights + forward) <= free else "it does NOT fit"
     each = f"for each of {task.n_workers} workers; " if task.n_workers > 1 else ""
+    if n_gpus > 1:
+        each = f"on each of {n_gpus} GPUs; {each}"
     passes = f"{n_lanes} forward passes" if n_lanes > 1 else "a forward pass"
     yield _row(name, "memory for weights", _gb(weights), "GB", each.removesuffix("; "))
     note = f"{each}{passes} of {n_tokens:,} tokens; {device} has {_gb(free):,.2f} GB free: {fits}"

@@ -134,9 +134,10 @@ def _decoded(data: bytes) -> Text:
 
 def _whole_file(path: Path) -> Text:
     try:
-        return _decoded(content(path))
+        text, problem = _decoded(content(path))
     except OSError as e:
         raise BadInput(f"text {path}", e.strerror or "can't be read") from e
+    return text.removeprefix("\ufeff"), problem
 
 
 def _batched(path: Path, kind: Kind) -> Iterator[Text]:
@@ -151,7 +152,7 @@ def _of_line(line: bytes) -> Text | None:
     if not line.strip():
         return None
     try:
-        record = json.loads(line.decode())
+        record = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as e:
         return "", f"not JSON: {e}"
     text = record.get("text") if isinstance(record, dict) else None

@@ -5,7 +5,7 @@ Those of a hub are downloaded one ahead of the one that is worked on, and droppe
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from plumbline.warehouse.errors import UsageProblem, failure
 ALL = "all"
 #: Files of a checkpoint on a hub, without weights of other libraries.
 _FILES = ("*.safetensors", "*.json", "*.model", "*.txt", "tokenizer*", "vocab*", "*.jinja")
+_WEIGHTS = ("*.safetensors", "*.bin")
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,9 @@ def _branches(model: str) -> dict[str, str]:
     try:
         refs = HfApi().list_repo_refs(model)
     except Exception as e:  # the library raises many kinds
-        problem = f"its revisions can't be had from the hub: {str(e).splitlines()[0]}"
+        from plumbline.eval_workers.models.local.loading import first_line
+
+        problem = f"its revisions can't be had from the hub: {first_line(e)}"
         raise failure(e, f"model {model}", problem, "check the name and the network") from e
     return {ref.name: ref.name for ref in [*refs.branches, *refs.tags]}
 
@@ -94,10 +97,11 @@ def one_ahead(wanted: Sequence[tuple[str, str | None]]) -> Generator[None]:
     in the user's cache before stays. A download that fails is reported where the model is loaded.
     Without a revision there is nothing to do.
     """
+    held = {folder for model, revision in wanted if revision for folder in _with_weights(model)}
     with ThreadPoolExecutor(1) as pool:
         coming: list[Future[Path | None]] = []
         for k in range(len(wanted)):
-            coming += [pool.submit(_download, *one) for one in wanted[len(coming) : k + 2]]
+            coming += [pool.submit(_download, *one, held) for one in wanted[len(coming) : k + 2]]
             fetched = coming[k].result()
             try:
                 yield
@@ -106,8 +110,18 @@ def one_ahead(wanted: Sequence[tuple[str, str | None]]) -> Generator[None]:
                     _drop(fetched)
 
 
-def _download(model: str, revision: str | None) -> Path | None:
-    """Its directory in the cache, if it wasn't there before."""
+def _with_weights(model: str) -> list[Path]:
+    """Snapshots of a model in the cache that hold weights, under whatever revision."""
+    from huggingface_hub import constants
+    from huggingface_hub.file_download import repo_folder_name
+
+    folder = repo_folder_name(repo_id=model, repo_type="model")
+    snapshots = Path(constants.HF_HUB_CACHE, folder, "snapshots")
+    return [path for path in snapshots.glob("*") if any(f for w in _WEIGHTS for f in path.glob(w))]
+
+
+def _download(model: str, revision: str | None, held: Collection[Path]) -> Path | None:
+    """Its directory in the cache, unless it is one of those that were there before."""
     if revision is None:
         return None
     from huggingface_hub import snapshot_download
@@ -116,10 +130,11 @@ def _download(model: str, revision: str | None) -> Path | None:
     disable_progress_bars()  # the command has its own
     download = partial(snapshot_download, model, revision=revision, allow_patterns=list(_FILES))
     with suppress(Exception):
-        download(local_files_only=True)
-        return None
+        if Path(download(local_files_only=True)) in held:
+            return None
     with suppress(Exception):
-        return Path(download())
+        fetched = Path(download())
+        return None if fetched in held else fetched
     return None
 
 

@@ -89,16 +89,21 @@ class VllmProcess:
         python = interpreter()
         self._place = tempfile.mkdtemp(prefix=vllm_process.PLACE)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        self.popen = subprocess.Popen(
-            # -I: nothing of this environment is imported there.
-            [str(python), "-I", vllm_process.__file__, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=self._log if arguments else subprocess.PIPE,
-            stderr=self._log,
-            env={**(environment or {}), **os.environ, "TMPDIR": self._place},
-            start_new_session=True,  # Ctrl-C reaches this process, which ends it
-            text=True,
-        )
+        try:
+            self.popen = subprocess.Popen(
+                # -I: nothing of this environment is imported there.
+                [str(python), "-I", vllm_process.__file__, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=self._log if arguments else subprocess.PIPE,
+                stderr=self._log,
+                env={**(environment or {}), **os.environ, "TMPDIR": self._place},
+                start_new_session=True,  # Ctrl-C reaches this process, which ends it
+                text=True,
+            )
+        except OSError as e:
+            shutil.rmtree(self._place, ignore_errors=True)
+            problem, fix = f"{python} can't be run: {e.strerror}", "name an environment with vLLM"
+            raise MissingComponent(VARIABLE, problem, fix) from e
         self.close = weakref.finalize(self, _end, self.popen, self._place)
 
     def printed(self) -> str:

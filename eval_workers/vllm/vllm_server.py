@@ -31,6 +31,8 @@ def address(model: str) -> str:
     without vLLM, and as ``VllmProcess.death`` where its server ends instead of answering.
     """
     with _starting:
+        if model in _running and _running[model][0].popen.poll() is not None:
+            _running.pop(model)[0].close()  # it died; what was asked of it is asked again
         if model not in _running:
             _running[model] = _start(model)
         return _running[model][1]

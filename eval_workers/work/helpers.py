@@ -11,7 +11,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -24,6 +23,7 @@ from pydantic import TypeAdapter
 
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.fresh_python import command
 from plumbline.warehouse.storage.locks import temporary_directory
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 #: itself ends with an error, that error is the message.
 _GRACE_S = 5.0
 _PATIENCE_S = 1.0
-_HELPER = (sys.executable, "-m", "plumbline.eval_workers.work.worker")
+#: Backends whose workers need devices of their own.
+_OF_DEVICES = ("transformers", "vllm")
+_HELPER = tuple(command("plumbline.eval_workers.work.worker"))
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,8 @@ def _environments(job: Job, n_workers: int) -> list[dict[str, str]]:
         n_threads = max(1, n_cores() // n_workers)
         devices.limit_threads(n_threads)
         environment["OMP_NUM_THREADS"] = str(n_threads)
-    visible = [] if job.options.device == "cpu" else devices.visible()
+    is_here = job.options.backend in _OF_DEVICES
+    visible = devices.visible() if is_here and job.options.device != "cpu" else []
     if not visible:
         return [environment] * n_workers
     shares = device_shares(visible, job.options.tensor_parallel, n_workers)

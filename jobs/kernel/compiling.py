@@ -17,6 +17,7 @@ from plumbline.jobs.kernel.records import ReaderState, read_lines
 from plumbline.jobs.kernel.tokenizer import tokenize
 from plumbline.jobs.kernel.word_splitting import IdState
 from plumbline.jobs.kernel.words import WordState
+from plumbline.warehouse.fresh_python import command
 
 
 def compile_tokenizer() -> None:
@@ -54,5 +55,5 @@ def warm_up(everything: bool = False) -> None:
 
 def _start_tokenizer_compiler() -> subprocess.Popen[bytes]:
     paths = os.pathsep.join(path for path in sys.path if path)
-    command = [sys.executable, "-m", "plumbline.jobs.kernel", "tokenizer"]
-    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths})
+    compiling = command("plumbline.jobs.kernel", "tokenizer")
+    return subprocess.Popen(compiling, env={**os.environ, "PYTHONPATH": paths})

@@ -211,7 +211,7 @@ class LocalContinuer(LocalModel, Continuer):
 
     def _new_tokens(
         self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
-    ) -> list[Tokens]:
+    ) -> list[Tokens | str]:
         draws = [(self._with_special(prompt), i) for i, prompt in enumerate(prompts)]
 
         def end_of(draws: Sequence[_Draw], start: int, n_tokens: int) -> int:
@@ -225,7 +225,7 @@ class LocalContinuer(LocalModel, Continuer):
                 end += 1
             return end
 
-        def run(batch: list[_Draw]) -> list[Tokens]:
+        def run(batch: list[_Draw]) -> list[Tokens | str]:
             read = [prompt for prompt, _ in batch]
             return draw(self._read, read, [seeds[i] for _, i in batch], options, self._ends)
 

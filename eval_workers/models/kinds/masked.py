@@ -192,8 +192,12 @@ class MaskedBackend(LocalModel):
 def _shared(ids: Tokens, others: Tokens) -> list[int]:
     """Places of the tokens that two texts share, by longest matching blocks.
 
+    Two texts are aligned in one order, so that both are scored on the same tokens.
+
     >>> _shared((5, 6, 7, 8), (5, 9, 7, 8))
     [0, 2, 3]
     """
-    blocks = SequenceMatcher(None, ids, others, autojunk=False).get_matching_blocks()
-    return [place for block in blocks for place in range(block.a, block.a + block.size)]
+    first, second = sorted((ids, others))
+    blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
+    starts = [(block.a if ids == first else block.b, block.size) for block in blocks]
+    return [place for start, size in starts for place in range(start, start + size)]

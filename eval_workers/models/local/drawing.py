@@ -27,6 +27,7 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 _LIKELY = 2048
 #: Bound on the error of sums of probabilities in float32.
 _ROUNDING = 1e-5
+_NOT_FINITE = "the log-probabilities of its next token are not finite"
 
 
 @torch.inference_mode()
@@ -36,8 +37,8 @@ def draw(
     seeds: Sequence[int],
     options: SamplingOptions,
     ends: Collection[int],
-) -> list[Tokens]:
-    """New tokens after each prompt, with the end token where there is one.
+) -> list[Tokens | str]:
+    """New tokens after each prompt, with the end token where there is one; or its problem.
 
     Prompts have one length and one seed each. ``read`` makes the model read distinct ones.
     """
@@ -50,10 +51,13 @@ def draw(
     chance = None if options.greedy else uniforms(seeds, options.max_new_tokens).to(device)
     alive = torch.arange(len(prompts), device=device)
     steps: list[tuple[list[int], list[int]]] = []
+    faulty: set[int] = set()
     for step in range(options.max_new_tokens):
         tokens = chosen(before.logits, None if chance is None else chance[alive, step], options)
         steps.append((alive.tolist(), tokens.tolist()))
-        open_ = torch.isin(tokens, last, invert=True)
+        sound = before.logits.amax(dim=-1).isfinite()  # of NaN or infinite ones it is that
+        faulty.update(alive[~sound].tolist())
+        open_ = torch.isin(tokens, last, invert=True) & sound
         if step + 1 == options.max_new_tokens or not open_.any():
             break
         if not open_.all():
@@ -64,7 +68,7 @@ def draw(
     for rows, new in steps:
         for row, token in zip(rows, new, strict=True):
             drawn[row].append(token)
-    return [tuple(tokens) for tokens in drawn]
+    return [_NOT_FINITE if i in faulty else tuple(tokens) for i, tokens in enumerate(drawn)]
 
 
 def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:

@@ -23,7 +23,6 @@ from plumbline.eval_workers.models.local.source import ADAPTER_CONFIG, Source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import (
     BadInput,
-    Interrupted,
     MissingComponent,
     UsageProblem,
     failure,
@@ -34,6 +33,7 @@ _SAFE = ("model.safetensors", "model.safetensors.index.json")
 #: What a configuration calls its numbers of layers and experts, and the most that are built.
 _COUNTED = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
 _MOST = 4096
+_COMMIT = re.compile("[0-9a-f]{40}")
 #: BOS by convention, for tokenizers of these model types that name none.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
 
@@ -129,16 +129,21 @@ def _content(source: Source, filename: str) -> dict[str, Any]:
 
 
 def _on_hub_if_any(source: Source, filename: str) -> bool:
-    """True if a file is in a hub repository; false for a repository that can't be reached."""
-    maybe = {
-        "_raise_exceptions_for_missing_entries": False,
-        "_raise_exceptions_for_connection_errors": False,
-        "_raise_exceptions_for_gated_repo": False,
-    }
+    """True if a file is in a repository; false for a repository that can't be reached.
+
+    Nothing is downloaded. What the cache holds of a commit counts, and of a branch while offline.
+    """
+    if source.is_local:
+        return (Path(source.location) / filename).is_file()
+    revision = source.revision or "main"
+    cached = huggingface_hub.try_to_load_from_cache(source.location, filename, revision=revision)
+    if cached is not None and _COMMIT.fullmatch(revision):
+        return isinstance(cached, str)
     try:
-        return load(source, cached_file, filename=filename, **maybe) is not None
-    except (BadInput, Interrupted):
-        return False  # loading the configuration comes next and reports the error
+        found = huggingface_hub.HfApi().file_exists(source.location, filename, revision=revision)
+    except Exception:  # loading the configuration comes next and reports the error
+        return isinstance(cached, str)
+    return bool(found)
 
 
 def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:

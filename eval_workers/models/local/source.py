@@ -84,7 +84,7 @@ def is_ngram(model: str) -> bool:
     False
     """
     try:
-        return json_object(Path(model) / "config.json").get("model_type") == NGRAM
+        return json_object(Path(model).expanduser() / "config.json").get("model_type") == NGRAM
     except (OSError, ValueError):
         return False
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from plumbline.eval_workers.models.local.source import NGRAM
@@ -84,6 +85,8 @@ class NgramModel:
         words, position = laid_out(sentences)
         ids, values = words, self.lengths[0].probabilities[words]
         for n, ngrams in enumerate(self.lengths[1:], start=2):
+            if not len(ngrams.keys):
+                break  # no sentence of the text was that long
             context = np.where(position >= n - 1, np.concatenate([[-1], ids[:-1]]), -1)
             ids = np.where(context >= 0, ngrams.find(context * self.n_words + words), -1)
             left = np.where(context >= 0, self.lengths[n - 2].left[context], 1.0)
@@ -104,10 +107,14 @@ class NgramModel:
 
     @classmethod
     def load(cls, directory: Path, order: int, n_words: int) -> NgramModel:
-        """Load a saved model."""
-        arrays = load_file(directory / _WEIGHTS)
+        """Load a saved model; raises ``BadInput`` for one that is damaged."""
         names = ("keys", "probabilities", "left")
-        lengths = (Ngrams(*(arrays[f"{x}_{n}"] for x in names)) for n in range(1, order + 1))
+        try:
+            arrays = load_file(directory / _WEIGHTS)
+            lengths = [Ngrams(*(arrays[f"{x}_{n}"] for x in names)) for n in range(1, order + 1)]
+        except (OSError, SafetensorError, KeyError) as e:
+            problem, fix = f"its {_WEIGHTS} is damaged: {e}", "train it again, or copy it anew"
+            raise BadInput(f"model {directory}", problem, fix) from e
         return cls(n_words, tuple(lengths))
 
 
