@@ -106,6 +106,16 @@ def test_the_same_as_on_a_disk(root: Path, capsys: pytest.CaptureFixture[str]) -
         assert store.work_directory("x").is_relative_to(os.environ["PLUMBLINE_WORK"])
 
 
+def test_a_bucket_is_migrated(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Store.open(root).publish("word_count", rows("a"), unit="a", run_id="r")
+    assert main(["warehouse", "migrate", "--warehouse", str(root), "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)["rows"]
+    assert row["version_before"] == row["version"] and row["n_files"] == 0
+    assert main(["warehouse", "migrate", "--dry-run", "--warehouse", str(root)]) == 0
+    assert main(["warehouse", "migrate", "--warehouse", f"{root}/none"]) == 3
+    assert "does not exist" in capsys.readouterr().err
+
+
 def test_four_writers_of_one_merged_file_and_one_that_is_killed(root: Path) -> None:
     store = Store.open(root)
     for unit in "abcd":

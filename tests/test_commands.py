@@ -13,6 +13,7 @@ import pytest
 import plumbline
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.base import class_of, line_of
+from plumbline.pipelines.command.line import _print_rows
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.score import Score
@@ -480,3 +481,20 @@ def test_without_a_warehouse_the_command_that_fills_it_is_named(
 def test_what_commands_start_from_are_tables() -> None:
     found = {class_of(name).reads for name in registry.targets()} - {""}
     assert {"corpus", "benchmark_pair"} <= found <= {*TABLES}
+
+
+def test_a_line_with_a_file_that_looks_like_an_option(tmp_path: Path) -> None:
+    kind = class_of("corpus count")
+    line = line_of(kind(shards=("-x.jsonl",), corpus="c"))  # type: ignore[call-arg]
+    assert line == "plumbline corpus count --corpus c -- -x.jsonl"
+
+
+def test_csv_is_no_formula_and_steers_no_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [{"name": "=1+1", "n": -2}, {"name": "\x1b[2J", "n": None}]
+    _print_rows(rows, "csv")
+    assert capsys.readouterr().out == "name,n\n'=1+1,-2\n\x1b[2J,\n"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    _print_rows(rows, "csv")
+    assert capsys.readouterr().out == "name,n\n'=1+1,-2\n\\x1b[2J,\n"

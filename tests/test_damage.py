@@ -24,6 +24,8 @@ from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage import log, place
 from plumbline.warehouse.storage.check import check, moment
 from plumbline.warehouse.storage.compaction import compact
+from plumbline.warehouse.storage.run_records import publish as publish_run
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.checked import problems
 from tests.test_safety_files import filled
@@ -354,3 +356,33 @@ def test_compact_removes_nothing_where_a_kept_version_lacks_its_log(
     assert main(["warehouse", "compact", "--keep-days", "0", *where]) == 0
     assert not (store.root / file.path).exists()
     assert {p.problem for p in check(store)} == {"its run r is not in `run`"}
+
+
+def test_what_compact_can_not_read_is_reported_once(store: Store) -> None:
+    with recorded(store, "one", {}) as run_id:
+        row = {"corpus": "c", "word": "tea", "n_word": 1}
+        store.publish("word_count", [row], unit="a", run_id=run_id)
+    ledger = store.work_directory("count", "shard") / "a.json"
+    ledger.write_text("{")
+    assert [p.path for p in check(store)] == [ledger]
+    ledger.unlink()
+    (file,) = store.snapshot().files("run")
+    path = store.root / file.path
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    assert [p.path for p in check(store)] == [path]
+
+
+def test_compact_says_which_run_keeps_it_from_removing(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with recorded(store, "one", {}) as run_id:
+        pass
+    (row,) = store.read("run").to_pylist()
+    publish_run(store, row | {"status": "running", "error": "no end yet: process 7 on elsewhere"})
+    where = ["--warehouse", str(store.root)]
+    assert main(["warehouse", "compact", *where]) == 0
+    said = f"Run {run_id} (one): no end yet: process 7 on elsewhere; so nothing unfinished"
+    assert said in capsys.readouterr().out
+    publish_run(store, row)
+    assert main(["warehouse", "compact", *where]) == 0
+    assert "no end yet" not in capsys.readouterr().out

@@ -21,8 +21,8 @@ from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage import compaction, log, place, versions
 from plumbline.warehouse.storage import format as formats
-from plumbline.warehouse.storage import log, place, versions
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.migration import migrate
@@ -353,6 +353,60 @@ def test_restore_empties_tables_that_came_later(store: Store) -> None:
     versions.restore(store, version, "r")
     assert words(store) == {row["word"]: 1 for row in rows("a")}
     assert not store.read("word_delta").num_rows
+
+
+def test_compact_keeps_what_a_restore_names_again_meanwhile(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    version = store.snapshot().version
+    store.drop("word_count", {"corpus": "c"}, "r")
+    listed = compaction.leftovers
+
+    def restored(*arguments: Any) -> Any:
+        found = listed(*arguments)
+        versions.restore(Store.open(store.root), version, "r")
+        return found
+
+    monkeypatch.setattr(compaction, "leftovers", restored)
+    compact(store, "r", 0)
+    assert words(store) == {row["word"]: 1 for row in rows("a")}
+
+
+def test_nothing_is_removed_from_a_restore_s_first_look_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    version = store.snapshot().version
+    store.drop("word_count", {"corpus": "c"}, "r")
+    look, other = place.Disk.local, Store.open(store.root)
+
+    def compacted(*arguments: Any) -> Path:
+        monkeypatch.setattr(place.Disk, "local", look)
+        found = look(*arguments)
+        compact(other, "r", 0)
+        return found
+
+    monkeypatch.setattr(place.Disk, "local", compacted)
+    versions.restore(store, version, "r")
+    assert words(store) == {row["word"]: 1 for row in rows("a")}
+
+
+def test_a_copy_refuses_runs_that_come_to_its_target_meanwhile(
+    store: Store, tmp_path: Path
+) -> None:
+    store.publish("word_count", rows("a"), unit="a", run_id="r")
+    target = Store.open(tmp_path / "copy")
+
+    def other_writes(*_: int) -> None:
+        with recorded(target, "count", {}) as run_id:
+            target.publish("word_count", rows("b"), unit="b", run_id=run_id)
+
+    with pytest.raises(UsageProblem, match=r"holds 1 runs that .* lacks .*--force"):
+        versions.copy(store, target, False, other_writes)
+    assert words(target) == {row["word"]: 1 for row in rows("b")}
+    assert versions.copy(store, target, True, lambda *_: None) == (1, 0)
+    assert words(target) == {row["word"]: 1 for row in rows("a")}
 
 
 def test_a_past_state_is_read_by_version_run_and_time_and_restored(

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks import How, Imported, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import rows_of_file
 from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, filler
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
 from plumbline.eval_workers.pairs.benchmarks.own.shared_text import DIFFERS, shared_template
@@ -471,3 +472,13 @@ def test_the_command_from_a_csv_to_a_figure(
     assert "give --source FILE" in capsys.readouterr().err
     rows = rows_of(tmp_path / "w", "SELECT count(*) AS n FROM benchmark_pair")
     assert rows == [{"n": 2}]
+
+
+def test_a_quote_left_open_in_the_last_column(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text('a,b\nOld.,"New.\nOlder.,Newer.\nOldest.,Newest.\n')
+    (row,) = rows_of_file(path)
+    assert row.problem and "takes 3 lines into one field" in row.problem
+    for text in ('"A ran.","B ran.\nB sat."', 'A ran.,"B ran,not\nB sat."', '"A\u2028b.",B.'):
+        path.write_text(f"a,b\n{text}\n", "utf-8")
+        assert [row.problem for row in rows_of_file(path)] == [None]

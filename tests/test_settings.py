@@ -319,3 +319,16 @@ def test_a_settings_file_that_is_wrong_is_named_by_every_command(
     Path("plumbline.toml").write_text("dta = 'data'\n")
     assert main(["runs", "list"]) == 2
     assert "plumbline.toml: key 'dta': is unknown" in capsys.readouterr().err
+    Path("plumbline.toml").write_text("warehouse = 3\n")
+    assert main(["runs", "list"]) == 2
+    err = capsys.readouterr().err
+    assert "plumbline.toml: warehouse = 3: " in err and len(err.splitlines()) == 1
+
+
+def test_a_variable_with_an_open_quote_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLUMBLINE_WAREHOUSE_EXPORT_NAMES", "it's")
+    assert main(["warehouse", "export"]) == 2
+    err = capsys.readouterr().err
+    assert "PLUMBLINE_WAREHOUSE_EXPORT_NAMES: is no list of words: no closing quotation" in err

@@ -282,6 +282,10 @@ def test_a_shard_that_is_replaced_while_it_is_read(
         ("http://127.0.0.1:9/a.jsonl", Interrupted, "check the address and the credentials"),
         ("ftp://host/a.jsonl", UsageProblem, "known: s3://"),
         ("https://u:secret@host/a.jsonl", UsageProblem, "https://host/a.jsonl: holds a password"),
+        ("abfss://c:secret@a.dfs.core.windows.net/a.jsonl", UsageProblem, "holds a password"),
+        ("https://:secret@host/a.jsonl", UsageProblem, "https://host/a.jsonl: holds a password"),
+        ("s3://bu[cket/a.jsonl", UsageProblem, "s3://bu[cket/a.jsonl: is not an address"),
+        ("https://u:secret@[h/a?b=secret", UsageProblem, "https://[h/a: is not an address"),
         ("https://host/a.jsonl?sig=secret", UsageProblem, "https://host/a.jsonl: holds a password"),
     ],
 )
@@ -299,6 +303,11 @@ def test_what_is_wrong_with_an_address_is_one_line(
         expand_shards([pattern.replace("WEB", web.url)])
     assert message in str(caught.value) and "\n" not in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_a_container_is_no_user() -> None:
+    address = "abfs://container@account.dfs.core.windows.net/a.jsonl"
+    assert str(sources.located(address)) == address
 
 
 @pytest.mark.parametrize(

@@ -113,6 +113,14 @@ def test_shell(connection: duckdb.DuckDBPyConnection) -> None:
     assert "by blank line" in text and "half a query" not in text and "never" not in text
 
 
+def test_tables_that_cannot_be_counted_are_one_line() -> None:
+    broken = duckdb.connect()
+    broken.execute("CREATE TABLE t (i INT); CREATE VIEW v AS FROM t; DROP TABLE t")
+    console, out = captured()
+    sql.shell(broken, console, typed([".tables", "SELECT 40 + 2 AS answer;"]))
+    assert "t does not exist" in out.getvalue() and "42" in out.getvalue()
+
+
 def test_shell_runs_what_is_left_at_the_end_of_the_input(
     connection: duckdb.DuckDBPyConnection,
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -202,6 +203,55 @@ def test_a_database_of_views_is_attached_by_the_printed_line(
     assert rows == [("=1+1", -0.5), ("nurse", 1.0)]
     ours = connect(kept.root).execute("SELECT count(*) FROM word_lean").fetchall()
     assert plain.execute("SELECT count(*) FROM plumbline.word_lean").fetchall() == ours
+
+
+def test_the_init_file_is_of_the_version_asked_for(kept: Store, tmp_path: Path) -> None:
+    place = ["--warehouse", str(kept.root), "--init", str(tmp_path / "views.sql")]
+    assert main(["sql", "--at", "0", *place]) == 0
+    assert "as of version 0," in (tmp_path / "views.sql").read_text("utf-8")
+    assert main(["sql", *place]) == 0
+    assert "as of version 0," not in (tmp_path / "views.sql").read_text("utf-8")
+
+
+def test_the_init_file_replaces_nothing_of_the_warehouse(
+    kept: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, place = files(kept.root), ["--warehouse", str(kept.root)]
+    for name in ("README.md", "views.duckdb", "plumbline.json"):
+        assert main(["sql", "--init", str(kept.root / name), *place]) == 2
+        assert "lies in the warehouse (choose another --init)" in capsys.readouterr().err
+    assert files(kept.root) == before
+    database = tmp_path / "views.duckdb"
+    assert main(["sql", "--init", str(database), "--relative", *place]) == 2
+    assert "has absolute paths" in capsys.readouterr().err and not database.exists()
+
+
+def test_an_error_of_the_query_is_not_the_disk_s(
+    kept: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "CASE range WHEN 900000 THEN 'x' ELSE '1' END"  # while rows are written already
+    query = f"SELECT CAST({text} AS INTEGER) AS n FROM range(1000000)"
+    out = ["--out", str(tmp_path / "r.parquet"), "--warehouse", str(kept.root)]
+    assert main(["sql", query, *out]) == 2
+    err = capsys.readouterr().err
+    assert "Could not convert string" in err and "disk" not in err
+    assert len(err.splitlines()) == 1 and not list(tmp_path.iterdir())
+
+
+def test_decimals_keep_their_digits_in_csv(kept: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    query = "SELECT 12345678901234567890.123456789::DECIMAL(38, 9) AS a, -0.0000001::DECIMAL(9, 7)"
+    assert main(["sql", query, "--format", "csv", "--warehouse", str(kept.root)]) == 0
+    line = capsys.readouterr().out.splitlines()[1]
+    assert line == "12345678901234567890.123456789,-0.0000001"
+
+
+def test_an_unknown_name_at_the_end_of_the_input_opens_no_second_shell(
+    kept: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("FROM nosuch"))
+    assert main(["sql", "--warehouse", str(kept.root)]) == 2
+    out, err = capsys.readouterr()
+    assert out.count(".examples [NUMBER]") == 1 and "nosuch" in err
 
 
 def test_the_init_file_names_no_more_than_it_needs(kept: Store) -> None:

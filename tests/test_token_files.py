@@ -131,6 +131,25 @@ def test_parts_of_megatron(model: Path, expected: Any, tmp_path: Path) -> None:
     assert [text for name in names for text in documents(name, form)] == DOCUMENTS
 
 
+@pytest.mark.parametrize("cut", [0, 1, 3])
+def test_a_truncated_part_of_megatron_is_refused(cut: int, model: Path, tmp_path: Path) -> None:
+    """Else the documents behind the cut, which begin in later parts, would be garbled."""
+    megatron(tmp_path / "document.bin", encoded(model), range(len(DOCUMENTS) + 1))
+    data = (tmp_path / "document.bin").read_bytes()
+    size, form = len(data) // 4 & ~1, record_form("text", str(model))
+    names = [tmp_path / f"document-{k:05}-of-00003.bin" for k in range(4)]
+    for k, name in enumerate(names):
+        name.write_bytes(data[k * size : (k + 1) * size if k < 3 else None])
+    whole = names[cut].read_bytes()
+    names[cut].write_bytes(whole[:-64])
+    for name in names:
+        with pytest.raises(BadInput, match=f"hold {len(data) - 64:,} bytes, their index names"):
+            list(documents(name, form))
+    names[cut].write_bytes(whole)
+    names[3].unlink()  # the parts before are counted all the same
+    assert list(documents(names[0], form)) == DOCUMENTS[: len(list(documents(names[0], form)))]
+
+
 def test_any_tokens_are_decoded_as_the_library_does(model: Path, tmp_path: Path) -> None:
     """Also bytes that are no text, cut in the middle of a character, and tokens added as text."""
     tokenizer = Tokenizer.from_file(str(model / "tokenizer.json"))
@@ -164,6 +183,30 @@ def test_arrays(has_header: bool, model: Path, expected: Any, tmp_path: Path) ->
     else:
         path.write_bytes(struct.pack(f"<{len(packed)}H", *packed))
     assert rows(tmp_path / "w", [path], tokenizer=str(model)) == expected
+
+
+def test_an_array_of_64_bits_without_sign(model: Path, expected: Any, tmp_path: Path) -> None:
+    packed = [token for one in encoded(model) for token in (*one, 0)]
+    np.save(tmp_path / "part-0.npy", np.array(packed, np.uint64))
+    assert rows(tmp_path / "w", [tmp_path / "part-0.npy"], tokenizer=str(model)) == expected
+    np.save(tmp_path / "a.npy", np.array([40, 0, (1 << 64) - 1, 0], np.uint64))
+    counted = rows(tmp_path / "v", [tmp_path / "a.npy"], tokenizer=str(model))
+    assert counted["corpus"][0]["n_rejected"] == 1
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0)])
+def test_an_array_of_another_size_than_its_header_says(
+    version: tuple[int, int], model: Path, tmp_path: Path
+) -> None:
+    path, form = tmp_path / "a.npy", record_form("text", str(model))
+    with path.open("wb") as file:
+        np.lib.format.write_array(file, np.array([40, 0] * 8, np.uint16), version=version)
+    whole = path.read_bytes()
+    assert len(list(documents(path, form))) == 8
+    for content, n_bytes in ((whole[:-4], 28), (whole + b"  ", 34)):
+        path.write_bytes(content)
+        with pytest.raises(BadInput, match=f"holds {n_bytes} bytes of values, its header says 32"):
+            list(documents(path, form))
 
 
 def test_counted_once_by_each_tokenizer(model: Path, tmp_path: Path) -> None:

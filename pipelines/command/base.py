@@ -313,12 +313,16 @@ def line_of(command: Command) -> str:
     values = {one.name: reduce(getattr, one.path, command) for one in known}
     given = {one.name: values[one.name] for one in known if values[one.name] != one.default}
     usual = kind.usual(given)
-    words = []
+    words: list[str] = []
+    arguments: list[str] = []
     for one in known:
         whole, *inner = one.path
         default = reduce(getattr, inner, usual[whole]) if whole in usual else one.default
-        words += [] if values[one.name] == default else one.words(values[one.name])
-    return shlex.join(["plumbline", *name_of(kind).split(), *words])
+        given_words = [] if values[one.name] == default else one.words(values[one.name])
+        (arguments if one.on.positional else words).extend(given_words)
+    if any(argument.startswith("-") for argument in arguments):  # else it is taken for an option
+        words, arguments = [], [*words, "--", *arguments]
+    return shlex.join(["plumbline", *name_of(kind).split(), *arguments, *words])
 
 
 def class_of(name: str) -> type[Command]:

@@ -30,7 +30,7 @@ from plumbline.pipelines.command.base import (
 from plumbline.pipelines.command.value_sources import here, made, of_config
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.paths import address
-from plumbline.warehouse.text.escape import say
+from plumbline.warehouse.text.escape import csv_cell, say, terminal
 
 #: Options of every command that has none of its own by this name.
 _GENERAL = ("config", "conf", "dry_run", "format")
@@ -162,7 +162,8 @@ def _shown(parameter: Parameter, value: Any) -> Any:
         return parameter.on.separator.join(map(str, value))
     # What isn't of the type is complained of by `made`, which knows where it stands.
     kinds = {parameter.kind, *get_args(parameter.kind)}
-    return value if str in kinds or Path in kinds or type(value) in kinds else None
+    is_path = Path in kinds and isinstance(value, str | Path)
+    return value if str in kinds or is_path or type(value) in kinds else None
 
 
 def _show_plan(command: Command, form: str) -> None:
@@ -217,9 +218,10 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
         return
     if form == "csv":
         names = list(dict.fromkeys(name for row in rows for name in row))
-        writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(names)
+        for row in rows:
+            writer.writerow([_csv_cell(row.get(name)) for name in names])
         return
     from plumbline.pipelines.report.model import rows_table
     from plumbline.pipelines.sql.result_output import show as show_table
@@ -231,6 +233,12 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
         one = rows_table(alike, names)
         cells = [[cell.text for cell in row] for row in one.rows]
         show_table(console, one.headings, cells, [c.is_number for c in one.rows[0]])
+
+
+def _csv_cell(value: object) -> object:
+    """A cell that no spreadsheet takes for a formula, and that can't steer a terminal."""
+    cell = csv_cell(value)
+    return terminal(cell) if isinstance(cell, str) and sys.stdout.isatty() else cell
 
 
 def _print_json(value: object) -> None:

@@ -163,14 +163,21 @@ def _of_environment(
         own = [one.on.variable] if one.on.variable else [p + one.name.upper() for p in prefixes]
         for variable in own:
             if text := environment.get(variable):
-                yield one.name, Value(_parsed(one, text), variable)
+                yield one.name, Value(_parsed(one, text, variable), variable)
                 break
 
 
-def _parsed(one: Parameter, text: str) -> Any:
-    """A variable's text as the field's type, else as it is: ``made`` says what is wrong with it."""
-    is_text = str in get_args(one.kind)
-    parts = shlex.split(text) if is_text else text.replace(",", " ").split()
+def _parsed(one: Parameter, text: str, variable: str) -> Any:
+    """A variable's text as the field's type, else as it is: ``made`` says what is wrong with it.
+
+    Raises ``UsageProblem`` for words with a quote left open.
+    """
+    is_text = one.is_list and str in get_args(one.kind)
+    try:
+        parts = shlex.split(text) if is_text else text.replace(",", " ").split()
+    except ValueError as e:
+        fix = "close the quote, or put a backslash before it"
+        raise UsageProblem(variable, f"is no list of words: {str(e).lower()}", fix) from e
     value = one.value(parts if one.is_list else text)
     adapter: TypeAdapter[object] = TypeAdapter(one.kind)
     with suppress(ValidationError):

@@ -87,21 +87,31 @@ class Sql(Command):
         if name == "table" and self.out is not None:
             fix = "use csv, json, jsonl or parquet"
             raise UsageProblem("format table", "is for the terminal", fix)
-        if self.out is not None and self.warehouse.resolve() in self.out.resolve().parents:
-            raise UsageProblem(f"file {self.out}", "lies in the warehouse", "choose another --out")
+        for option, file in (("--out", self.out), ("--init", self.init)):
+            if file is not None and self.warehouse.resolve() in file.resolve().parents:
+                fix = f"choose another {option}"
+                raise UsageProblem(f"file {file}", "lies in the warehouse", fix)
+        if self.relative and self.init is not None and self.init.suffix == ".duckdb":
+            problem, fix = "has absolute paths", "leave out --relative, or write a .sql"
+            raise UsageProblem(f"database {self.init}", problem, fix)
         if name != "table" and not self.query:
             raise UsageProblem("the shell", "prints tables", f"give a query with --format {name}")
 
     def run(self, context: Context) -> Done:
         """Answer the query, which prints its rows as they come, or open the shell."""
-        if self.init is not None:
-            return self._write_init(self.init)
-        store = OpenWarehouse.open(self.warehouse, create=False).looking()
+        store = OpenWarehouse.open(self.warehouse, create=False)
+        if self.init is None:
+            store = store.looking()
         if self.at is not None:
             store = store.pinned(version_of(store, self.at))
+        if self.init is not None:
+            return self._write_init(store, self.init)
+        text = None if self.write else self.query or None
         try:
-            return self._asked(store, None if self.write else self.query or None)
+            return self._asked(store, text)
         except UnknownName:  # of all names DuckDB then suggests the nearest
+            if text is None:
+                raise
             return self._asked(store, None)
 
     def _asked(self, store: OpenWarehouse, text: str | None) -> Done:
@@ -131,8 +141,8 @@ class Sql(Command):
         rows = f"{n_rows:,} row{'' if n_rows == 1 else 's'}"
         return Done(said=[rows], files=[str(self.out)])
 
-    def _write_init(self, file: Path) -> Done:
-        text = init_sql(self.warehouse, file.parent if self.relative else None)
+    def _write_init(self, store: OpenWarehouse, file: Path) -> Done:
+        text = init_sql(store, file.parent if self.relative else None)
         with disk_problems(file):
             file.parent.mkdir(parents=True, exist_ok=True)
             if file.suffix == ".duckdb":

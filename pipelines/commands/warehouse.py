@@ -17,8 +17,8 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.export import export
 from plumbline.warehouse.storage import check, compaction, log, migration, versions
-from plumbline.warehouse.storage.format import MARKER
-from plumbline.warehouse.storage.opening import version_of
+from plumbline.warehouse.storage.opening import is_marked, place_of, version_of
+from plumbline.warehouse.storage.run_records import others_running
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
@@ -84,7 +84,10 @@ class Compact(Command):
     def run(self, context: Context) -> Done:
         done = compaction.compact(context.store, context.run_id, self.keep_days)
         row = {"n_partitions_merged": len(done.merges), "n_files_removed": len(done.leftovers)}
-        return Done(rows=[row], next=_CHECK)
+        why = "so nothing unfinished was removed"
+        others = others_running(context.store)
+        said = [f"Run {one['run_id']} ({one['command']}): {one['error']}; {why}" for one in others]
+        return Done(rows=[row], said=said, next=_CHECK)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -101,7 +104,7 @@ class Migrate(Command):
 
     def check(self) -> None:
         """Raise for what is no warehouse."""
-        if not (self.warehouse / MARKER).exists():
+        if not is_marked(place_of(self.warehouse)):
             Store.open(self.warehouse, create=False)  # says what it is instead
             raise UsageProblem(f"warehouse {self.warehouse}", "not a Plumbline warehouse")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
@@ -128,10 +128,20 @@ def _write_parquet(
     except pa.ArrowNotImplementedError as e:
         raise UsageProblem("format parquet", str(e), "cast that column, or choose json") from e
     with file as writer:
-        for batch in reader:
+        for batch in _batches(reader):
             writer.write_batch(batch.rename_columns(names))
             n_rows += batch.num_rows
     return n_rows
+
+
+def _batches(reader: Any) -> Iterator[Any]:
+    """The batches of a result; what is wrong with the query is no error of a disk."""
+    try:
+        yield from reader
+    except OSError as e:  # as Arrow passes on an error of DuckDB, without a number
+        if e.errno is not None:
+            raise
+        raise UsageProblem("SQL", " ".join(str(e).split("\n\nLINE ")[0].split())) from e
 
 
 def _write_text(
@@ -206,4 +216,6 @@ def json_value(value: object) -> object:
 def _csv_value(value: object) -> object:
     if isinstance(value, list | tuple | dict):
         return json.dumps(json_value(value), ensure_ascii=False)
+    if isinstance(value, Decimal):
+        return f"{value:f}"  # all digits
     return "" if value is None else value if isinstance(value, str | float) else json_value(value)

@@ -49,11 +49,12 @@ def run_query(
 
 
 def tables(connection: duckdb.DuckDBPyConnection) -> tuple[list[str], list[Any]]:
-    """Names, row counts and number of columns of all tables and views."""
+    """Names, row counts and number of columns of all tables and views. Raises as ``run_query``."""
     rows = []
-    for (name,) in connection.execute("SHOW TABLES").fetchall():
-        relation = connection.table(name)
-        rows.append((name, len(relation), len(relation.columns)))
+    with one_line():
+        for (name,) in connection.execute("SHOW TABLES").fetchall():
+            relation = connection.table(name)
+            rows.append((name, len(relation), len(relation.columns)))
     return ["table or view", "rows", "columns"], rows
 
 

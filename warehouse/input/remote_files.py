@@ -76,14 +76,21 @@ def located(text: str | Path) -> Path:
     """
     if isinstance(text, Path) or "://" not in text:
         return Path(text) if isinstance(text, str) else text
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError as e:  # of a bracket in the host
+        bare = text.partition("?")[0]
+        bare = f"{bare.partition('://')[0]}://{re.split('://|@', bare)[-1]}"
+        raise UsageProblem(bare, f"is not an address: {e}", "check its host or bucket") from e
     if parts.scheme not in (*_BUCKETS, *_WEB, _HUB):
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
         fix = f"known: {known}, hf://datasets/"
         raise UsageProblem(f"{parts.scheme}://", "is not a known kind of address", fix)
     # `?` also matches one character in patterns of file names; a query has a `=`.
     is_query = parts.scheme in _WEB and parts.query
-    if parts.username or is_query or "=" in parts.query:
+    # abfs://CONTAINER@ACCOUNT.dfs.core.windows.net names no user.
+    has_user = bool(parts.username) and parts.scheme not in ("abfs", "abfss")
+    if parts.password or has_user or is_query or "=" in parts.query:
         bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         problem = "holds a password or a query"
         raise UsageProblem(bare, problem, "credentials come from the environment")

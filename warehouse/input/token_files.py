@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -165,7 +166,9 @@ class Decoder:
 
     def texts(self, documents: Sequence[Tokens]) -> list[str | None]:
         """The texts of documents; ``None`` for one with a token that is not the tokenizer's."""
-        ids = np.concatenate([np.empty(0, np.int64), *documents])
+        # Unsigned ones of 64 bits, too, which numpy would else make floats.
+        none = np.empty(0, np.int64)
+        ids = np.concatenate([none, *documents], dtype=np.int64, casting="unsafe")
         number = np.where((ids >= 0) & (ids < self.n_ids), ids, self.n_ids)
         ends = np.cumsum([ids.size for ids in documents])
         if self._bytes is None:
@@ -268,7 +271,8 @@ def _array(path: Path, decode: Decoder) -> Iterator[Tokens]:
 def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
     """The type of an array, by NumPy's header; the file then stands at the array's first value.
 
-    Without a header it is 16 bits if they can hold ``n_values`` values, else 32.
+    Without a header it is 16 bits if they can hold ``n_values`` values, else 32. Raises
+    ``BadInput`` for a header of another kind, or of more or fewer values than follow it.
     """
     magic = read(file, 6)
     file.seek(0)
@@ -276,13 +280,17 @@ def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
         return np.dtype("<u2" if n_values <= 1 << 16 else "<u4")
     try:
         if np.lib.format.read_magic(file) == (1, 0):
-            _, _, kind = np.lib.format.read_array_header_1_0(file)
+            shape, _, kind = np.lib.format.read_array_header_1_0(file)
         else:
-            _, _, kind = np.lib.format.read_array_header_2_0(file)
+            shape, _, kind = np.lib.format.read_array_header_2_0(file)
     except ValueError as e:
         raise BadInput(where, f"is not an array of tokens: {e}") from e
     if kind.kind not in "iu":
         raise BadInput(where, f"is an array of {kind}, not of tokens")
+    expected, n_bytes = math.prod(shape) * kind.itemsize, file.size() - file.tell()
+    if n_bytes != expected:
+        problem = f"holds {n_bytes:,} bytes of values, its header says {expected:,}"
+        raise BadInput(where, problem, "fetch or make it again")
     return np.dtype(kind)
 
 
@@ -293,6 +301,8 @@ def indexed(path: Path, *, sequences: bool = False) -> Iterator[tuple[int, Token
     with open_file(index_path) as index_file, open_file(path) as file:
         index = _Index(index_path, index_file, sequences)
         is_part = _PART.fullmatch(path.stem) is not None
+        if is_part:
+            _refuse_truncated(path, first + size, after, index)
         low = index.search(first)
         high = index.search(first + size) if is_part else index.n_documents
         for k in range(low, high, _PLACES):
@@ -350,6 +360,10 @@ class _Index:
             pointers = np.append(pointers, pointers[-1:] + n_tokens * self.type.itemsize)
         return np.asarray(pointers[places - first], np.int64)
 
+    def end(self) -> int:
+        """The byte at which the last document ends."""
+        return int(self.starts(self.n_documents, self.n_documents)[0]) if self.n_documents else 0
+
     def search(self, offset: int) -> int:
         """The first document that begins at or after a byte."""
         low, high = 0, self.n_documents
@@ -376,6 +390,22 @@ def _parts(path: Path) -> tuple[list[Path], list[Path]]:
     numbers, number = range(int(part[3]) + 1), int(part[2])
     parts = [path.with_name(f"{part[1]}-{k:05}-of-{part[3]}.bin") for k in numbers]
     return parts[:number], parts[number + 1 :]
+
+
+def _refuse_truncated(path: Path, n_bytes: int, after: Iterable[Path], index: _Index) -> None:
+    """Raise ``BadInput`` if all parts are there and don't hold as many bytes as their index names.
+
+    ``n_bytes`` are those up to the end of this part. Behind a truncated part every document would
+    be read from a wrong place.
+    """
+    for part in after:
+        if (description := describe(part)) is None:
+            return  # then the size of the last part there can't be known
+        n_bytes += description.n_bytes
+    end = index.end()
+    if n_bytes != end:
+        problem = f"it and its other parts hold {n_bytes:,} bytes, their index names {end:,}"
+        raise BadInput(f"shard {path.name}", problem, "fetch the part that is not whole again")
 
 
 def _size(path: Path) -> int:

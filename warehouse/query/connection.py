@@ -184,19 +184,19 @@ def _either(column: Column, old: Sequence[str] = ()) -> str:
     return f'{value}::{column.sql_type} AS "{column.name}"'
 
 
-def init_sql(root: str | Path, relative_to: Path | None = None) -> str:
-    """SQL that makes a view for each table of the warehouse at ``root``, and all views and macros.
+def init_sql(source: str | Path | OpenWarehouse, relative_to: Path | None = None) -> str:
+    """SQL that makes a view for each table of a warehouse, and all views and macros.
 
     The Parquet files are named by their absolute path, or by that from the directory
-    ``relative_to``, in which DuckDB must then be started. The views are of the newest commit: make
-    the SQL again to see later ones. Raises ``BadInput`` if it isn't a warehouse of this version.
+    ``relative_to``, in which DuckDB must then be started. The views are of one commit: make the SQL
+    again to see later ones. Raises ``BadInput`` if it isn't a warehouse of this version.
 
     >>> import tempfile
     >>> store = OpenWarehouse.open(tempfile.mkdtemp() + "/w")
     >>> init_sql(store.root).count('CREATE OR REPLACE VIEW "run"')
     1
     """
-    store = opened(root)
+    store = opened(source)
     snapshot = store.snapshot()
     where = "anywhere" if relative_to is None else "in this file's directory"
 

@@ -109,8 +109,9 @@ def check(
             path = store.place.scratch() / leftover.path
             found.append(WarehouseProblem(path, leftover.why, command(store.place, "compact")))
     except BadInput as e:
-        if not any(problem.path.is_relative_to(store.root / "_log") for problem in found):
-            found.append(WarehouseProblem(store.root / "_log", *e.args[1:]))
+        path = _path_of(store, e)
+        if not any(problem.path.is_relative_to(path) for problem in found):
+            found.append(WarehouseProblem(path, *e.args[1:]))
     found += _without_run(store, [file for whole in good.values() for file, _ in whole])
     return sorted(found, key=lambda problem: problem.path)
 
@@ -202,6 +203,13 @@ def _is_lost(error: BadInput) -> bool:
     """True if a part of the log is damaged or gone, rather than refused by a disk or server."""
     of_content = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
     return isinstance(error.__cause__, (*of_content, FileNotFoundError))
+
+
+def _path_of(store: Store, error: BadInput) -> Path:
+    """The file that an error names; the log for a part of it, and where it names the warehouse."""
+    name = str(error.args[0]).removeprefix(f"warehouse {store.place}").removeprefix(", ")
+    path = store.root / (name.removeprefix(f"{store.root}/") or "_log")
+    return store.root / "_log" if path.is_relative_to(store.root / "_log") else path
 
 
 def _unread(store: Store, known: _Known, error: BadInput) -> Iterator[WarehouseProblem]:

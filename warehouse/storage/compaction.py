@@ -82,7 +82,10 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
         now = store.snapshot()
         for table in now.tables:
             log.tell_delta(store.place, now.manifest(table))
-        gone = tuple(leftovers(store, keep_days))
+        found = leftovers(store, keep_days)
+        now = store.snapshot()  # a `restore` may have named files of old versions again
+        named = {file.path for table in now.tables for file in now.files(table)}
+        gone = tuple(leftover for leftover in found if leftover.path not in named)
         for leftover in gone:
             _remove(store, leftover.path)
     return CompactionPlan(merges, gone)

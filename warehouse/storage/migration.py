@@ -10,8 +10,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.format import changes_since, newest_version
 from plumbline.warehouse.storage.log import Draft, File, columns_id
-from plumbline.warehouse.storage.opening import migratable
-from plumbline.warehouse.storage.place import Disk
+from plumbline.warehouse.storage.opening import migratable, place_of
 from plumbline.warehouse.storage.store import Store, cast
 
 
@@ -33,7 +32,7 @@ def migrate(root: Path, *, dry_run: bool = False) -> Migrated:
     warehouse that is newer or too old, and for a file that can't be read or does not fit; nothing
     is changed then.
     """
-    store = Store(Disk(root))
+    store = Store(place_of(root))
 
     def change(draft: Draft) -> None:
         draft.format = newest_version()

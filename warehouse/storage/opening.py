@@ -104,7 +104,7 @@ class OpenWarehouse:
         which DuckDB would read as a pattern.
         """
         place = place_of(root)
-        if not _is_marked(place):
+        if not is_marked(place):
             if next(place.walk(), None) is not None:
                 problem = f"not a Plumbline warehouse, no {MARKER} in it"
                 raise BadInput(f"warehouse {place}", problem)
@@ -166,7 +166,7 @@ class OpenWarehouse:
         Raises what ``open`` raises.
         """
         place = place_of(root)
-        if not _is_marked(place) and next(place.walk(), None) is None:
+        if not is_marked(place) and next(place.walk(), None) is None:
             return None
         return cls.open(root, create=False)
 
@@ -180,7 +180,8 @@ class OpenWarehouse:
         return path
 
 
-def _is_marked(place: Place) -> bool:
+def is_marked(place: Place) -> bool:
+    """True if a place holds the marker of a warehouse, of whatever version."""
     try:
         place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):

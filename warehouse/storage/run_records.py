@@ -163,10 +163,13 @@ def may_be_running(row: dict[str, Any]) -> bool:
 
 def others_may_be_writing(store: Store) -> bool:
     """True if a run of another process has no end yet and may still be writing."""
-    rows = store.read("run").to_pylist()
-    return any(
-        may_be_running(row) and not (row["error"] or "").endswith(this_process()) for row in rows
-    )
+    return bool(others_running(store))
+
+
+def others_running(store: Store) -> list[dict[str, Any]]:
+    """The rows of ``run`` of other processes that have no end yet and may still be writing."""
+    rows, mine = store.read("run").to_pylist(), this_process()
+    return [row for row in rows if may_be_running(row) and not (row["error"] or "").endswith(mine)]
 
 
 def package_versions() -> dict[str, str]:

@@ -22,16 +22,17 @@ def restore(store: Store, version: int, run_id: str) -> None:
     changes.
     """
     state = store.pinned(version).snapshot()
-    for table in state.tables.keys() - {"run"}:
-        for file in state.files(table):
-            with reading(store.place, store.root / file.path):
-                store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
 
     def change(draft: Draft) -> None:
         for table in {*draft.base.tables, *state.tables} - {"run"}:
             draft.become(table, state.files(table))
 
-    log.commit(store.place, change, run_id, f"restore {version}")
+    with store.place.writing():  # so that `compact` removes none of these files meanwhile
+        for table in state.tables.keys() - {"run"}:
+            for file in state.files(table):
+                with reading(store.place, store.root / file.path):
+                    store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
+        log.commit(store.place, change, run_id, f"restore {version}")
 
 
 def file_of(store: Store, path: Path) -> tuple[str, File]:
@@ -56,19 +57,25 @@ def copy(
     """Copy a warehouse's newest state to another; returns the numbers of files, and of those sent.
 
     Files that are there already are not sent again, so an interrupted copy resumes. Raises
-    ``UsageProblem`` if the target has runs that the source lacks, unless ``force``; ``BadInput``
-    for a file that isn't what was published.
+    ``UsageProblem`` if the target has runs that the source lacks, also such as come during the
+    copy, unless ``force``; ``BadInput`` for a file that isn't what was published.
     """
     state = source.snapshot()
-    ours, theirs = (set(s.read("run")["run_id"].to_pylist()) for s in (source, target))
-    if theirs - ours and not force:
-        problem = f"holds {len(theirs - ours)} runs that {source.root} lacks"
-        raise UsageProblem(f"warehouse {target.root}", problem, "--force replaces what they wrote")
+    ours = _runs(Store(source.place, state))
+
+    def refuse_others(there: Store) -> None:
+        if not force and (others := _runs(there) - ours):
+            problem = f"holds {len(others)} runs that {source.root} lacks"
+            fix = "--force replaces what they wrote"
+            raise UsageProblem(f"warehouse {target.root}", problem, fix)
+
+    refuse_others(target)
     files = [file for table in state.tables for file in state.files(table)]
     there = set(target.place.walk())
     missing = [file for file in files if file.path not in there]
 
     def change(draft: Draft) -> None:
+        refuse_others(Store(target.place, draft.base))
         for table in {*draft.base.tables, *state.tables}:
             draft.become(table, state.files(table))
 
@@ -82,3 +89,7 @@ def copy(
             target.place.put(made, file.path)
         log.commit(target.place, change, state.run_id, f"copy of {source.root}")
     return len(files), len(missing)
+
+
+def _runs(store: Store) -> set[str]:
+    return set(store.read("run")["run_id"].to_pylist())

@@ -29,7 +29,8 @@ class Record(NamedTuple):
 def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Iterator[Record]:
     """The rows of a table that has at least ``columns``; blank lines are skipped.
 
-    A row with the wrong number of fields, or one the CSV rules forbid, comes with its ``problem``.
+    A row with the wrong number of fields, one the CSV rules forbid, or one of several lines whose
+    quote is not closed comes with its ``problem``.
     Bytes that are not UTF-8 become lone surrogates, so that the row they are in can be rejected.
     Raises ``BadInput`` when the file can't be read to its end or a column is missing.
 
@@ -50,7 +51,14 @@ def records_of(
     >>> [r.fields for r in records_of("word\\ttea\\n1\\t2\\n", "a.tsv", (), "\\t")]
     [{'word': '1', 'tea': '2'}]
     """
-    reader = csv.reader(io.StringIO(content, newline=""), delimiter=delimiter)
+    lines: list[str] = []  # of the row that is read
+
+    def noted() -> Iterator[str]:
+        for line in io.StringIO(content, newline=""):
+            lines.append(line)
+            yield line
+
+    reader = csv.reader(noted(), delimiter=delimiter)
     try:
         header = next(reader, [])
     except csv.Error as e:
@@ -60,6 +68,7 @@ def records_of(
         raise BadInput(what, f"no column {', '.join(missing)} in its header; {expected}")
     number = 0
     while True:
+        lines.clear()
         try:
             row = next(reader)
         except StopIteration:
@@ -73,7 +82,25 @@ def records_of(
         number += 1
         is_whole = len(row) == len(header)
         problem = None if is_whole else f"the row holds {len(row)} fields, expected {len(header)}"
+        if len(lines) > 1:
+            problem = _open_quote(lines, delimiter) or problem
         yield Record(number, dict(zip(header, row, strict=False)), problem)
+
+
+def _open_quote(lines: Sequence[str], delimiter: str) -> str | None:
+    """Problem of a row of several lines, which a quote that was left open has taken into a field.
+
+    >>> _open_quote(['Old,"Young\\n', "Older,Younger\\n"], ",")
+    'a quote left open takes 2 lines into one field: close it, or write a quote in a text twice'
+    >>> _open_quote(['Old,"Young\\n', 'Younger"\\n'], ",") is None
+    True
+    """
+    try:
+        list(csv.reader(lines, delimiter=delimiter, strict=True))
+    except csv.Error:
+        fix = "close it, or write a quote in a text twice"
+        return f"a quote left open takes {len(lines)} lines into one field: {fix}"
+    return None
 
 
 def read_text(path: Path) -> str:

@@ -109,7 +109,7 @@ def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
     """Problem of a row with a further row of the file in a field, since a quote was left open.
 
     A field may hold line breaks. It is refused if one of its lines has as many fields as the file's
-    rows; a comma before a blank is taken for prose.
+    rows; a comma before a blank is taken for prose. In the last one ``records_of`` notices it.
 
     >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
     'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'
@@ -117,10 +117,10 @@ def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
     True
     """
     parts = re.compile(re.escape(delimiter) + r"(?!\s)")
-    for place, text in enumerate(fields.values()):
-        lines = text.splitlines()
+    for place, text in enumerate([*fields.values()][:-1]):
+        lines = text.split("\n")
         sizes = [len(parts.findall(line)) + 1 for line in lines[:-1]]
-        if sizes and len(fields) > 1 and (place + sizes[0] == len(fields) or len(fields) in sizes):
+        if sizes and (place + sizes[0] == len(fields) or len(fields) in sizes):
             fix = "close it, or write a quote in a text twice"
             return f"a quote left open takes {len(lines)} lines into one field: {fix}"
     return None
