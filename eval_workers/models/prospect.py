@@ -40,11 +40,11 @@ class Size:
     n_vocabulary: int
     n_exact: int = 0
 
-    def weight_bytes(self, dtype: str, quantisation: Quantisation | None = None) -> int:
+    def weight_bytes(self, dtype: str, quantisation: Quantisation | None) -> int:
         """Memory of the weights in bytes.
 
         >>> size = Size(12, 2, 2, 3, 2, n_exact=4)
-        >>> size.weight_bytes("bfloat16"), size.weight_bytes("bfloat16", "int8")
+        >>> size.weight_bytes("bfloat16", None), size.weight_bytes("bfloat16", "int8")
         (24, 16)
         """
         exact = _item_bytes(dtype)
