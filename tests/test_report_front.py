@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -400,7 +401,8 @@ def test_a_point_leads_to_its_word_in_the_explorer(driven: Browser, index: Path)
     driven.events.clear()
     driven.call("Input.dispatchKeyEvent", type="keyDown", key="Enter")
     while not any(event["method"] == "Page.loadEventFired" for event in driven.events):
-        driven.ask("1")
+        with suppress(AssertionError):  # asked just as the page was left
+            driven.ask("1")
     assert driven.ask("location.pathname.split('/').pop() + location.hash") == f"words.html#{word}"
 
 
