@@ -105,6 +105,7 @@ def main(
             report_fairpair(*fairpair.run(real))
         if "storage" in wanted:
             report_storage(storage.run(here), storage.look(here))
+            report_commits(*storage.many_commits(here))
         if real and "gpu" in wanted:
             try:
                 report_gpu(gpu.run(real, here, *GPU))
@@ -166,6 +167,18 @@ def report_storage(found: list[storage.Beside], looked: storage.Looked) -> None:
         f"query of {looked.n_mb:.1f} MB: {looked.hashed_s:.3f} s with its files hashed, "
         f"{looked.seen_s:.3f} s without, {looked.hashed_s / looked.seen_s:.2f} times"
     )
+
+
+def report_commits(ours: storage.Commits, delta: storage.Commits, took: dict[str, float]) -> None:
+    """Print whether a commit costs more the more there were, and what the log takes."""
+    table = _table(
+        f"{storage.N_COMMITS:,} commits of a row", "", "first 100, ms", "last 100, ms", "log, MB"
+    )
+    for name, one in (("Plumbline", ours), ("Delta Lake", delta)):
+        times = (f"{1e3 * seconds:.1f}" for seconds in (one.first_s, one.last_s))
+        table.add_row(name, *times, f"{one.n_bytes / 1e6:.1f}")
+    Console(width=100).print(table)
+    print("then, seconds: " + ", ".join(f"{what} {s:.2f}" for what, s in took.items()))
 
 
 def _world(directory: Path) -> Path:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ import pyarrow as pa
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.check import check
+from plumbline.warehouse.storage.compaction import compact
 from plumbline.warehouse.storage.store import Store
 
 #: Models whose scores are published one after the other, and pairs of each.
@@ -28,6 +31,8 @@ N_MODELS, N_PAIRS = 28, 4_405
 #: Writers at once, and how often each replaces its partition.
 N_WRITERS, N_TIMES = 4, 10
 _ROUNDS = 5
+#: Commits of a row each, and how many of the first and last are compared.
+N_COMMITS, _EDGE = 3_000, 100
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,56 @@ def look(directory: Path) -> Looked:
 
     timed = [(ask(store), ask(store.looking())) for _ in range(4 * _ROUNDS)]
     return Looked(sum(file.n_bytes for file in files) / 1e6, *map(min, zip(*timed, strict=True)))
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Commits of a row each: seconds of one of the first and last hundred, and bytes of the log."""
+
+    first_s: float
+    last_s: float
+    n_bytes: int
+
+
+def many_commits(directory: Path) -> tuple[Commits, Commits, dict[str, float]]:
+    """``N_COMMITS`` rows, each appended by a commit of its own: ours, Delta Lake's.
+
+    The last value has the seconds of what ours is asked then.
+    """
+    import deltalake
+
+    store, path = Store.open(directory / "many"), f"{directory}/many-delta"
+
+    def ours(number: int) -> None:
+        row = {"corpus": "c", "word": str(number), "n_word": 1}
+        store.publish("word_count", [row], unit=str(number), run_id="r")
+
+    def delta(number: int) -> None:
+        rows = pa.table({"corpus": ["c"], "word": [str(number)], "n_word": [1]})
+        deltalake.write_deltalake(path, rows, mode="append", partition_by=["corpus"])
+
+    times = [
+        (_seconds(partial(ours, number)), _seconds(partial(delta, number)))
+        for number in range(N_COMMITS)
+    ]
+
+    def commits(side: int, logs: Path) -> Commits:
+        own = [pair[side] for pair in times]
+        n_bytes = sum(file.stat().st_size for file in logs.rglob("*.*"))
+        first, last = own[_EDGE : 2 * _EDGE], own[-_EDGE:]  # the very first warm up
+        return Commits(statistics.median(first), statistics.median(last), n_bytes)
+
+    log._read_manifest.cache_clear()
+    asked = {
+        "SELECT sum(n_word)": lambda: rows_of(
+            store.looking(), "SELECT sum(n_word) FROM word_count"
+        ),
+        "warehouse check": lambda: check(store),
+        "compact": lambda: compact(store, "r"),
+        "compact again": lambda: compact(store, "r"),
+    }
+    took = {what: _seconds(act) for what, act in asked.items()}
+    return commits(0, store.root / "_log"), commits(1, Path(path) / "_delta_log"), took
 
 
 _SAMPLE: dict[str, Any] = {"text": "x", "bool": True, "int": 3, "int32": 4, "float": 0.5}

@@ -24,6 +24,7 @@ from plumbline.jobs.counting.partials import (
     ShardLedger,
     partial_files,
     partials_directory,
+    remove_stopped,
     step_of,
 )
 from plumbline.jobs.kernel import CountOptions, tokenizer_version, warm_up
@@ -274,6 +275,7 @@ def _count_shards(
     job = ShardJob(str(where), options, request.memory_bytes)
     shards = {str(path.resolve()): str(path) for path in request.shards}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(shards), job, update)}
+    remove_stopped(where)
     in_order = [replace(ledgers[path], shard=name) for path, name in shards.items()]
     if request.training_order:
         _refuse_copies(in_order)

@@ -266,23 +266,27 @@ def test_of_two_attempts_at_a_shard_one_counts(tmp_path: Path) -> None:
 
 
 def test_an_attempt_that_still_writes_keeps_its_files(tmp_path: Path) -> None:
-    """The first to finish removes those of killed ones; the loser then removes its own."""
+    """Files of killed attempts go, of shards counted since or not; the loser removes its own."""
     shard, where = tmp_path / "a.jsonl", tmp_path / "parts"
     shard.write_text('{"text": "she drinks tea"}\n')
     where.mkdir()
     mark = partial.fingerprint(shard)
-    slow, killed = partial._Writer(where, mark), partial._Writer(where, mark)
+    slow, killed, alone = (partial._Writer(where, m) for m in (mark, mark, "0" * len(mark)))
     words = pa.table({"word": pa.array([], pa.string())})
-    for writer in (slow, killed):
+    for writer in (slow, killed, alone):
         writer.write("words", words)
     with slow.claimed():
         first = partial.ShardJob(str(where), request([]).options()).count(str(shard))
+        partial.remove_stopped(where)
         assert first.status == "counted"
-        assert not [name for name in killed._files if (where / name).exists()]
+        for writer in (killed, alone):
+            assert not [name for name in writer._files if (where / name).exists()]
         assert all((where / name).exists() for name in slow._files)
         (where / slow._files[0]).unlink()  # needs no reading to be dropped
         slow.publish(first)
     kept = partial._read(where / f"{mark}.json")[1]
+    assert {path.name for path in where.iterdir()} == {*kept, f"{mark}.json"}
+    partial.remove_stopped(where)
     assert {path.name for path in where.iterdir()} == {*kept, f"{mark}.json"}
 
 

@@ -14,6 +14,7 @@ from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FairPairOptions
 from plumbline.eval_workers.scoring.pair_scores import check_imported
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
+from plumbline.pipelines.command.base import line_of
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.commands.corpus import Count
@@ -50,6 +51,32 @@ def test_stronger_sources_win_and_are_named(tmp_path: Path) -> None:
     assert origin["rule"] == str(file)
     assert origin["window"] == "PLUMBLINE_WINDOW" and origin["seed"] == "PLUMBLINE_SEED"
     assert "model" not in origin
+
+
+@pytest.mark.parametrize(
+    ("given", "out", "warehouse"),
+    [
+        ({}, "out", "out/warehouse"),
+        ({"out": "o"}, "o", "o/warehouse"),
+        ({"warehouse": "a/warehouse"}, "a", "a/warehouse"),
+        ({"warehouse": "a/ages"}, "a/ages-out", "a/ages"),
+        ({"warehouse": "s3://b/ages"}, "ages-out", "s3://b/ages"),
+        ({"out": "o", "warehouse": "a/ages"}, "o", "a/ages"),
+    ],
+)
+def test_two_warehouses_never_share_a_report(
+    given: dict[str, str], out: str, warehouse: str
+) -> None:
+    chosen, _ = load(None, given, {})
+    assert (str(chosen.out), str(chosen.warehouse)) == (out, warehouse)
+    again = made(Pipeline, options_of(line_of(chosen)), None, {})
+    assert (again.out, again.warehouse) == (chosen.out, chosen.warehouse)
+
+
+def options_of(line: str) -> dict[str, str]:
+    """The options of a command line that has only such with a value."""
+    words = shlex.split(line)[2:]
+    return {name[2:]: value for name, value in zip(words[::2], words[1::2], strict=True)}
 
 
 def test_what_is_printed_can_be_read_again(

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query import connection as connect
+from plumbline.warehouse.query import history
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import run_records as runs
 from plumbline.warehouse.storage.compaction import compact
@@ -235,6 +236,15 @@ def test_a_killed_run_leaves_its_row(store: Store) -> None:
         found = connection.execute("SELECT status, ended_at, error, config FROM run").fetchall()
     where = f"process {killed.pid} on {socket.gethostname()}"
     assert found == [("running", None, f"no end yet: {where}", '{"seed": 1}')]
+    (row,) = history.runs(store, status="interrupted")
+    assert row["error"].startswith(f"gone: {where}, last wrote {row['started_at']:%Y-%m-%d}")
+    for process, known in (
+        (f"process {os.getpid()} on {socket.gethostname()}", "alive"),
+        ("process 7 on elsewhere", "on another host"),
+    ):
+        runs.publish(store, row | {"status": "running", "error": f"no end yet: {process}"})
+        (row,) = history.runs(store, status="running")
+        assert row["error"].startswith(f"{known}: {process}, last wrote ")
 
 
 def test_a_run_on_a_full_disk_is_one_line(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,6 +43,8 @@ _START = (
 )
 #: Bytes of shards that this process counts while a helper starts, in about a second.
 BYTES_PER_HELPER = 32 << 20
+#: Bytes of a shard that take as long to count as any shard takes to open, and its counts to write.
+_LEAST_BYTES = 1 << 18
 
 
 class LocalEngine:
@@ -185,7 +187,7 @@ def _n_helpers(shards: Sequence[str]) -> int:
     for shard in shards:
         with suppress(OSError):
             remote = isinstance(located(shard), Address)  # not worth asking a server for its size
-            n_bytes += BYTES_PER_HELPER if remote else os.stat(shard).st_size
+            n_bytes += BYTES_PER_HELPER if remote else max(os.stat(shard).st_size, _LEAST_BYTES)
     return min(n_cores() - 1, len(shards) - 1, n_bytes // BYTES_PER_HELPER)
 
 

@@ -22,6 +22,8 @@ from plumbline.warehouse.text.progress import Update, progress
 
 #: Bytes of memory per row while it is sorted and summed.
 _ROW_BYTES = 64
+#: Rows whose words are looked up together.
+_BATCH_ROWS = 1 << 20
 #: Keys sampled from a full run; the ranges are chosen from all samples.
 _SAMPLES = 1024
 
@@ -108,33 +110,48 @@ class PairSum(NamedTuple):
             yield parts
 
     def _rows(self, limit: int, update: Update) -> Iterator[_Columns]:
-        sizes = [path.stat().st_size for path in self.files]
-        n_all, before = sum(sizes), 0
-        update(0, _megabytes(n_all))
-        for path, size in zip(self.files, sizes, strict=True):
-            file, n_read = pq.ParquetFile(path, read_dictionary=["word", "target"]), 0
-            for batch in file.iter_batches(min(limit, 1 << 20)):
-                word, target = self._ranks(batch["word"]), self._ranks(batch["target"])
-                counts = batch["n_pair"].to_numpy()
-                is_kept = (word >= 0) & (target >= 0)
-                if not is_kept.all():
-                    word, target, counts = word[is_kept], target[is_kept], counts[is_kept]
-                if len(counts):
-                    yield word << 32 | target, counts
-                    if self.both_ways:
-                        other = word != target
-                        yield (target << 32 | word)[other], counts[other]
-                n_read += batch.num_rows
-                part = size * n_read // file.metadata.num_rows
-                update(_megabytes(before + part), _megabytes(n_all))
-            before += size
+        for batch in self._batches(min(limit, _BATCH_ROWS), update):
+            word, target = self._ranks(batch["word"]), self._ranks(batch["target"])
+            counts = batch["n_pair"].to_numpy()
+            is_kept = (word >= 0) & (target >= 0)
+            if not is_kept.all():
+                word, target, counts = word[is_kept], target[is_kept], counts[is_kept]
+            if len(counts):
+                yield word << 32 | target, counts
+                if self.both_ways:
+                    other = word != target
+                    yield (target << 32 | word)[other], counts[other]
 
-    def _ranks(self, column: pa.DictionaryArray) -> _Ints:
+    def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
+        """The rows of all files, those of small files together: each look-up of words costs."""
+        n_all, n_read = sum(path.stat().st_size for path in self.files), 0
+        waiting: list[pa.RecordBatch] = []
+        update(0, _megabytes(n_all))
+        for path in self.files:
+            file = pq.ParquetFile(path, read_dictionary=["word", "target"])
+            for batch in file.iter_batches(n_rows):
+                if waiting and sum(map(len, waiting)) + len(batch) > n_rows:
+                    yield _together(waiting)
+                waiting.append(batch)
+            n_read += path.stat().st_size
+            update(_megabytes(n_read), _megabytes(n_all))
+        if waiting:
+            yield _together(waiting)
+
+    def _ranks(self, column: pa.ChunkedArray) -> _Ints:
         """Rank of each word, -1 for one that is not among the words."""
-        dictionary = column.dictionary.cast(pa.large_string())
+        (chunk,) = column.chunks
+        dictionary = chunk.dictionary.cast(pa.large_string())
         ranks = pc.index_in(dictionary, self.words).fill_null(-1).to_numpy()
-        of_row: _Ints = ranks.astype(np.int64)[column.indices.to_numpy()]
+        of_row: _Ints = ranks.astype(np.int64)[chunk.indices.to_numpy()]
         return of_row
+
+
+def _together(batches: list[pa.RecordBatch]) -> pa.Table:
+    """The rows of batches as one chunk; empties the list."""
+    table = pa.Table.from_batches(batches)
+    batches.clear()
+    return table if table["word"].num_chunks == 1 else table.unify_dictionaries().combine_chunks()
 
 
 def _sum(parts: list[_Columns]) -> _Columns:

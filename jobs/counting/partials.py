@@ -12,7 +12,8 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
@@ -292,28 +293,37 @@ class _Writer:
             except OSError:  # no hard links on this file system
                 os.replace(temporary, final)
             temporary.unlink(missing_ok=True)
-        self._remove(set(_read(final)[1]))
+        if self._files and self._files[0] not in _read(final)[1]:
+            _remove([self._out / name for name in self._files])
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Say for the block that this attempt goes on, where the disk has locks."""
         with ExitStack() as held:
             with suppress(NoLocks, OSError):
-                held.enter_context(claimed(self._claim(self._attempt)))
+                held.enter_context(claimed(self._out / f"{self._mark}.{self._attempt}.claim"))
             yield
 
-    def _claim(self, attempt: str) -> Path:
-        return self._out / f"{self._mark}.{attempt}.claim"
 
-    def _remove(self, kept: set[str]) -> None:
-        """Remove files that were not kept: this attempt's and those of killed ones."""
-        of: dict[str, list[Path]] = {}
-        for file in self._out.glob(f"{self._mark}.*.parquet"):
-            if file.name not in kept:
-                of.setdefault(file.name.split(".")[1].split("-")[0], []).append(file)
-        for attempt, files in of.items():
-            with ExitStack() as held, suppress(NoLocks, OSError):
-                is_own = attempt == self._attempt
-                if is_own or held.enter_context(claimed(self._claim(attempt))):
-                    for file in files:
-                        file.unlink(missing_ok=True)
+def remove_stopped(directory: Path) -> None:
+    """Remove the files of attempts that neither published them nor still write."""
+    names = set(os.listdir(directory))
+    attempts: dict[str, list[str]] = {}
+    for name in names:
+        if name.endswith(".parquet"):
+            attempts.setdefault(name.partition("-")[0], []).append(name)
+    n_of_mark = Counter(attempt.partition(".")[0] for attempt in attempts)
+    for attempt, files in attempts.items():
+        mark = attempt.partition(".")[0]
+        ledger = f"{mark}.json"
+        if ledger in names and n_of_mark[mark] == 1:
+            continue
+        with suppress(NoLocks, OSError), claimed(directory / f"{attempt}.claim") as has_stopped:
+            kept = _read(directory / ledger)[1] if (directory / ledger).exists() else ()
+            if has_stopped:
+                _remove([directory / name for name in files if name not in kept])
+
+
+def _remove(files: Sequence[Path]) -> None:
+    for file in files:
+        file.unlink(missing_ok=True)

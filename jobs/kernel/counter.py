@@ -237,14 +237,13 @@ class Counter:
         yield from self._streamed()
         vocabulary = self._words.vocabulary()
         yield "words", self._words.table(vocabulary, with_ids=self._stream is not None)
-        for table in self._pairs.tables(vocabulary):
+        for table in self._pairs.take_tables(vocabulary):
             yield "pairs", table
         yield "rejects", _reject_table(self._rejects)
         self._rejects.clear()
         self._tokenizer.clear()
         if self._stream:
             self._stream.rename(self._tokenizer.pending(self._n_uncounted))
-        self._pairs.clear()
         self._n_drained = self._n_tallied
 
     def result(self) -> ShardCounts:

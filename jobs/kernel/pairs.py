@@ -300,24 +300,24 @@ class TargetPairs:
         _add_rows(self.state)
         return bool(is_done)
 
-    def clear(self) -> None:
-        """Forget all pairs."""
-        self._dense[:] = 0
-        self._table[:] = 0
-        self.state.n = 0
-
-    def tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Table word, target (dictionary-encoded), n_pair of every pair that co-occurs, once."""
+    def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
+        """Table word, target (dictionary-encoded), n_pair of every pair, once; forget all pairs."""
         used = self._table[self._table[:, 0] > 0].view(np.int64)
         late_word, late_target = np.divmod(used[:, 0] - 1, len(self._targets))
-        cells = np.flatnonzero(self._dense != 0)  # the comparison makes it three times faster
-        target, word = np.divmod(cells, DENSE_WORDS)
+        self._table[:] = 0
+        self.state.n = 0
+        n_words = min(len(vocabulary), DENSE_WORDS)  # of a small shard few
+        dense = self._dense[:, :n_words]
+        cells = np.flatnonzero(dense != 0)  # the comparison makes it three times faster
+        target, word = np.divmod(cells, max(n_words, 1))
+        n_pair = dense[target, word]
+        dense[:] = 0
         yield pair_table(
             np.concatenate([word, late_word]),
             vocabulary,
             np.concatenate([target, late_target]),
             pa.array(self._targets),
-            np.concatenate([self._dense.ravel()[cells], used[:, 1]]),
+            np.concatenate([n_pair, used[:, 1]]),
         )
 
     def _publish(self) -> None:
@@ -363,19 +363,15 @@ class AllPairs:
         self._take_rows(words.n)
         return bool(is_done)
 
-    def clear(self) -> None:
-        """Forget all pairs."""
-        self._runs.clear()
-        self.state.n_rows = 0
-
-    def tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Tables as those of :class:`TargetPairs`, each pair in one of them.
+    def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
+        """Tables as those of :class:`TargetPairs`, each pair in one of them; forget all pairs.
 
         Which of the two words is called the target is arbitrary.
         """
         self._take_rows(len(vocabulary))
         for chunk in self._runs.chunks():
             yield pair_table(chunk.word, vocabulary, chunk.target, vocabulary, chunk.n_pair)
+        self._runs.clear()
 
     def _take_rows(self, n_ids: int) -> None:
         self._runs.add(self._rows[: int(self.state.n_rows)], n_ids)

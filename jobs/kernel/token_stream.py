@@ -237,10 +237,9 @@ class Recount:
             self._pairs.grow(0)
 
     def _hand_over(self) -> None:
-        for table in self._pairs.tables(self._names):
+        for table in self._pairs.take_tables(self._names):
             if table.num_rows:
                 self._spill(table)
-        self._pairs.clear()
 
 
 def _places(words: pa.StringArray, among: pa.StringArray) -> NDArray[np.int32]:

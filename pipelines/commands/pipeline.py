@@ -31,6 +31,7 @@ from plumbline.pipelines.pipeline_options import OUT, STEPS, PipelineOptions
 from plumbline.pipelines.pipeline_plan import OFFLINE, WORK, make_plan
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.paths import address
 from plumbline.warehouse.storage.store import Store
 
 #: Fields that hold options of their own, in a table of the settings file.
@@ -81,9 +82,15 @@ class Pipeline(PipelineOptions, Command):
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """The warehouse lies in ``out``; FairPair of the closed world takes few short samples."""
-        out = given.get("out", OUT)
-        places = {"warehouse": Path(str(out)) / DEFAULT_WAREHOUSE.name}
+        """The warehouse lies in ``out``, or that lies beside a warehouse that is given.
+
+        FairPair of the closed world takes few short samples.
+        """
+        places = {"out": OUT}
+        if "out" in given:
+            places = {"warehouse": Path(str(given["out"])) / DEFAULT_WAREHOUSE.name}
+        elif "warehouse" in given:
+            places = {"out": _beside(str(given["warehouse"]))}
         is_work = any(given.get(name) for name in WORK)
         return places if is_work else {**places, "fairpair": CLOSED_WORLD}
 
@@ -151,6 +158,18 @@ class Pipeline(PipelineOptions, Command):
             failed=next(iter(lines), None),
             parts=parts.done,
         )
+
+
+def _beside(warehouse: str) -> Path:
+    """The directory of reports and models of a warehouse; no two of a directory share one.
+
+    >>> str(_beside("study/warehouse")), str(_beside("study/ages")), str(_beside("s3://b/runs"))
+    ('study', 'study/ages-out', 'runs-out')
+    """
+    there = Path(Path(warehouse).name) if address(warehouse) else Path(warehouse)
+    if there.name == DEFAULT_WAREHOUSE.name and there != Path(there.name):
+        return there.parent
+    return there.with_name(f"{there.name}-out")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import datetime, timezone
+from functools import partial
 from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.regular_files import kept_object
 from plumbline.warehouse.schema.catalog import TABLES
-from plumbline.warehouse.storage.run_records import may_be_running, publish
+from plumbline.warehouse.storage.locks import lives
+from plumbline.warehouse.storage.run_records import publish
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
@@ -20,16 +23,43 @@ _METRIC_KEY = ("metric", "model_key", "benchmark", "corpus", "contrast", "subset
 def runs(store: Store, *, command: str = "", since: str = "", status: str = "") -> list[Row]:
     """Rows of ``run``, newest first, by the start of their command, their start and status.
 
-    ``since`` is a time (UTC) such as ``2026-05`` or ``2026-05-01T12:30``.
+    A run without an end whose process is gone counts as interrupted. ``since`` is a time (UTC) such
+    as ``2026-05`` or ``2026-05-01T12:30``.
     """
     kept = [
         row
-        for row in store.read("run").to_pylist()
+        for row in map(partial(_with_sign, store), store.read("run").to_pylist())
         if row["command"].startswith(command)
         and (not status or row["status"] == status)
         and row["started_at"].isoformat() >= since.replace(" ", "T")
     ]
     return sorted(kept, key=lambda row: str(row["run_id"]), reverse=True)
+
+
+def _with_sign(store: Store, row: Row) -> Row:
+    """The row of a run; of one without an end with what is known of its process."""
+    if row["status"] != "running":
+        return row
+    process = (row["error"] or "").removeprefix("no end yet: ")
+    is_alive = lives(process)
+    known = {True: "alive", False: "gone", None: "on another host"}[is_alive]
+    last = f"{_last_write(store, row):%Y-%m-%d %H:%M:%S} UTC"
+    status = "interrupted" if is_alive is False else "running"
+    return row | {"status": status, "error": f"{known}: {process}, last wrote {last}"}
+
+
+def _last_write(store: Store, row: Row) -> datetime:
+    """When a run began or last published rows, as far as no compaction merged them since."""
+    now, run = store.snapshot(), {row["run_id"]}
+    own = (
+        file.written_ms
+        for table in now.tables
+        for file in now.files(table)
+        if {unit.run_id for unit in file.units} == run
+    )
+    times = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in own)
+    began: datetime = row["started_at"]
+    return max([began, *times])
 
 
 def find(store: Store, prefix: str) -> Row:
@@ -48,7 +78,7 @@ def note(store: Store, prefix: str, text: str) -> Row:
     Raises as ``find``, and ``UsageProblem`` for a run that may still write its own row.
     """
     row = find(store, prefix)
-    if may_be_running(row):
+    if row["status"] == "running":
         problem = "may still be running"
         raise UsageProblem(f"run {row['run_id']}", problem, "note it when it has ended")
     row["note"] = text or None

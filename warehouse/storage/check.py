@@ -149,6 +149,7 @@ class _Files:
     def __init__(self) -> None:
         self.known: dict[str, _Known] = {}
         self._manifests: set[str] = set()
+        self._reported: set[Path] = set()
         #: Tables of the newest version whose manifest can't be read.
         self.unread: set[str] = set()
 
@@ -160,17 +161,37 @@ class _Files:
             self._manifests.add(manifest)
             try:
                 for file in state.files(table):
-                    self.known.setdefault(file.path, _Known(table, file, manifest, is_newest))
+                    if file.path not in self.known:
+                        self.known[file.path] = _Known(table, file, manifest, is_newest)
             except UsageProblem:
                 continue  # `compact` has dropped this version
             except BadInput as e:
                 self.unread.add(table if is_newest else "")
-                restore = command(store.place, "restore", str(max(state.version - 1, 0)))
-                fix = f"get it from a copy, or go back by {restore}"
-                if not is_newest:
-                    fix = drop_earlier(store)
-                path = store.root / log.MANIFESTS / manifest
+                path = store.root / log.MANIFESTS / _unreadable(store, table, manifest)
+                if path in self._reported:
+                    continue
+                self._reported.add(path)
+                fix = _go_back(store, state, table) if is_newest else drop_earlier(store)
                 yield WarehouseProblem(path, e.args[1], fix if _is_lost(e) else e.args[2])
+
+
+def _unreadable(store: Store, table: str, manifest: str) -> str:
+    """Name of the manifest for which one can't be read: itself, or one that it is a change of."""
+    names: list[str] = []
+    with suppress(BadInput, FileNotFoundError):
+        names.extend(log.chain(store.place, table, manifest))
+    return names[-1]
+
+
+def _go_back(store: Store, state: Snapshot, table: str) -> str:
+    """Advice for a table that can't be read: the newest version before at which it can be."""
+    for version in reversed(log.versions(store.place)):
+        if version < state.version:
+            with suppress(BadInput, UsageProblem, FileNotFoundError):
+                log.snapshot(store.place, version).manifest(table)
+                restore = command(store.place, "restore", str(version))
+                return f"get it from a copy, or go back by {restore}"
+    return log.GET_COPY
 
 
 def _foreign(store: Store) -> Iterator[WarehouseProblem]:
@@ -201,7 +222,7 @@ def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[Warehouse
 
 def _is_lost(error: BadInput) -> bool:
     """True if a part of the log is damaged or gone, rather than refused by a disk or server."""
-    of_content = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+    of_content = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
     return isinstance(error.__cause__, (*of_content, FileNotFoundError))
 
 

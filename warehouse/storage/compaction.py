@@ -178,17 +178,19 @@ def _kept(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
         if now - state.time > timedelta(days=keep_days):
             break
         states.append(state)
-    if commits_go:  # then whatever drops a version removes its commit before its manifests
-        there = set(store.place.names(log.MANIFESTS))
-        for state in states:
-            for name in sorted(set(state.tables.values()) - there):
-                raise _lost(store, f"{log.MANIFESTS}/{name} of version {state.version}")
     manifests = {(table, name): state for state in states for table, name in state.tables.items()}
     names = {f"{log.COMMITS}/{state.version:020}.json" for state in states}
-    names |= {f"{log.MANIFESTS}/{name}" for _, name in manifests}
-    for (table, _), state in manifests.items():
+    for (table, name), state in manifests.items():
+        try:
+            for link in log.chain(store.place, table, name):
+                if f"{log.MANIFESTS}/{link}" in names:
+                    break
+                names.add(f"{log.MANIFESTS}/{link}")
+        except FileNotFoundError as e:
+            if commits_go:  # then whatever drops a version removes its commit before its manifests
+                raise _lost(store, f"{e.filename} of version {state.version}") from e
         with suppress(UsageProblem):  # only its commit is left
-            names |= {file.path for file in state.files(table)}
+            names.update(file.path for file in state.files(table))
     removed = {table: name for state in states for table, name in state.removed.items()}
     names |= {f"{log.MANIFESTS}/{name}" for state in states for name in state.removed.values()}
     return names | {n for n in (store.place.walk() if removed else ()) if _top(n) in removed}

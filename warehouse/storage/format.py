@@ -44,12 +44,17 @@ def constant(column: str, value: object) -> Change:
 
 
 #: The first leads from version ``OLDEST`` to the next. Add at the end; never change one.
-MIGRATIONS: tuple[Migration, ...] = ()
+MIGRATIONS: tuple[Migration, ...] = (Migration("manifests hold what changed", {}),)
 
 
 def newest_version() -> int:
     """Version of a warehouse that this Plumbline writes."""
     return OLDEST + len(MIGRATIONS)
+
+
+def has_rows_of_now(version: int) -> bool:
+    """True if files of a version are read as those of the newest: only the log changed since."""
+    return version >= OLDEST and not any(m.changes for m in MIGRATIONS[version - OLDEST :])
 
 
 def changes_since(version: int, table: str) -> list[Change]:

@@ -47,17 +47,17 @@ def this_process() -> str:
     return f"process {os.getpid()} on {socket.gethostname()}"
 
 
-def may_live(holder: str) -> bool:
-    """False only for a text that ends with a process of this machine that has ended.
+def lives(holder: str) -> bool | None:
+    """True if the process that a text ends with runs on this machine, false if it has ended.
 
-    A process of another machine is assumed to be alive.
+    ``None`` for a process of another machine.
 
-    >>> may_live(this_process()), may_live(f"process {2**22 + 1} on {socket.gethostname()}")
+    >>> lives(this_process()), lives(f"process {2**22 + 1} on {socket.gethostname()}")
     (True, False)
     """
     process = _PROCESS.search(holder)
     if not process or process[2] != socket.gethostname():
-        return True
+        return None
     try:
         os.kill(int(process[1]), 0)
     except ProcessLookupError:
@@ -65,6 +65,11 @@ def may_live(holder: str) -> bool:
     except (PermissionError, OverflowError):
         pass
     return True
+
+
+def may_live(holder: str) -> bool:
+    """False only for a text that ends with a process of this machine that has ended."""
+    return lives(holder) is not False
 
 
 class NoLocks(BadInput):

@@ -1,10 +1,11 @@
 """The commit log of a warehouse: which data files are its tables, at each point of its history.
 
 ``_log/commits/<version>.json`` names one manifest for each table; ``_log/tables/...`` are the
-manifests, each the whole list of a table's data files. None of these files ever changes. A commit
-is the creation of the next version, which only one of several writers can do; the others apply
-their change to the winner's state and try again. So whatever one commit changes, in however many
-tables, is seen at once or not at all, and a reader keeps the state that it began with.
+manifests, each a list of a table's data files: the whole one, or its change since an earlier one,
+so that n commits write about n log n lines. None of these files ever changes. A commit is the
+creation of the next version, which only one of several writers can do; the others apply their
+change to the winner's state and try again. So whatever one commit changes, in however many tables,
+is seen at once or not at all, and a reader keeps the state that it began with.
 
 A commit holds its own hash, a manifest's is in its name, and a data file's in its manifest. Commits
 and manifests from before there were such hashes are taken as they are.
@@ -12,10 +13,12 @@ and manifests from before there were such hashes are taken as they are.
 
 from __future__ import annotations
 
+import errno
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import astuple, dataclass, field, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 from hashlib import sha256
@@ -104,7 +107,8 @@ def columns_id(table: Table) -> str:
 class Manifest:
     """All data files of a table. ``version`` counts its changes; ``previous`` names the one before.
 
-    ``columns`` are the names of the table's columns, as the newest of its writers knew them.
+    ``columns`` are the names of the table's columns, as the newest of its writers knew them. Stored
+    is the change since the manifest that ``base`` names, without one the whole list.
     """
 
     table: str
@@ -112,11 +116,30 @@ class Manifest:
     previous: str | None = None
     columns: tuple[str, ...] = ()
     files: tuple[File, ...] = ()
+    base: str | None = None
 
-    def content(self) -> bytes:
-        """The manifest as JSON, which the same manifest always is."""
-        files = [{**vars(f), "units": [astuple(unit) for unit in f.units]} for f in self.files]
-        return json.dumps({**vars(self), "files": files}).encode()
+    def content(self, base: Manifest | None = None) -> bytes:
+        """The manifest as JSON, which the same manifest always is; ``base`` is that of its base."""
+        gone, added = _changes(base, self) if base else ([], self.files)
+        files = [{**vars(f), "units": [astuple(unit) for unit in f.units]} for f in added]
+        change = {"gone": gone} if base else {}
+        return json.dumps({**vars(self), **change, "files": files}).encode()
+
+
+def _changes(base: Manifest, manifest: Manifest) -> tuple[list[str], tuple[File, ...]]:
+    """Paths of the base's files that a manifest no longer has, and the files after the others."""
+    now = {file.path for file in manifest.files}
+    gone = [file.path for file in base.files if file.path not in now]
+    return gone, manifest.files[len(base.files) - len(gone) :]
+
+
+def _changed(base: Manifest, gone: Sequence[str], added: Sequence[File]) -> tuple[File, ...]:
+    """Files of a manifest that was written as a change."""
+    left = base.files
+    if gone:
+        without = frozenset(gone)
+        left = tuple(file for file in left if file.path not in without)
+    return (*left, *added)
 
 
 def _is_of_name(name: str, content: bytes) -> bool:
@@ -125,17 +148,72 @@ def _is_of_name(name: str, content: bytes) -> bool:
     return len(digest) != _DIGITS or sha256(content).hexdigest().startswith(digest)
 
 
-@lru_cache(maxsize=512)
-def _read_manifest(place: Place, table: str, name: str) -> Manifest:
-    def parsed(content: bytes) -> Manifest:
+def _version_in(manifest: str) -> int:
+    return int(manifest.split("-")[1])
+
+
+def _stored(place: Place, table: str, name: str) -> tuple[Manifest, list[str]]:
+    """A manifest with the files that it adds to those of its base; and those it takes out."""
+
+    def parsed(content: bytes) -> tuple[Manifest, list[str]]:
         if not _is_of_name(name, content):
             raise ValueError("its hash is not that in its name")
         values = json.loads(content)
         files = tuple(File.of(table, file) for file in values["files"])
         columns = tuple(map(str, values["columns"]))
-        return Manifest(table, int(values["version"]), values["previous"], columns, files)
+        base = values.get("base")
+        if base is not None and ("/" in base or _version_in(base) >= _version_in(name)):
+            raise ValueError("its base is no earlier manifest")
+        gone = list(map(str, values["gone"] if base else ()))
+        version = int(values["version"])
+        return Manifest(table, version, values["previous"], columns, files, base), gone
 
-    return _parsed(place, f"{MANIFESTS}/{name}", parsed)
+    file = f"{MANIFESTS}/{name}"
+    try:
+        return _parsed(place, file, parsed)
+    except FileNotFoundError as e:
+        raise FileNotFoundError(errno.ENOENT, "is not there", file) from e
+
+
+@lru_cache(maxsize=512)
+def _read_manifest(place: Place, table: str, name: str) -> Manifest:
+    """A manifest with all its files. Raises ``FileNotFoundError`` that names what is not there."""
+    manifest, gone = _stored(place, table, name)
+    if manifest.base is None:
+        return manifest
+    base = _read_manifest(place, table, manifest.base)
+    return replace(manifest, files=_changed(base, gone, manifest.files))
+
+
+def chain(place: Place, table: str, name: str | None) -> Iterator[str]:
+    """Names of the manifests that one is read from, itself first; each is read after it is named.
+
+    Raises ``BadInput`` and ``FileNotFoundError`` for the last one named.
+    """
+    while name is not None:
+        yield name
+        name = _stored(place, table, name)[0].base
+
+
+def _content(place: Place, manifest: Manifest) -> bytes:
+    """Content of a new manifest: its change since a base, or the whole list if that is shorter.
+
+    The base of version v is v & (v - 1), v without its lowest bit: so every line is written again
+    once for each power of two that passes, and the newest of n manifests is read from at most
+    log2(n) of them (the skip deltas of Subversion). A list stands where the chain can't be read.
+    """
+    with suppress(BadInput, FileNotFoundError):
+        name, oldest = manifest.previous, manifest.version & (manifest.version - 1)
+        while name is not None:
+            base = _read_manifest(place, manifest.table, name)
+            if base.base is None or base.version <= oldest:
+                gone, added = _changes(base, manifest)
+                is_shorter = len(gone) + len(added) < len(manifest.files)
+                if is_shorter and _changed(base, gone, added) == manifest.files:
+                    return replace(manifest, base=name).content(base)
+                break
+            name = base.base
+    return manifest.content()
 
 
 _Parsed = TypeVar("_Parsed")
@@ -150,7 +228,7 @@ def _parsed(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parse
     except OSError as e:
         problem = f"{name[:80]} can't be read: {e.strerror}"
         raise BadInput(f"warehouse {place}", problem, _DAMAGED) from e
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as e:
         raise BadInput(f"warehouse {place}", f"{name} is damaged", GET_COPY) from e
 
 
@@ -200,8 +278,9 @@ class Snapshot:
             manifest = _read_manifest(self.place, table, self.tables[table])
         except FileNotFoundError as e:
             if self.version == max(versions(self.place), default=-1):
-                problem = f"{MANIFESTS}/{self.tables[table]} is not there"
-                raise BadInput(f"warehouse {self.place}", problem, GET_COPY) from e
+                raise BadInput(
+                    f"warehouse {self.place}", f"{e.filename} is not there", GET_COPY
+                ) from e
             fix = "see `plumbline warehouse history`"
             raise UsageProblem(f"version {self.version}", "is no longer kept", fix) from e
         is_older = self.format < newest_version()  # its columns may have had other names
@@ -242,19 +321,24 @@ def versions(place: Place) -> list[int]:
     return [int(name) for name in names if name.isdecimal()]
 
 
+def _newest(place: Place) -> int:
+    for name in reversed(place.names(COMMITS)):
+        if (number := name.removesuffix(".json")).isdecimal():
+            return int(number)
+    raise BadInput(f"warehouse {place}", "its commit log is gone", _DAMAGED)
+
+
 def snapshot(place: Place, version: int | None = None) -> Snapshot:
     """The warehouse as of a commit, by default the newest.
 
     Raises ``BadInput`` for a log that is damaged or of a newer Plumbline, ``UsageProblem`` for a
     version that does not exist, or no longer.
     """
-    kept = versions(place)
-    if not kept:
-        raise BadInput(f"warehouse {place}", "its commit log is gone", _DAMAGED)
-    if version is not None and version not in kept:
-        problem = f"is not kept: there are {kept[0]} to {kept[-1]}"
+    number = _newest(place)
+    if version is not None and version not in (kept := versions(place)):
+        problem = f"is not kept: there are {kept[0]} to {number}"
         raise UsageProblem(f"version {version}", problem, "see `plumbline warehouse history`")
-    number = kept[-1] if version is None else version
+    number = number if version is None else version
 
     def parsed(content: bytes) -> Snapshot:
         values: dict[str, Any] = json.loads(content)
@@ -333,10 +417,10 @@ class Draft:
             try:
                 before = self.base.manifest(table)
             except BadInput:  # its version is in its name, and all else is to be replaced
-                version = self.base.tables[table].split("-")[1]
-                before = Manifest(table, int(version), columns=("unknown",))
-            columns = tuple(TABLES[table].names)
-            if any(file.columns != columns_id(TABLES[table]) for file in files):
+                version = _version_in(self.base.tables[table])
+                before = Manifest(table, version, columns=("unknown",))
+            columns, now = tuple(TABLES[table].names), columns_id(TABLES[table])
+            if any(file.columns != now for file in files):
                 # For readers of Delta Lake, who find older rows under the older names alone.
                 old = TABLES[table].old_names
                 columns += tuple(name for name in before.columns if name in old)
@@ -443,9 +527,10 @@ def _create(
     """Create the next version; ``None`` if another writer did, and nothing is left behind then."""
     names, mine = {}, uuid.uuid4().hex
     for table, manifest in manifests.items():
-        digest = sha256(manifest.content()).hexdigest()[:_DIGITS]
+        content = _content(place, manifest)
+        digest = sha256(content).hexdigest()[:_DIGITS]
         names[table] = f"{table}-{manifest.version:010}-{mine[:12]}-{digest}.json"
-        place.create(f"{MANIFESTS}/{names[table]}", manifest.content())
+        place.create(f"{MANIFESTS}/{names[table]}", content)
     base = draft.base
     tables = {**base.tables, **names}
     time = max(datetime.now(timezone.utc), base.time)

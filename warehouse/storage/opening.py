@@ -17,7 +17,13 @@ from plumbline.warehouse.regular_files import check_output_directory
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.bucket import Bucket
-from plumbline.warehouse.storage.format import LOGGED, MARKER, OLDEST, newest_version
+from plumbline.warehouse.storage.format import (
+    LOGGED,
+    MARKER,
+    OLDEST,
+    has_rows_of_now,
+    newest_version,
+)
 from plumbline.warehouse.storage.log import File, Snapshot
 from plumbline.warehouse.storage.place import Damaged, Disk, Look, Place, command
 
@@ -131,7 +137,7 @@ class OpenWarehouse:
     def pinned(self: _Kind, at: int | None = None) -> _Kind:
         """This warehouse at a version, by default the newest: all that it reads is of one state."""
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
-        if state.format < newest_version():
+        if not has_rows_of_now(state.format):
             problem = f"is from before format {newest_version()} and can't be read any more"
             raise BadInput(f"version {state.version} of {self.place}", problem, "take a later one")
         return type(self)(self.place, state, self._look)
