@@ -33,12 +33,18 @@ class Documents(NamedTuple):
         offsets: int64[n + 1], where each document starts in ``values``, and where the last ends.
         row: int64[n], line or row of each in its shard, from 1.
         source: text[n], where each is from; NULL for documents that don't say.
+        place: of each value its place in its document as it was kept, where some were joined.
     """
 
     values: NDArray[Any]
     offsets: NDArray[np.int64]
     row: NDArray[np.int64]
     source: pa.StringArray
+    place: NDArray[np.int64] | None = None
+
+    def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Places of values in their documents as these were kept, from 0."""
+        return at - self.offsets[document] if self.place is None else self.place[at]
 
     @property
     def document(self) -> NDArray[np.int64]:

@@ -91,7 +91,6 @@ class OccurrenceSample:
 
     def offer(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
         """Draw from the occurrences in some documents; from several threads."""
-        starts = met.documents.offsets[:-1]
         offered = []
         for side, is_on in enumerate(self._is_on):
             on = np.flatnonzero(is_on[met.target])
@@ -99,14 +98,14 @@ class OccurrenceSample:
             on = on[np.lexsort((distance, met.occurrence[on]))]
             occurrence, first = np.unique(met.occurrence[on], return_index=True)
             word, document = met.word[occurrence], met.document[occurrence]
-            position = met.at[occurrence] - starts[document]
+            position = met.documents.places(met.at[occurrence], document)
             with np.errstate(over="ignore"):
                 own = position.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
                 rank = mixed(marks[document] ^ mixed(own + mixed(self._seed)))
             some = self._first(word, side, rank)
             document, place = document[some], met.target_at[on[first[some]]]
             columns = rank[some], word[some], met.documents.row[document], marks[document]
-            positions = position[some], place - starts[document]
+            positions = position[some], met.documents.places(place, document)
             offered += [
                 Occurrence(r, w, side, shard, row, mark, here, there)
                 for r, w, row, mark, here, there in zip(
@@ -241,9 +240,9 @@ def _from_texts(
     for (row, text, file), words, mark in zip(texts, kept, marks.tolist(), strict=True):
         counted = [place for place in of_row[row] if place.mark == mark]
         if counted:
-            chunks = _Chunks(text, tokenizer)
+            chunks, n_words = _Chunks(text, tokenizer), len(question.phrase) or 1
             for place in counted:
-                snippet = _from_text(place, text, words, chunks)
+                snippet = _from_text(place, n_words, text, words, chunks)
                 yield place, {**snippet, "is_text": True, "file": file}
 
 
@@ -273,17 +272,25 @@ class _Chunks:
         return first + bisect(within, left, key=lambda k: self._count(first, k))
 
 
-def _from_text(place: Occurrence, text: str, kept: Sequence[str], chunks: _Chunks) -> Snippet:
+def _from_text(
+    place: Occurrence, n_words: int, text: str, kept: Sequence[str], chunks: _Chunks
+) -> Snippet:
     spans = chunks.spans
     here, there = chunks.holding(place.position), chunks.holding(place.target_position)
+    end = chunks.holding(place.position + n_words - 1)
     first = max(min(here, there) - _AROUND, 0)
-    last = min(max(here, there) + _AROUND, len(spans) - 1)
-    before, after = text[spans[first][0] : spans[here][0]], text[spans[here][1] : spans[last][1]]
+    last = min(max(end, there) + _AROUND, len(spans) - 1)
+    parts = (
+        text[spans[first][0] : spans[here][0]],
+        text[spans[here][0] : spans[end][1]],
+        text[spans[end][1] : spans[last][1]],
+    )
+    before, keyword, after = (" ".join(part.split()) for part in parts)
     return {
         "target": kept[place.target_position],
-        "text_before": " ".join(before.split()),
-        "keyword": text[slice(*spans[here])],
-        "text_after": " ".join(after.split()),
+        "text_before": before,
+        "keyword": keyword,
+        "text_after": after,
     }
 
 
@@ -302,12 +309,13 @@ def _from_kept_words(
 def _kept(question: Inquiry, place: Occurrence, ids: Ints) -> Snippet:
     words = [question.vocabulary[int(k)].as_py() if k >= 0 else "…" for k in ids]
     first = max(min(place.position, place.target_position) - _AROUND, 0)
-    last = max(place.position, place.target_position) + _AROUND + 1
+    end = place.position + (len(question.phrase) or 1)
+    last = max(end - 1, place.target_position) + _AROUND + 1
     return {
         "target": words[place.target_position],
         "text_before": " ".join(words[first : place.position]),
-        "keyword": words[place.position],
-        "text_after": " ".join(words[place.position + 1 : last]),
+        "keyword": " ".join(words[place.position : end]),
+        "text_after": " ".join(words[end:last]),
         "is_text": False,
         "file": None,
     }

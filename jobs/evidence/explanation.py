@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,8 @@ from plumbline.warehouse.wordlists import WordPair
 
 #: What intervals take as drawn.
 CLUSTERS = ("document", "source")
+#: Most words of a phrase.
+LONGEST_PHRASE = 5
 #: Collocates kept for each side of a word.
 N_COLLOCATES = 20
 
@@ -73,17 +75,19 @@ def explain(
     clusters: str | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> dict[str, list[Row]]:
-    """Explain the leans of words by a corpus's documents; writes and returns rows by table.
+    """Explain the leans of words and phrases by a corpus's documents; writes and returns rows.
 
     The tables are ``ANSWERS`` of ``warehouse/schema/evidence_tables.py``.
 
     Intervals take each document as drawn for itself or, with ``clusters`` "source", each source as
     a whole: for pieces of one book, which are not independent. By default they take sources if the
     corpus has ten or more. Rows of other words stay. Words that don't occur near the contrast have
-    a row without a delta.
+    a row without a delta. Several words in a row (at most ``LONGEST_PHRASE``) are a phrase: each of
+    its occurrences counts as one word, as if the text were written so, in a pass of its own.
 
     Raises:
-        UsageProblem: unknown corpus, contrast or target; or no word of it is in the corpus.
+        UsageProblem: unknown corpus, contrast or target; no word of it is in the corpus; or a
+            phrase is too long or has a word that isn't in the corpus.
         MissingComponent: its documents are not on this machine.
         BadInput: what was kept of them is damaged.
     """
@@ -91,8 +95,9 @@ def explain(
     contrast = corpus_contrast(store, corpus, contrast)
     pairs = _pairs(store, evidence, contrast)
     counts = store.read("word_count", corpus=corpus)
+    asked = list(dict.fromkeys(words))
     question = Inquiry(
-        tuple(dict.fromkeys(words)),
+        tuple(word for word in asked if " " not in word),
         tuple(dict.fromkeys(pair.female for pair in pairs)),
         tuple(dict.fromkeys(pair.male for pair in pairs)),
         targets_of(corpus_lists(store, evidence.corpus)),
@@ -102,29 +107,64 @@ def explain(
     )
     clusters = clusters or widest_clusters(evidence)
     check(question, contrast, sampling, clusters)
-    config = {"corpus": corpus, "words": list(question.words), "contrast": contrast}
-    config["clusters"] = clusters
+    questions = [question] if question.words else []
+    questions += [_of_phrase(question, corpus, text) for text in asked if " " in text]
+    config = {"corpus": corpus, "words": asked, "contrast": contrast, "clusters": clusters}
     with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
-        watched = _Watched(question, sampling)
-        seen = look(evidence, question, watched, progress)
         n_word = counts["n_word"].to_numpy()
         rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
-        key = {"corpus": corpus, "contrast": contrast, "word": "", "run_id": run_id}
-        for table, some in _lean_rows(seen, pairs, clusters).items():
-            rows[table] = [{**key, **row} for row in some]
-        signed, around = watched.joined()
-        for k, word in enumerate(question.words):
-            copies = _copies(seen, signed, k, pairs, clusters)
-            rows["word_copies"] += [{**key, "word": word, **row} for row in copies]
-            near = _collocates(question, around, k, n_word)
-            rows["word_collocate"] += [{**key, "word": word, **row} for row in near]
+        key = {"corpus": corpus, "contrast": contrast, "run_id": run_id}
+        for one in questions:
+            how = one, pairs, n_word, sampling, clusters
+            for table, some in _answered(evidence, *how, progress).items():
+                rows[table] += [{**key, **row} for row in some]
         add_association(store, evidence, contrast, n_word, rows["word_evidence"])
-        places = watched.sample.places()
-        for place, row in snippet_rows(evidence, question, seen.documents, places, sampling):
-            rows["word_snippet"].append({**key, "word": question.words[place.word], **row})
         with store.together(run_id, "why"):
             for table, some in rows.items():
-                replace_words(store, corpus, contrast, question.words, some, table, run_id)
+                replace_words(store, corpus, contrast, asked, some, table, run_id)
+    return rows
+
+
+def _of_phrase(question: Inquiry, corpus: str, text: str) -> Inquiry:
+    """The question about a phrase. Raises ``UsageProblem`` as ``explain`` does."""
+    phrase = tuple(text.split())
+    if len(phrase) > LONGEST_PHRASE:
+        raise UsageProblem(f"phrase {text!r}", f"has more than {LONGEST_PHRASE} words")
+    ids = question.ids(pa.array(phrase, pa.string()))
+    if (ids < 0).any():
+        word = phrase[int(np.argmin(ids))]
+        raise UsageProblem(f"phrase {text!r}", f"corpus {corpus!r} kept no word {word!r}")
+    vocabulary = pa.concat_arrays([question.vocabulary, pa.array([text], pa.string())])
+    return replace(question, words=(text,), vocabulary=vocabulary, phrase=phrase)
+
+
+def _answered(
+    evidence: Evidence,
+    question: Inquiry,
+    pairs: Sequence[WordPair],
+    n_word: Ints,
+    sampling: Sampling,
+    clusters: str,
+    progress: Callable[[int, int], None],
+) -> dict[str, list[Row]]:
+    """The rows of each table about the words of a question, from one pass."""
+    watched = _Watched(question, sampling)
+    seen = look(evidence, question, watched, progress)
+    if question.phrase:
+        n = seen.n_word.sum()
+        n_word = np.append(n_word, n)
+        np.subtract.at(n_word, question.ids(pa.array(question.phrase, pa.string())), n)
+    rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
+    rows |= _lean_rows(seen, pairs, clusters)
+    signed, around = watched.joined()
+    for k, word in enumerate(question.words):
+        copies = _copies(seen, signed, k, pairs, clusters)
+        rows["word_copies"] += [{"word": word, **row} for row in copies]
+        near = _collocates(question, around, k, n_word)
+        rows["word_collocate"] += [{"word": word, **row} for row in near]
+    places = watched.sample.places()
+    for place, row in snippet_rows(evidence, question, seen.documents, places, sampling):
+        rows["word_snippet"].append({"word": question.words[place.word], **row})
     return rows
 
 

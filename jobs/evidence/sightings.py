@@ -41,7 +41,9 @@ class Inquiry:
         female, male: the targets of both sides; a word may be on one side only.
         listed: all targets of the corpus, which don't count as collocates.
         rule, window: how co-occurrences were counted.
-        vocabulary: the words of the corpus by id, sorted.
+        vocabulary: the words of the corpus by id, sorted, and a phrase asked about as the last.
+        phrase: the words of that phrase, the only one in ``words``; each time they stand in a row
+            they count as one word, as if the text were written so.
     """
 
     words: tuple[str, ...]
@@ -51,6 +53,7 @@ class Inquiry:
     rule: str
     window: int
     vocabulary: pa.StringArray
+    phrase: tuple[str, ...] = ()
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -80,6 +83,34 @@ class Inquiry:
         ids = self.ids(pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
         return table
+
+
+def joined(question: Inquiry, documents: Documents) -> Documents:
+    """The documents with each occurrence of the phrase as one value; as they are without one.
+
+    Of occurrences that overlap the first counts.
+    """
+    n = len(question.phrase)
+    if not n:
+        return documents
+    values, offsets = documents.values, documents.offsets
+    ids = question.ids(pa.array(question.phrase, pa.string()))
+    found = np.flatnonzero(values == ids[0])
+    found = found[found + n <= offsets[np.searchsorted(offsets, found, side="right")]]
+    for step in range(1, n):
+        found = found[values[found + step] == ids[step]]
+    starts = []
+    for at in found.tolist():
+        if not starts or at >= starts[-1] + n:
+            starts.append(at)
+    start = np.array(starts, np.int64)
+    values, is_kept = values.copy(), np.ones(values.size, np.bool_)
+    values[start] = len(question.vocabulary) - 1
+    is_kept[(start[:, None] + np.arange(1, n)).ravel()] = False
+    kept = np.flatnonzero(is_kept)
+    ends = np.concatenate([[0], np.cumsum(is_kept)])[offsets]
+    place = kept - np.repeat(offsets[:-1], np.diff(ends))
+    return documents._replace(values=values[kept], offsets=ends, place=place)
 
 
 @dataclass(frozen=True)
@@ -212,7 +243,10 @@ def look(
     keys = question.keys
 
     def look_at(shard: int, _: int, documents: Documents) -> _BatchColumns:
-        met, marks = meetings(question, documents), document_marks(documents, keys)
+        met, marks = (
+            meetings(question, joined(question, documents)),
+            document_marks(documents, keys),
+        )
         if watch:
             watch(shard, met, marks)
         return _part(question, met, shard, marks)

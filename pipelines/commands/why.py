@@ -61,6 +61,8 @@ class Why(ContrastOption, Command):
     again; only the sentences come from the shards. The answers are in the tables word_evidence,
     word_source, word_copies, word_collocate and word_snippet, too.
 
+    A phrase in quotes counts as one word wherever its words stand in a row.
+
     `--top 20000` writes the leans, sources and sentences of the most frequent words in one go, for
     the report's word explorer, and prints no answers; words answered before are left alone.
 
@@ -71,7 +73,9 @@ class Why(ContrastOption, Command):
     deployable = True
 
     words: Annotated[
-        tuple[str, ...], Field(description="Words, as kept tokens."), On(positional=True)
+        tuple[str, ...],
+        Field(description="Words, as kept tokens; in quotes a phrase of up to five."),
+        On(positional=True),
     ] = ()
     words_from: Annotated[
         InputFile | None,
@@ -153,7 +157,7 @@ class Why(ContrastOption, Command):
         )
 
     def asked(self) -> list[str]:
-        """The words asked about, lowercase, each once: those given and the lines of the file.
+        """The words and phrases asked about, lowercase, each once: those given and of the file.
 
         Raises:
             UsageProblem: there are none.
@@ -166,7 +170,7 @@ class Why(ContrastOption, Command):
                     listed += raw.read().decode("utf-8-sig").splitlines()
             except (OSError, UnicodeDecodeError) as e:
                 raise BadInput(f"words {file}", f"can't be read: {e}", "one word per line") from e
-        words = list(dict.fromkeys(word.strip().lower() for word in listed if word.strip()))
+        words = list(dict.fromkeys(" ".join(x.split()).lower() for x in listed if x.strip()))
         if not words:
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
         return words
@@ -197,7 +201,8 @@ class Why(ContrastOption, Command):
             counts: dict[str, list[str]] = {}
             for word in asked:
                 try:
-                    counts[word] = describe_word(store, name, word, self.contrast)
+                    parts = (describe_word(store, name, w, self.contrast) for w in word.split())
+                    counts[word] = [line for part in parts for line in part]
                 except UsageProblem as e:
                     problems.append(e)
             if not counts:
