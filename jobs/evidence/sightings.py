@@ -99,7 +99,7 @@ def joined(question: Inquiry, documents: Documents) -> Documents:
     found = found[found + n <= offsets[np.searchsorted(offsets, found, side="right")]]
     for step in range(1, n):
         found = found[values[found + step] == ids[step]]
-    starts = []
+    starts: list[int] = []
     for at in found.tolist():
         if not starts or at >= starts[-1] + n:
             starts.append(at)
