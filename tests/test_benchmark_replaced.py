@@ -29,16 +29,22 @@ def test_what_is_known_of_changed_pairs_goes_with_them(store: Store, tmp_path: P
         fill(store, "pair_score", [score("mine", i, 1.0, key=key) for i in ids.values()])
     fill(store, "pair_score", [score("yours", i, 2.0, key="k") for i in ids.values()])
     fill(store, "pair_association", [association("mine", i, 0.5) for i in ids.values()])
+    lost = {"stage": "score", "source_file": "1.csv", "reason": "too long", "excerpt": ""}
+    lost |= {"source_row": 1, "run_id": "r"}
+    for name in ("mine", "yours"):
+        fill(store, "reject", [{**lost, "subject": f"k/{name}"}])
     measure(store, "r", MeasureOptions())
     same = import_benchmark(store, "mine", tmp_path / "1.csv", "r")
     assert same.n_changed == 0 and store.read("pair_score", benchmark="mine").num_rows == 4
     assert store.read("metric_value", benchmark="mine").num_rows
+    assert store.read("reject", stage="score").num_rows == 2
 
     edited = written(tmp_path / "2.csv", FIRST.replace("wept", "killed the bear"), OTHER)
     done = import_benchmark(store, "mine", edited, "r")
     now = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark="mine").to_pylist()}
     left = store.read("pair_score", benchmark="mine").to_pylist()
     assert done.n_changed == 1
+    assert store.read("reject", stage="score")["subject"].to_pylist() == ["k/yours"]
     assert sorted((r["model_key"], r["pair_id"]) for r in left) == [
         (key, ids["She ran far."]) for key in ("k", "l")
     ]

@@ -371,16 +371,26 @@ def test_every_list_of_ours_can_be_counted() -> None:
 def test_readings_of_german_sie_are_as_its_note_says(data: Path) -> None:
     from collections import Counter
 
-    from tools.german_sie import readings
+    from tools.she_or_they import RULES
 
     texts = documents(data / "languages" / "de.jsonl.zst")
-    found = Counter(reading for text in texts for reading in readings(text))
+    found = Counter(reading for text in texts for reading in RULES["de"].readings(text))
     n, note = sum(found.values()), " ".join(languages.load("de").note.split())
     shares = {reading: f"{found[reading] / n:.0%}" for reading in ("she", "they", "undecided")}
     assert f"{shares['she']} of {n} are she and {shares['they']} they" in note
     assert found["you"] == 0 and f"{shares['undecided']} can't be decided" in note
     weight = found["she"] / (found["she"] + found["they"])
     assert languages.load("de").word_list("pronouns").pairs[0].weight == round(weight, 1)
+
+
+def test_dutch_ze_is_counted_by_the_list_that_has_it() -> None:
+    dutch = languages.load("nl")
+    both = dutch.word_list("pronouns-with-ze")
+    assert both.targets == ("zij", "hij", "ze") and "undecided" in dutch.note
+    assert not any("ze" in of.targets for of in dutch.lists if of != both)
+    texts = ["Ze wint de wedstrijd.", "Hij verliest de wedstrijd.", "Wij zagen ze."]
+    counts = as_oracle(count_texts(texts, CountOptions(both.targets, language=rules("nl"))))
+    assert counts.words["ze"] == 2 and counts.pairs["wint", "ze"] == 1
 
 
 @pytest.mark.parametrize("code", BUNDLED)

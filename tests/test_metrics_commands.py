@@ -69,6 +69,23 @@ def test_measure_prints_figures_of_few_clusters_without_an_interval(store: Store
     assert of_pairs and all(r["value_low"] is r["value_high"] is None for r in of_pairs)
 
 
+def test_measure_sends_nobody_to_score_what_was_rejected(store: Store) -> None:
+    """Pairs that a model can't score are no work for `score`; those not yet tried are."""
+    fill(store, "benchmark_pair", [pair("b", str(i), is_natural=i < 8) for i in range(9)])
+    fill(store, "pair_score", [score("b", str(i), 1.0) for i in range(5)])
+    row = {"stage": "score", "source_file": "f", "reason": "pair 7", "excerpt": "", "run_id": "r"}
+    rejects = [{**row, "source_row": k} for k in range(3)]
+    fill(store, "reject", [{**one, "subject": "key-m/b"} for one in rejects])
+    fill(store, "reject", [{**one, "subject": "key-m/a/b"} for one in rejects])
+    first = "m has scores of 5 of the 8 pairs of b; figures are of these. "
+    output = run("measure", "--warehouse", store.root)
+    assert f"{first}3 were rejected (the reasons are in `reject`)\n" in output
+    assert "Fewer than 10 pairs say little: 5 of b\n" in output
+    fill(store, "benchmark_pair", [pair("b", str(i)) for i in range(10)])
+    output = run("measure", "--warehouse", store.root)
+    assert "3 were rejected (the reasons are in `reject`); `plumbline score` does the oth" in output
+
+
 def test_measure_prints_the_fits(store: Store) -> None:
     fill(store, "planted_word", [planted(f"w{i}", i / 10) for i in range(6)])
     fill(store, "word_delta", [delta(f"w{i}", i / 5) for i in range(6)])

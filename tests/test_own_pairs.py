@@ -102,7 +102,7 @@ def test_other_columns_take_the_figures_and_leave_the_scores(store: Store, tmp_p
     power |= {"n_clusters": 2, "n_alike": 0.0, "sd": 1.0, "icc": 0.0, "n_models": 0, "df": 1.0}
     fill(store, "benchmark_power", [{**power, "run_id": "r"}])
     done = imported(*rows[::-1])
-    assert (done.n_changed, done.n_mended, list(done.lines())) == (0, 0, [])
+    assert (done.n_changed, done.n_mended, tuple(done.lines())) == (0, 0, done.warnings)
     assert store.read("benchmark_power", benchmark="mine").num_rows == 1
     done = imported(rows[0].replace("nurse", "clerk"), rows[1])
     assert (done.n_changed, done.n_mended) == (0, 1)
@@ -205,13 +205,36 @@ def test_texts_are_texts_and_groups_turned_round_are_named(
     ]
     source = as_jsonl(tmp_path / "a.jsonl", rows)
     done, _ = taken(store, source)
-    assert (done.n_pairs, done.turned) == (2, ("old/young", "young/old"))
+    assert done.n_pairs == 2
     assert reasons(store) == {3: "sentence_a is 3, expected a text"}
     command = ["benchmark", "import", "mine", "--source", str(source)]
     assert main([*command, "--warehouse", str(store.root)]) == 0
     assert "Warning: old/young and young/old are measured apart" in capsys.readouterr().out
     done, _ = taken(store, as_jsonl(tmp_path / "b.jsonl", rows[:1]))
-    assert done.turned == ()
+    assert "measured apart" not in " ".join(done.warnings)
+
+
+def test_pairs_that_may_not_be_meant_are_warned_about(store: Store, tmp_path: Path) -> None:
+    """Groups that differ by case, a claim and its contrary, sets of a few pairs."""
+    rows = [
+        {"sentence_a": f"Old {k}.", "sentence_b": f"Young {k}.", "group_a": "old"}
+        | {"group_b": "young", "category": "age", "direction": "a"}
+        for k in range(10)
+    ]
+    same = {**rows[0], "sentence_a": rows[0]["sentence_b"], "sentence_b": rows[0]["sentence_a"]}
+    same |= {"group_a": "young", "group_b": "old", "direction": "b"}
+    assert taken(store, as_csv(tmp_path / "a.csv", rows))[0].warnings == ()
+    (apart, few) = taken(store, as_csv(tmp_path / "a.csv", [*rows, same]))[0].warnings
+    assert "old/young and young/old" in apart and few.endswith("10 pairs say little: young/old (1)")
+    rows += [{**rows[0], "direction": "b"}, {**rows[1], "category": "skills"}]
+    rows += [{**rows[2], "sentence_a": "Older.", "group_a": "Old"}]
+    done, pairs = taken(store, as_csv(tmp_path / "a.csv", rows))
+    assert len(pairs) == 13 and done.warnings == (
+        "Warning: Old and old are measured apart (if you meant one group, write its name alike)",
+        "Warning: with the sentences of another pair but another direction or category: 2, the "
+        "first 00011, of 00001 (each counts; delete those you don't mean)",
+        "Warning: fewer than 10 pairs say little: Old/young (1)",
+    )
 
 
 def test_a_reject_shows_its_row(store: Store, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.jobs.ingest.pack import pack_files, text_files
+from plumbline.jobs.ingest.text_encoding import guess_encoding
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
@@ -152,3 +153,62 @@ def test_wrong_input_is_one_line_that_says_how_to_go_on(
     assert main(arguments) == 3
     (line,) = capsys.readouterr().err.strip().splitlines()
     assert message in line
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text", "found"),
+    [
+        ("cp1252", "It’s a “naïve” café, they said.", "cp1252 (or cp1250) fits 100%"),
+        ("latin-1", "El niño comió piña mañana. ¿Adiós?", "cp1252 fits 100%"),
+        ("mac-roman", "Élise préfère cet été-là.", "mac-roman fits 100%"),
+        ("cp850", "El niño comió piña mañana.", "cp850 fits 100%"),
+        ("cp1250", "Gdzieś w małym mieście żył ślusarz.", "cp1250 fits 100%"),
+        ("iso8859-2", "Příliš žluťoučký kůň úpěl ďábelské ódy.", "iso8859-2 fits 100%"),
+        ("cp1251", "Тогда она сказала: Привет, Анна.", "cp1251 fits 100%"),
+        ("koi8-r", "Она сказала: Привет, Анна.", "koi8-r fits 100%"),
+        ("utf-16", "Tea, she said.", "utf-16 fits 100%"),
+        ("gbk", "她说他昨天来了", ""),
+    ],
+)
+def test_a_text_that_is_not_utf_8_says_what_it_may_be(
+    encoding: str, text: str, found: str, tmp_path: Path
+) -> None:
+    data = text.encode(encoding)
+    guess = guess_encoding(data)
+    assert str(guess or "").startswith(found) and bool(guess) is bool(found)
+    assert guess is None or data.decode(guess.name) == text
+    (tmp_path / "a.txt").write_bytes(data)
+    store, out = Store.open(tmp_path / "w"), tmp_path / "a.jsonl.zst"
+    with pytest.raises(BadInput, match="name their --encoding, or save them as UTF-8") as error:
+        pack_files(store, text_files([tmp_path / "a.txt"]), out, "r")
+    assert found in str(error.value)
+    assert pack_files(store, text_files([tmp_path / "a.txt"]), out, "r", encoding).n_packed == 1
+    assert list(documents(out)) == [text]
+
+
+def test_speeches_in_latin_1_beside_others_in_utf_8_are_packed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a folder of speeches in which one president's alone are not UTF-8."""
+    (tmp_path / "t").mkdir()
+    for year in (1989, 1990):
+        (tmp_path / "t" / f"{year}.txt").write_bytes("A détente, he said.".encode("latin-1"))
+    (tmp_path / "t" / "1993.txt").write_text("The café,\0 she said.", encoding="utf-8")
+    where = ["--out", str(tmp_path / "a.jsonl.zst"), "--warehouse", str(tmp_path / "w")]
+    assert main(["corpus", "pack", str(tmp_path / "t"), *where]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "left out 2 files; the first: " in said and "cp1252 fits 100% of what isn't" in said
+    assert "détente (name their --encoding, or save them as UTF-8)" in said
+    assert main(["corpus", "pack", str(tmp_path / "t"), *where, "--encoding", "cp1252"]) == 0
+    assert "2 files aren't UTF-8 and were read as cp1252" in capsys.readouterr().out
+    texts = ["A détente, he said.", "A détente, he said.", "The café,\0 she said."]
+    assert list(documents(tmp_path / "a.jsonl.zst")) == texts
+    for name in ("cp12520", "rot13", "undefined", "é"):
+        assert main(["corpus", "pack", str(tmp_path / "t"), *where, "--encoding", name]) == 2
+        assert "is not an encoding (such as cp1252" in capsys.readouterr().err
+    for name in ("ascii", "idna"):
+        assert main(["corpus", "pack", str(tmp_path / "t"), *where, "--encoding", name]) == 0
+        assert "left out 2 files" in capsys.readouterr().out
+    (tmp_path / "u.txt").write_bytes("Tea.".encode("utf-16-le"))
+    assert main(["corpus", "pack", str(tmp_path / "u.txt"), *where, "--encoding", "utf-16-le"]) == 0
+    assert list(documents(tmp_path / "a.jsonl.zst")) == ["Tea."]

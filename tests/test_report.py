@@ -393,11 +393,23 @@ def test_a_model_of_few_of_the_pairs_comes_with_a_warning(store: Store) -> None:
         fill(store, "pair_score", [score("b", str(i), 1.0, model) for i in range(n)])
     measure(store, "r")
     (section,) = preference.sections(Facts(store.root))
-    said = "only {} of 30 pairs count, the figures are of these; run `plumbline score` again."
+    said = "only {} of 30 pairs count, the figures are of these; `plumbline score` does the others."
     assert isinstance(section, parts.Section) and section.alerts == [
         f"{model} on b: {said.format(n)}" for model, n in (("one", 1), ("third", 10))
     ]
     assert "of 1 pair about equally likely" in str(list(preference.leads(Facts(store.root))))
+
+
+def test_sets_of_few_pairs_are_named_on_every_page(store: Store, tmp_path: Path) -> None:
+    for benchmark, n in (("few", 9), ("ten", 10)):
+        fill(store, "benchmark_pair", [pair(benchmark, str(i)) for i in range(n)])
+        fill(store, "pair_score", [score(benchmark, str(i), 1.0) for i in range(n)])
+    measure(store, "r")
+    path = appendix(store.root, tmp_path / "report")
+    said = "Fewer than 10 pairs say little: 9 of few"
+    assert f"{said}." in Page(path).text
+    front = Page(path.with_name("index.html"))
+    assert f"{said}." in front.text and any(name.endswith(said) for name in front.tables)
 
 
 def test_an_empty_warehouse_says_what_to_run(store: Store, tmp_path: Path) -> None:

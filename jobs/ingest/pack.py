@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
-from plumbline.warehouse.errors import BadInput
+from plumbline.jobs.ingest.text_encoding import guess_encoding
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.regular_files import content
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
+#: What to do about files that are not UTF-8.
+FIX = "name their --encoding, or save them as UTF-8"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
 #: Bytes of a path as it names a folder of a table, where the longest name is of 255.
@@ -28,10 +31,12 @@ _MOST_FILE_SOURCES = 100
 class Packed:
     """Files packed, their bytes of text, and the other files as rows of ``reject``.
 
-    A reject's ``source_row`` is the file's position among all, from 1.
+    ``n_encoded``: files packed that are not UTF-8. A reject's ``source_row`` is the file's position
+    among all, from 1.
     """
 
     n_packed: int = 0
+    n_encoded: int = 0
     n_bytes: int = 0
     rejects: list[dict[str, object]] = field(default_factory=list)
 
@@ -89,15 +94,30 @@ def source_kind(names: Collection[str]) -> str:
     return "folder" if len(folders) > 1 or len(names) > _MOST_FILE_SOURCES else "file"
 
 
-def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) -> Packed:
+def check_encoding(name: str) -> None:
+    """Raise ``UsageProblem`` for a name that is not an encoding of texts.
+
+    >>> check_encoding("latin-1")
+    """
+    try:
+        "".encode(name)
+    except (LookupError, ValueError) as e:
+        fix = "such as cp1252, cp1250, cp1251, mac-roman or utf-16"
+        raise UsageProblem(f"--encoding {terminal(name)}", "is not an encoding", fix) from e
+
+
+def pack_files(
+    store: Store, files: Mapping[Path, str], out: Path, run_id: str, encoding: str = ""
+) -> Packed:
     """Write each file as a document of the shard ``out``, in the order given.
 
     ``files`` are those of ``text_files``. The record holds the file's name as ``meta.file``, and
     that or its folder as the source (see ``source_kind``), where the Pile has it.
 
-    A file that can't be read, is not UTF-8 (a byte order mark is dropped) or holds only white space
-    is rejected, and recorded in table ``reject``. The shard appears complete or not at all, and
-    replaces an earlier one. Each file is held in memory while it is packed.
+    A file that can't be read, is neither UTF-8 (a byte order mark is dropped) nor of ``encoding``,
+    or holds only white space is rejected, and recorded in table ``reject``. The shard appears
+    complete or not at all, and replaces an earlier one. Each file is held in memory while it is
+    packed.
 
     Raises:
         BadInput: ``out`` does not end with ``.jsonl.zst``, no file is usable, or ``out`` can't be
@@ -107,7 +127,7 @@ def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) 
         raise BadInput(f"--out {out}", f"its name does not end with {_SUFFIX}")
     packed = Packed()
     try:
-        write_jsonl_zst(out, _records(files, packed))
+        write_jsonl_zst(out, _records(files, packed, encoding))
     except OSError as e:
         raise BadInput(f"--out {out}", f"can't be written: {e.strerror or e}") from e
     key = {"stage": "pack", "subject": _subject(out)}
@@ -128,32 +148,56 @@ def _subject(out: Path) -> str:
     return f"{hashlib.sha256(path.encode()).hexdigest()[:12]}/{terminal(out.name)}"
 
 
-def _records(files: Mapping[Path, str], packed: Packed) -> Iterator[dict[str, object]]:
+def _records(
+    files: Mapping[Path, str], packed: Packed, encoding: str
+) -> Iterator[dict[str, object]]:
     by_folder = source_kind(files.values()) == "folder"
     for position, (file, name) in enumerate(files.items(), start=1):
-        text, reason, excerpt = _read(file)
+        text, reason, excerpt = "", "", ""
+        try:
+            data = content(file)
+            excerpt = data[:_EXCERPT_BYTES].decode("utf-8", "backslashreplace")
+            text, is_utf_8 = _decoded(data, encoding)
+            reason = "" if text.strip() else "holds only white space"
+        except OSError as e:
+            reason = e.strerror or "can't be read"
+        except UnicodeError as e:
+            reason = _not_decoded(e, data, encoding or "UTF-8")
         if reason:
             place = {"source_file": terminal(str(file)), "source_row": position}
             packed.rejects.append({**place, "reason": reason, "excerpt": terminal(excerpt)})
             continue
         packed.n_packed += 1
+        packed.n_encoded += not is_utf_8
         packed.n_bytes += len(text.encode())
         source = os.path.dirname(name) if by_folder else name
         yield {"text": text, "meta": {"pile_set_name": source, "file": name}}
     if not packed.n_packed:
         first = packed.rejects[0]["reason"] if packed.rejects else "none given"
-        raise BadInput("texts", f"no file can be used; the first: {first}", "save them as UTF-8")
+        raise BadInput("texts", f"no file can be used; the first: {first}", FIX)
 
 
-def _read(file: Path) -> tuple[str, str, str]:
-    """The text of a file, or why it can't be used and its first bytes."""
-    try:
-        data = content(file)
-    except OSError as e:
-        return "", e.strerror or "can't be read", ""
-    start = data[:_EXCERPT_BYTES].decode("utf-8", "backslashreplace")
+def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
+    """The text of a file, and whether it is UTF-8. Raises ``UnicodeError`` if it is neither.
+
+    ASCII in UTF-16 is UTF-8, too, but with a NUL beside each letter.
+    """
     try:
         text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as e:
-        return "", f"invalid UTF-8 at byte {e.start}: {e.reason}", start
-    return (text, "", "") if text.strip() else ("", "holds only white space", start)
+        if not encoding or "\0" not in text or "a".encode(encoding) == b"a":
+            return text, True
+    except UnicodeDecodeError:
+        if not encoding:
+            raise
+    text = data.decode(encoding)
+    text.encode()  # a surrogate by itself is no text
+    return text, False
+
+
+def _not_decoded(error: UnicodeError, data: bytes, encoding: str) -> str:
+    """Where a file can't be decoded, and what it may be."""
+    guess = guess_encoding(data)
+    at = (
+        f"at byte {error.start}: {error.reason}" if isinstance(error, UnicodeDecodeError) else error
+    )
+    return f"invalid {encoding} {at}{f'; {guess}' if guess else ''}"

@@ -101,12 +101,13 @@ class Filter(CorpusName, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Pack(Command):
-    """Make one shard of text files (UTF-8), each file a document.
+    """Make one shard of text files, each file a document.
 
     A document's source is its folder; the file itself in one folder of up to 100 files. The file
     is in `meta.file`, too: `corpus count --source-field meta.file`.
 
-    Files that can't be used are left out, and rows of the table `reject`.
+    Files are UTF-8, or of the --encoding named. Those that can't be used are left out, and rows of
+    the table `reject`; of one that is not UTF-8 the reason says what it may be.
 
     Example: plumbline corpus pack letters --out letters.jsonl.zst
     """
@@ -119,16 +120,28 @@ class Pack(Command):
         On(positional=True),
     ]
     out: Annotated[OutputFile, Field(description="Shard to write, a .jsonl.zst.")]
+    encoding: Annotated[
+        str, Field(description="Encoding of files that are not UTF-8, such as cp1252.")
+    ] = ""
+
+    def check(self) -> None:
+        """Raise for a name that is no encoding."""
+        from plumbline.jobs.ingest.pack import check_encoding
+
+        if self.encoding:
+            check_encoding(self.encoding)
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.ingest.pack import pack_files, source_kind, text_files
+        from plumbline.jobs.ingest.pack import FIX, pack_files, source_kind, text_files
 
         files = text_files([Path(text) for text in self.texts])
-        done = pack_files(context.store, files, self.out, context.run_id)
+        done = pack_files(context.store, files, self.out, context.run_id, self.encoding)
         counts = {"n_packed": done.n_packed, "n_rejected": len(done.rejects)}
         said = [f"The source of each document is its {source_kind(files.values())}"]
+        if done.n_encoded:
+            said.append(f"{done.n_encoded:,} files aren't UTF-8 and were read as {self.encoding}")
         for first in done.rejects[:1]:
-            why = f"{first['source_file']}: {first['reason']} (save it as UTF-8 and pack again)"
+            why = f"{first['source_file']}: {first['reason']} ({FIX})"
             said.append(f"Warning: left out {len(done.rejects):,} files; the first: {why}")
         return Done(
             rows=[{"n_files": len(files), **counts, "n_bytes": done.n_bytes}],

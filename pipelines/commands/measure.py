@@ -13,7 +13,9 @@ from plumbline.eval_workers.scoring.statistics.metrics import WRITTEN, measure
 from plumbline.pipelines.command.base import Command, Context, Done
 from plumbline.pipelines.command.fields import Benchmarks
 from plumbline.pipelines.report.facts import named
-from plumbline.pipelines.report.metric_tables import measured
+from plumbline.pipelines.report.findings.sentences import unscored
+from plumbline.pipelines.report.metric_tables import few_pairs, measured
+from plumbline.pipelines.report.rows import Rows
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query.connection import connect, model_labels, query, rows_of, sql
@@ -51,10 +53,16 @@ class Measure(MeasureOptions, Command):
             found, controls = (
                 of.filter(pc.is_in(of["benchmark"], pa.array(names))) for of in (found, controls)
             )
-        few = {r["benchmark"] for r in found.to_pylist() if r["cluster_values"]}
+        every = found.to_pylist()
+        few = {r["benchmark"] for r in every if r["cluster_values"]}
+        of_all = Rows(every).where(subset="all", metric="us")
         return Done(
             rows=measured(found, controls, model_labels(connection)),
-            said=[*_lines(store, sorted(few), names), f"{rows.num_rows:,} metrics"],
+            said=[
+                *_lines(store, sorted(few), names),
+                *filter(None, [few_pairs(of_all)]),
+                f"{rows.num_rows:,} metrics",
+            ],
             wrote=WRITTEN,
             next="plumbline report",
             query="FROM metric_value ORDER BY ALL",
@@ -91,9 +99,9 @@ def _lines(store: Store, few: list[str], names: Sequence[str]) -> Iterator[str]:
     for row in rows_of(store, sql("report/score")):
         if names and row["benchmark"] not in names:
             continue
-        n_scored = row["n_scored"] - row["n_unknown"] - row["n_unnatural"]
-        if n_scored < (row["n_usable"] or 0):
+        if row["n_missing"]:
             yield (
-                f"{row['model']} has scores of {n_scored:,} of the {row['n_usable']:,} pairs "
-                f"of {row['benchmark']}; figures are of these. plumbline score does the others"
+                f"{row['model']} has scores of {row['n_usable'] - row['n_missing']:,} of the "
+                f"{row['n_usable']:,} pairs of {row['benchmark']}; figures are of these. "
+                f"{unscored(row)}"
             )

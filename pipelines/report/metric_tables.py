@@ -7,8 +7,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from plumbline.pipelines.report.groups import set_name
-from plumbline.pipelines.report.model import Cell, Column, Columns, PageTable, estimate, table, text
+from plumbline.pipelines.report.model import (
+    Cell,
+    Column,
+    Columns,
+    PageTable,
+    estimate,
+    first_of,
+    table,
+    text,
+)
 from plumbline.pipelines.report.rows import Row, Rows, with_ends
+from plumbline.warehouse.query.finding import LEAST_PAIRS
 from plumbline.warehouse.regular_files import kept_object
 from plumbline.warehouse.text.display import display
 
@@ -20,6 +30,8 @@ _FIRST = (
     *("us", "pd", "aufc", "gap", "slope", "reliability", "corrected slope", "correlation"),
     "rank correlation",
 )
+#: Sets of few pairs that are named.
+_NAMED = 6
 IN_BRACKETS = "95% intervals in brackets"
 #: What tells one fit from another, and what is shown of it.
 FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_key", "options")
@@ -157,7 +169,22 @@ def models_table(rows: Rows) -> PageTable:
     lines = by_metric(rows, *keys)
     lines.sort(key=lambda r: [r[c] for c in keys])
     columns: Columns = ["benchmark", "model", "n", *metric_columns(rows), *rank_columns(rows)]
-    return table(f"Models on all pairs of each benchmark, {IN_BRACKETS}", lines, columns)
+    caption = f"Models on all pairs of each benchmark, {IN_BRACKETS}"
+    return table(". ".join(filter(None, [caption, few_pairs(rows)])), lines, columns)
+
+
+def few_pairs(rows: Rows) -> str:
+    """Names the sets of few pairs among rows of ``metric_value``, which say little; else empty.
+
+    >>> few_pairs(Rows([{"benchmark": "b", "groups": "old/young", "n": 4}]))
+    'Fewer than 10 pairs say little: 4 of b (old/young)'
+    """
+    sizes: dict[str, int] = {}
+    for row in rows:
+        name = set_name(row)
+        sizes[name] = max(sizes.get(name, 0), row["n"])
+    few = [f"{n} of {name}" for name, n in sorted(sizes.items()) if n < LEAST_PAIRS]
+    return f"Fewer than {LEAST_PAIRS} pairs say little: {first_of(few, _NAMED)}" if few else ""
 
 
 def _fitted(rows: Rows) -> set[str]:

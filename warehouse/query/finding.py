@@ -13,6 +13,8 @@ T = TypeVar("T")
 ALPHA = 0.05
 #: Fewer clusters (words, frames, families) than this allow no conclusion beyond themselves.
 LEAST_CLUSTERS = 5
+#: A set of fewer pairs than this is named as such wherever it is measured.
+LEAST_PAIRS = 10
 
 
 def verdict(

@@ -24,6 +24,7 @@ from typing import Protocol
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed as Parsed
 from plumbline.eval_workers.pairs.benchmarks._parsed import Row as Row
+from plumbline.eval_workers.pairs.benchmarks.own.pair_warnings import pair_warnings
 from plumbline.eval_workers.pairs.benchmarks.own.replaced import replace_pairs
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
@@ -49,16 +50,16 @@ class Benchmark(Protocol):
 class Imported:
     """Outcome of an import: rows in the source = pairs + rejects.
 
-    ``turned``: groups, as ``old/young``, that other pairs have in the other order; ``n_changed``:
-    earlier pairs that are gone or have other sentences now; ``n_mended``: others that have another
-    group, word, cluster or the like; ``first_rejects``: a line for each of
-    the first rejects, its place and its reason.
+    ``warnings``: lines on pairs that may not be what was meant; ``n_changed``: earlier pairs that
+    are gone or have other sentences now; ``n_mended``: others that have another group, word,
+    cluster or the like; ``first_rejects``: a line for each of the first rejects, its place and its
+    reason.
     """
 
     benchmark: str
     n_pairs: int
     n_rejects: int
-    turned: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     n_changed: int = 0
     n_mended: int = 0
     first_rejects: tuple[str, ...] = ()
@@ -79,10 +80,7 @@ class Imported:
                 f"Warning: with other groups, words or other columns now: {self.n_mended:,} of its "
                 "earlier pairs; all figures of the benchmark went: measure again"
             )
-        if self.turned:
-            turned = " and ".join(self.turned)
-            fix = "if you meant one, turn rows of the other round"
-            yield f"Warning: {turned} are measured apart ({fix})"
+        yield from self.warnings
 
 
 MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchmark)
@@ -209,13 +207,12 @@ def import_benchmark(
     with store.together(run_id, f"benchmark {name}"):
         replaced = replace_pairs(store, name, pairs, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
-    groups = {(str(pair["group_a"]), str(pair["group_b"])) for pair in parsed.pairs}
-    turned = tuple(sorted(f"{a}/{b}" for a, b in groups if (b, a) in groups and a != b))
     first_rejects = tuple(
         f"{row['source_file']}, row {row['source_row']}: {row['reason']}"
         for row in rejects[:_REJECTS_SHOWN]
     )
-    return Imported(name, len(pairs), len(rejects), turned, *replaced, first_rejects)
+    warnings = tuple(pair_warnings(parsed.pairs))
+    return Imported(name, len(pairs), len(rejects), warnings, *replaced, first_rejects)
 
 
 def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tuple[Parsed, Path]:

@@ -6,6 +6,7 @@ Sentences come without the full stop, so that more may follow.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from statistics import fmean
 
 from plumbline.eval_workers.models.model_texts import known
@@ -15,6 +16,7 @@ from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown
 from plumbline.pipelines.report.rows import Row, Rows, with_ends
+from plumbline.warehouse.languages.homographs import HOMOGRAPHS
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding, Verdict
 
 #: What is said of a preference whose side can't be told.
@@ -125,6 +127,36 @@ def prefers(row: Row) -> str:
         return f"{who} prefers the {way} sentence of {name} by {points(row)}"
     figure = f"PD {shown(row['value'], 1, signed=True)} points ({sureness(row, 1, signed=True)})"
     return f"{who} shows {UNTOLD} on {name}: {figure}"
+
+
+def homographs(contrast: str, words: Sequence[str]) -> str:
+    """A note on words of a language where a target of the contrast means something else; or empty.
+
+    >>> homographs("she/he", ["quarterback", "que", "pero"])
+    'Spanish: que, pero (there “he” is “I have”, of haber, and counts as the English word).'
+    >>> homographs("woman/man", ["que"])
+    ''
+    """
+    notes = []
+    for target in contrast.split("/"):
+        of = HOMOGRAPHS.get(target)
+        if of and (found := [word for word in words if word in of.words]):
+            why = f"there “{target}” is {of.meaning}, and counts as the English word"
+            notes.append(f"{of.language}: {', '.join(found)} ({why}).")
+    return " ".join(notes)
+
+
+def unscored(row: Row) -> str:
+    """Of a row of ``report/score``, how many pairs the model can't score, and who does the others.
+
+    >>> unscored({"n_missing": 2, "n_rejected": 2})
+    '2 were rejected (the reasons are in `reject`)'
+    >>> unscored({"n_missing": 3, "n_rejected": 0})
+    '`plumbline score` does the others'
+    """
+    n, n_rejected = row["n_missing"], row["n_rejected"]
+    why = f"{n_rejected:,} were rejected (the reasons are in `reject`)" if n_rejected else ""
+    return "; ".join(filter(None, [why, "`plumbline score` does the others" * (n > n_rejected)]))
 
 
 def preferences(texts: TrainingTexts, rows: Rows) -> str:

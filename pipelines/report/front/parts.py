@@ -122,10 +122,11 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
     deltas = facts.rows("delta", min_pairs=lean_of_words.MIN_PAIRS).where(**one)
     figure = lean_of_words.distribution(deltas) if deltas else None
     furthest = max((abs(r["lean_bound_nats"]) for r in words), default=0.0)
+    note = lean_of_words.other_languages(words)
     return Part(
         "text",
         "The text",
-        [*lean_of_words.clear_words(of), *_furthest(words)],
+        [*lean_of_words.clear_words(of), *_furthest(words), *([note] if note else [])],
         # A lean that no count gives is of a damaged word.
         _words(words) if words and furthest < _MOST_NATS else figure,
         lean_of_words.words_table(words, folded=True) if words else None,

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.sentences import homographs
 from plumbline.pipelines.report.model import (
     Cell,
     Figure,
@@ -71,6 +72,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if any("/" not in r["contrast"] for r in words):
         intro.append(_LIST)
     intro += [sentence for row in facts.rows("lean_count") for sentence in clear_words(row)]
+    intro += [f"{of[0]['corpus']}: {note}" for of in groups if (note := other_languages(of))]
     yield Section("words", _TITLE, intro, (), figures, tables)
 
 
@@ -95,6 +97,16 @@ def clear_words(row: Row) -> Iterator[str]:
         f"If no word leaned, chance alone would make up to {row['n_chance']:,.0f} look clear"
         f"{corrected}."
     )
+
+
+def other_languages(words: Rows) -> str:
+    """A note on listed words of another language that has a target of the contrast; or empty."""
+    notes, by_place = [], sorted(words, key=lambda r: r["place"])
+    for way, is_first in enumerate((True, False)):
+        of = [r for r in by_place if (r["lean_bound_nats"] > 0) is is_first]
+        if of and "/" in of[0]["contrast"]:
+            notes.append(homographs(of[0]["contrast"].split("/")[way], [r["word"] for r in of]))
+    return " ".join(filter(None, notes))
 
 
 def distribution(rows: Rows) -> Figure:

@@ -13,11 +13,13 @@ from plumbline.pipelines.report.findings.sentences import (
     preferences,
     prefers,
     sureness,
+    unscored,
 )
 from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name, sets, sides
 from plumbline.pipelines.report.metric_tables import (
     by_metric,
+    few_pairs,
     metric_columns,
     of_pairs,
     rank_columns,
@@ -105,7 +107,9 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     intro = _meaning(benchmarks)
     if any(row["rank"] is not None for row in facts.rows("metric")):
         intro.append(_RANKS)
-    yield Section("preference", _TITLE, intro, _alerts(scores), figures, tables)
+    few = few_pairs(facts.metrics("us", subset="all"))
+    alerts = [*([f"{few}."] if few else []), *_alerts(scores)]
+    yield Section("preference", _TITLE, intro, alerts, figures, tables)
 
 
 def _meaning(benchmarks: Sequence[Mapping[str, str]]) -> list[str]:
@@ -127,10 +131,9 @@ def _alerts(scores: Rows) -> list[str]:
         if r["n_unknown"]:
             alerts.append(f"{what}: {r['n_unknown']:,} scores belong to no pair of the benchmark.")
         if r["n_pairs"] < _ENOUGH * (r["n_usable"] or 0):
-            alerts.append(
-                f"{what}: only {r['n_pairs']:,} of {counted(r['n_usable'], 'pair')} count, the "
-                "figures are of these; run `plumbline score` again."
-            )
+            count = f"only {r['n_pairs']:,} of {counted(r['n_usable'], 'pair')} count"
+            rest = ["the figures are of these", *filter(None, [unscored(r)])]
+            alerts.append(f"{what}: {count}, {'; '.join(rest)}.")
         if r["n_measured"] != r["n_pairs"]:
             alerts.append(f"{what}: metrics are older than the scores; run `plumbline measure`.")
     return alerts

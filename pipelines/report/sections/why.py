@@ -8,7 +8,7 @@ from itertools import zip_longest
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
-from plumbline.pipelines.report.findings.sentences import word_leans
+from plumbline.pipelines.report.findings.sentences import homographs, word_leans
 from plumbline.pipelines.report.model import (
     Cell,
     Missing,
@@ -69,7 +69,8 @@ def word_section(answer: Answer, *, folded: bool = False) -> Section:
     ]
     title = f"{lean['word']} in {lean['corpus']}"
     copies = _copies(lean, answer["word_copies"])
-    sentences = [headline(lean), _ratio(lean, sides), _counts(lean, sides), copies]
+    note = homographs(lean["contrast"], [lean["word"]])
+    sentences = [headline(lean), _ratio(lean, sides), _counts(lean, sides), copies, note]
     anchor = stem("why", lean["corpus"], lean["contrast"], lean["word"])
     return Section(anchor, title, [s for s in sentences if s], tables=[t for t in tables if t.rows])
 

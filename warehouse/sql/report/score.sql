@@ -1,6 +1,7 @@
 -- grain: benchmark x model_key: scores by outcome, and the pairs that metrics counted
 -- If n_measured differs from n_pairs, the metrics are out of date. n_usable: the benchmark's pairs,
--- without those marked unnatural.
+-- without those marked unnatural; n_missing: those of them without a score, n_rejected of which
+-- the model can't score.
 WITH scored AS (
     SELECT
         s.benchmark, s.model_key, s.model,
@@ -17,7 +18,9 @@ SELECT
     s.*,
     n_scored - n_unknown - n_unnatural - n_pairs AS n_not_finite,
     m.n AS n_measured,
-    u.n AS n_usable
+    u.n AS n_usable,
+    greatest(coalesce(u.n, 0) - (n_scored - n_unknown - n_unnatural), 0) AS n_missing,
+    least(coalesce(r.n, 0), n_missing) AS n_rejected
 FROM scored AS s
 LEFT JOIN (
     SELECT benchmark, model_key, sum(n)::BIGINT AS n
@@ -31,4 +34,10 @@ LEFT JOIN (
     WHERE is_natural IS NOT FALSE
     GROUP BY ALL
 ) AS u USING (benchmark)
+LEFT JOIN (
+    SELECT subject, count(*) AS n
+    FROM reject
+    WHERE stage = 'score'
+    GROUP BY subject
+) AS r ON r.subject = s.model_key || '/' || s.benchmark
 ORDER BY s.benchmark, s.model, s.model_key;

@@ -39,7 +39,8 @@ def replace_pairs(
 ) -> Replaced:
     """Replace the pairs of a benchmark.
 
-    Scores, choices and associations of pairs that are gone or have other sentences go too. All
+    Scores, choices and associations of pairs that are gone or have other sentences go too, and what
+    models could not score, which may be theirs. All
     figures of the benchmark go with them, and where other columns of a pair changed: they would be
     taken for those of the new pairs.
     """
@@ -63,6 +64,9 @@ def replace_pairs(
             kept = rows.filter(pc.invert(is_gone))
             if kept.num_rows < rows.num_rows:
                 store.replace(table, kept, partition, run_id)
+    for subject in set(store.read("reject", stage="score")["subject"].to_pylist()):
+        if changed and subject.partition("/")[2] == benchmark:
+            store.drop("reject", {"stage": "score", "subject": subject}, run_id)
     for table in _FIGURES:
         store.drop(table, {"benchmark": benchmark}, run_id)
     return Replaced(len(changed), n_mended)

@@ -1,0 +1,114 @@
+"""A guess at the encoding of a text that isn't UTF-8, with what speaks for it."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import unicodedata
+from dataclasses import dataclass
+from itertools import islice
+
+from plumbline.warehouse.text.escape import terminal
+
+#: Western first: of encodings that fit as well the first is the guess.
+_CANDIDATES = ("cp1252", "cp1250", "iso8859-2", "mac-roman", "cp850", "cp1251", "koi8-r", "cp1253")
+#: Words around bytes that are not ASCII.
+_WORD = re.compile(rb"[!-\x7e]{0,30}[\x80-\xff][!-\xff]{0,60}")
+_MOST_WORDS, _SHOWN = 1000, 3
+_OPENING, _CLOSING = frozenset("“‘«„¿¡£§"), frozenset("”»“…€°²³½®©™")
+_BETWEEN = frozenset("’–—\xa0")
+#: Least share of characters that have to be in place.
+_LEAST = 0.8
+
+
+@dataclass(frozen=True)
+class Guess:
+    """An encoding, the share of characters beyond ASCII that are in place, and the first words.
+
+    ``others`` are encodings that fit as well and give another text.
+    """
+
+    name: str
+    share: float
+    words: str
+    others: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        others = f" (or {', '.join(self.others)})" if self.others else ""
+        return f"{self.name}{others} fits {self.share:.0%} of what isn't ASCII: {self.words}"
+
+
+def guess_encoding(data: bytes) -> Guess | None:
+    """The likeliest encoding of a text, or ``None`` where none of those tried makes sense.
+
+    Tried are UTF-16 with its mark, and the usual ones of Western, Central European, Cyrillic and
+    Greek text. Measured is whether letters beyond ASCII stand among letters of their script, in the
+    case of their place, and quotation marks at the ends of words.
+
+    >>> print(guess_encoding("Un café, s’il vous plaît.".encode("cp1252")))
+    cp1252 fits 100% of what isn't ASCII: café s’il plaît
+    >>> print(guess_encoding("W dużym mieście żył krawiec.".encode("cp1250")))
+    cp1250 fits 100% of what isn't ASCII: dużym mieście żył
+    >>> guess_encoding(bytes(range(128, 256)) * 9) is None
+    True
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and (text := _text(data)):
+        return Guess("utf-16", 1.0, _first(text.split()))
+    found = [match.group() for match in islice(_WORD.finditer(data), _MOST_WORDS)]
+    guesses = dict[str, tuple[float, list[str]]]()
+    for name in _CANDIDATES:
+        if b"\0" not in data and _text(data, name):
+            words = [word.decode(name) for word in found]
+            guesses[name] = _share(words), words
+    share, words = max(guesses.values(), key=lambda of: of[0], default=(0.0, []))
+    if share < _LEAST:
+        return None
+    best, *others = [name for name, of in guesses.items() if of[0] == share]
+    differ = tuple(name for name in others if guesses[name][1] != guesses[best][1])
+    return Guess(best, share, _first(guesses[best][1]), differ)
+
+
+def _text(data: bytes, encoding: str = "utf-16") -> str:
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError:
+        return ""
+
+
+def _first(words: list[str]) -> str:
+    return terminal(" ".join(word.rstrip(".,;:") for word in list(dict.fromkeys(words))[:_SHOWN]))
+
+
+def _share(words: list[str]) -> float:
+    """Share of the characters beyond ASCII that are where such a character can be."""
+    in_place = [
+        _is_in_place(*around)
+        for word in words
+        for around in zip(f" {word[:-1]}", word, f"{word[1:]} ", strict=True)
+        if around[1] > "\x7f"
+    ]
+    return sum(in_place) / max(len(in_place), 1)
+
+
+def _is_in_place(before: str, character: str, after: str) -> bool:
+    """True if a character can stand between two others.
+
+    >>> _is_in_place("f", "é", " "), _is_in_place("f", "È", "r"), _is_in_place("a", "й", "b")
+    (True, False, False)
+    """
+    sides = [side for side in (before, after) if side.isalpha()]
+    if not character.isalpha():
+        is_open = character in _OPENING and not before.isalpha()
+        return character in _BETWEEN or is_open or (character in _CLOSING and not after.isalpha())
+    script = _script(character)
+    if any(_script(side) != script for side in sides):
+        return False
+    if script == "LATIN" and len(sides) == 2 and min(sides) > "\x7f":
+        return False  # three in a row are letters of another script
+    if character.isupper():
+        return not before.islower() and bool(sides)
+    return not after.isupper()
+
+
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "").partition(" ")[0]
