@@ -120,7 +120,7 @@ class CorpusOptions(RecordOptions):
     evidence: Annotated[
         bool,
         Field(
-            description="Keep the documents as numbers of their kept words, 2 bytes each: what "
+            description="Keep the documents as numbers of their kept tokens, 2 bytes each: what "
             "`plumbline why` and word lists that are asked for later need."
         ),
     ] = True

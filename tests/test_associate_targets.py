@@ -23,12 +23,14 @@ from plumbline.jobs.counting import partials
 from plumbline.jobs.counting.verify import run_checks
 from plumbline.jobs.evidence.explanation import explain
 from plumbline.jobs.kernel import Limits, counter, token_stream
+from plumbline.jobs.seed_words.sample import select_seed_words
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
 from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProblem
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import association, fill
 from tests.oracle_counts import oracle
 from tests.test_min_count import rows
 
@@ -193,6 +195,46 @@ def test_answers_on_pairs_that_changed_are_dropped(
     assert store.read("word_evidence", corpus="c").num_rows == 1
     associate(store, "c")
     assert store.read("word_evidence", corpus="c").num_rows == 1
+
+
+def test_an_added_list_drops_nothing_that_was_made(
+    store: Store, shards: tuple[Path, ...], tmp_path: Path
+) -> None:
+    """MaxPMI and seed words of contrasts whose deltas are as they were."""
+    count_corpus(store, CountRequest("c", shards[:2], targets="she-he"))
+    mine = tmp_path / "mine.toml"
+    associate(store, "c", word_list(mine, ("queen", "king")))
+    made = [
+        association("b", pair, 0.5) | {"contrast": contrast, "corpus": "c"}
+        for pair in "12"
+        for contrast in ("she/he", "queen/king")
+    ]
+    fill(store, "pair_association", made)
+    for contrast in ("she/he", "queen/king"):
+        select_seed_words(store, "c", 5, contrast=contrast)
+    n_seeds = store.read("seed_word", corpus="c").num_rows
+    listed = word_list(tmp_path / "nobles.toml", ("nurse", "tea"))
+    assert associate(store, "c", listed).dropped == {"pair_association": {}, "seed_word": {}}
+    assert store.read("pair_association", corpus="c").num_rows == 4
+    assert store.read("seed_word", corpus="c").num_rows == n_seeds
+    # What another list of the name no longer has is dropped, and no more.
+    done = associate(store, "c", word_list(mine, ("queen", "tea")))
+    assert done.dropped["pair_association"] == {"queen/king": 2}
+    left = [store.read(table, corpus="c") for table in done.dropped]
+    assert {name for rows in left for name in rows["contrast"].to_pylist()} == {"she/he"}
+    fill(store, "pair_association", made[:1], "she/he")  # as `constrain` does, in their place
+    assert store.read("pair_association", corpus="c").num_rows == 1
+
+
+def test_they_is_a_group_of_a_counted_corpus(store: Store, tmp_path: Path) -> None:
+    shard = write(tmp_path / "a.jsonl", ["she met the nurse, he and they met the nurse"] * 9)
+    count_corpus(store, CountRequest("c", (shard,), targets="neutral"))
+    found = associate(store, "c")
+    assert found.contrasts == ("she/he", "she/they", "he/they"), "no mean of three groups"
+    assert associate(store, "c", "she-he-they").contrasts == found.contrasts
+    count_corpus(store, CountRequest("d", (shard,), targets="she-he"))
+    with pytest.raises(UsageProblem, match=r"they of list she-he-they.*--targets she-he-they"):
+        associate(store, "d", "she-he-they")
 
 
 def test_all_pairs_need_no_count(store: Store, shards: tuple[Path, ...], tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_equation_4_by_hand(tmp_path: Path) -> None:
     made = counts()
     for v, of in ((np.ones(len(WORDS)), (1.0, 1.0)), (weights.of(made.words), (0.5, -2.0))):
         # Weights of pairs are no part of it.
-        for pairs in (LIST.pairs, [WordPair(p.female, p.male, 0.0) for p in LIST.pairs]):
+        for pairs in (LIST.pairs, [WordPair(p.a, p.b, 0.0) for p in LIST.pairs]):
             rows = {r["word"]: r for r in delta_rows(made, "x", pairs, v).to_pylist()}
             assert set(rows) == {"tea", "army"}
             for word, scale in zip(("tea", "army"), of, strict=True):
@@ -176,9 +176,9 @@ def test_means_and_sums_of_pairs_against_a_loop(n: list[int], v: list[float]) ->
         return math.log(met[word, target] / 900 / (9 / 500 * 11 / 500))
 
     for word in ("w0", "w1", "w2", "w3"):
-        there = [p for p in pairs if met[word, p.female] and met[word, p.male]]
+        there = [p for p in pairs if met[word, p.a] and met[word, p.b]]
         total = sum(p.weight for p in there)
-        differences = [(p.weight, value(word, p.female) - value(word, p.male)) for p in there]
+        differences = [(p.weight, value(word, p.a) - value(word, p.b)) for p in there]
         expected = {"sum": 3 * sum(d for _, d in differences)} if there else {}
         if total > 0:
             expected["mean"] = sum(weight * d for weight, d in differences) / total
@@ -352,7 +352,7 @@ def test_associate_writes_both_tables(store: Store) -> None:
     assert ("gendered", "tea") in found and "she-he" not in done.contrasts
     # The mean over a list's pairs, and Eq. 4's sum of the deltas of its pairs.
     own = [d for (name, word), d in found.items() if word == "tea" and "/" in name]
-    listed = {(w.female, w.male) for w in wordlists.load("gendered").pairs}
+    listed = {(w.a, w.b) for w in wordlists.load("gendered").pairs}
     assert {("she", "he"), ("queen", "king")} <= listed and len(own) == 2
     assert found["gendered-sum", "tea"] == pytest.approx(sum(own), abs=1e-12)
     assert found["gendered", "tea"] == pytest.approx(sum(own) / 2, abs=1e-12)
@@ -405,7 +405,7 @@ def test_associate_needs_a_counted_corpus(store: Store) -> None:
 def test_word_lists() -> None:
     gendered = wordlists.load("gendered")
     assert len(gendered.pairs) == 38
-    assert len({w for p in gendered.pairs for w in (p.female, p.male)}) == len(gendered.targets)
+    assert len({w for p in gendered.pairs for w in (p.a, p.b)}) == len(gendered.targets)
     assert all(p.weight == 1.0 for p in gendered.pairs)
     CountOptions(gendered.targets)
     with pytest.raises(UsageProblem, match="there are gendered, names, neutral, pronouns, she-he"):

@@ -277,6 +277,13 @@ def test_the_commands(store: Store, tmp_path: Path, capsys: pytest.CaptureFixtur
     shown = capsys.readouterr().out
     assert "lean otherwise in b than in a: 1 more to she, 0 more to he" in shown
     assert "nurse" in shown and "word_change" in shown
+    n = store.read("word_change").num_rows
+    words = set(store.read("word_count")["word"].to_pylist()) - {"she", "he"}
+    of_all = f"Of {len(words)} words {n} are compared: those with 2 co-occurrences or more "
+    assert f"{of_all}(--min-pairs) with each side in both texts" in shown
+    assert re.search(
+        r"nats are in every difference, since b has \d\.\d\d times as many she per", shown
+    )
     out = str(tmp_path / "once")
     assert (
         main(["corpus", "filter", "--corpus", "a", "--copies", "once", "--out", out, *where]) == 0

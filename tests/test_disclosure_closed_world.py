@@ -128,7 +128,7 @@ def test_sets_are_imported_whole_and_none_leaks_into_tuning(store: Store) -> Non
     assert (len(training.rows), training.n_leaks, len(training.test_sets)) == (216, 0, 4)
     for name, pair in SETS.items():
         words = load_words(store, pair_list(name))
-        assert [(p.female, p.male) for p in words.pairs] == [pair]
+        assert [(p.a, p.b) for p in words.pairs] == [pair]
     with pytest.raises(UsageProblem, match="none, only closed-world-train"):
         closed_prompts("closed-world")
 

@@ -200,7 +200,7 @@ def test_models_and_lists_are_kept_apart(store: Store) -> None:
 
 def test_the_same_words_in_other_pairs_have_an_add_of_their_own(store: Store) -> None:
     """Rows of the list `pronouns`, kept from older runs, beside those of the paper's pairs."""
-    orders = {name: [(p.female, p.male) for p in word_list(name).pairs] for name in BOTH}
+    orders = {name: [(p.a, p.b) for p in word_list(name).pairs] for name in BOTH}
     words = ("she", "her", "hers", "herself", "he", "his", "him", "himself")
     rng = np.random.default_rng(8)
     given = [

@@ -127,7 +127,9 @@ def test_the_words_that_lean_furthest_do_so_clearly(store: Store, found: Explore
     ]
     (counted,) = Facts(store).rows("lean_count").where(corpus="c")
     assert counted["n_first"] == len(clear)
-    assert f"interval over documents, {len(clear):,} lean" in next(clear_words(counted))
+    assert f"interval over documents, {len(clear):,} lean" in next(
+        clear_words(Facts(store), counted)
+    )
 
 
 def index_of(page: Path) -> dict[str, Any]:
@@ -166,6 +168,8 @@ def test_a_word_as_a_page(found: Explorer, site: Path) -> None:
     assert r"\x1b[31m &lt;script&gt;" in made and r"&lt;b&gt;\x1b[2J|" in made
     assert "<mark>tea</mark>" in made and re.search(r"over \d+ documents", made)
     assert re.search(r"<b>(she|he)</b>", made)
+    scored = word_page(found, next(word for word in found.words if word.preferences))
+    assert re.search(r"<small>← \w+ \| \w+ →</small>", scored), "an axis, not a subtraction"
     names = page_names(found)
     assert {f"word{k}" for k in range(12)} <= set(names) and len(set(names.values())) == len(names)
     assert all((site / "words" / name).is_file() for name in names.values())

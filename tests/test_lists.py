@@ -321,13 +321,33 @@ def test_a_file_is_a_list(tmp_path: Path) -> None:
     assert wordlists.load(str(path)).hash != found.hash
 
 
+def test_groups_have_names_that_the_warehouse_keeps(tmp_path: Path) -> None:
+    path = tmp_path / "age.toml"
+    two = "description = 'd'\nsource = 's'\npairs = [{ a = 'old', b = 'young' }, "
+    two += "{ a = 'aged', b = 'youthful' }]\n"
+    path.write_text(two, encoding="utf-8")
+    with pytest.raises(BadInput, match="groups is missing: name both sides"):
+        wordlists.load(str(path))
+    path.write_text(two + "groups = ['old people', 'young people']\n", encoding="utf-8")
+    found = wordlists.load(str(path))
+    again = wordlists.from_rows(found.rows("c"))
+    assert again.pairs == found.pairs and again.groups == ("old people", "young people")
+    assert wordlists.side_names("age", [again]) == ("old people words", "young people words")
+    path.write_text(MINE, encoding="utf-8")
+    assert wordlists.load(str(path)).groups == ("female", "male")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
         ('male = "king"', 'mail = "king"', "unknown key pairs 1, mail"),
-        (', male = "king"', "", "pairs 1, male is missing"),
-        ('"king"', '"King"', "pairs 1, male: 'King' is not one lowercase word"),
-        ('"king"', '"queen"', "pairs 1: male is queen, as female is"),
+        (
+            ', male = "king"',
+            "",
+            "pairs 1, b is missing (expected a word of the second group, as b or male",
+        ),
+        ('"king"', '"King"', "pairs 1, b: 'King' is not one lowercase word"),
+        ('"king"', '"queen"', "pairs 1: both words are queen"),
         (
             "weight = 2",
             "weight = -1",
@@ -367,7 +387,7 @@ def test_files_that_cannot_be_lists(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="UTF-8"):
         wordlists.load(str(tmp_path / "latin.toml"))
     (tmp_path / "bare.toml").write_text('description = "d"\nsource = "s"\ntargets = ["they"]')
-    with pytest.raises(BadInput, match=r"pairs is missing .expected pairs of a female"):
+    with pytest.raises(BadInput, match=r"pairs is missing .expected pairs of two words"):
         wordlists.load(str(tmp_path / "bare.toml"))
 
 
@@ -385,7 +405,8 @@ def test_a_corpus_stays_bound_to_the_list_it_was_counted_with(store: Store, tmp_
     # The file may change or go: what was counted is in the warehouse.
     listed.unlink()
     done = associate(store, "c")
-    assert done.contrasts == ("she/he", "queen/king", "nobles", "nobles-sum")
+    three = ("she/he", "she/they", "he/they")  # their words were counted, too
+    assert done.contrasts == (*three, "queen/king", "nobles", "nobles-sum")
     found = connect(store.root).execute(
         "SELECT target, n_pair FROM word_association WHERE word = 'tea' ORDER BY target"
     )

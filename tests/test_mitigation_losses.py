@@ -62,8 +62,8 @@ def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothi
         {
             "word_list": "l",
             "pair": i,
-            "female": p.female,
-            "male": p.male,
+            "female": p.a,
+            "male": p.b,
             "source": "",
             "run_id": "r",
         }
@@ -76,7 +76,7 @@ def test_losses_are_the_measures_of_the_same_probabilities(store: Store, smoothi
     assert len(measured) == 6
     for values, row in zip(table, measured, strict=True):
         p = dict(zip(WORDS, values, strict=True))
-        pair_logs = [logs([p[getattr(x, side)] for x in PAIRS]) for side in ("female", "male")]
+        pair_logs = [logs([p[getattr(x, side)] for x in PAIRS]) for side in "ab"]
         sides = [logs([p[w] for w, g in WORDS.items() if g == side]) for side in "fm"]
         apart = passes.distance(*pair_logs, smoothing).item()
         assert apart == pytest.approx(row["add_nats"], rel=1e-9, abs=1e-15)

@@ -214,7 +214,7 @@ def test_the_commands_on_an_imported_corpus(tmp_path: Path) -> None:
     assert re.search(r" pile +│ +3 │ +0 │ +3,000 ", imported)
     described = run("why", "nurse")
     assert "delta she/he +1.500 nats, standard error unknown" in described
-    assert "rank 1 of the 2 words whose estimate is female; without an interval no" in described
+    assert "rank 1 of the 2 words whose estimate is to she; without an interval no" in described
     assert "leans" not in described
     unknown = CliRunner().invoke(app, ["why", "nurs", *where]).exception
     assert isinstance(unknown, UsageProblem)

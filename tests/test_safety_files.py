@@ -478,7 +478,7 @@ def test_associate_says_what_it_drops(
     assert main(["corpus", "associate", *where]) == 0
     out = capsys.readouterr().out
     assert f"No longer there: the contrasts {summed}" in out
-    assert f"Dropped: 1 rows of `pair_association` ({summed}), of older deltas" in out
+    assert f"Dropped: 1 rows of `pair_association` ({summed}), whose deltas changed" in out
     assert "each contrast by --contrast: plumbline benchmark constrain" in out
     assert "seed_word" not in out
     again = associate(store, "c")

@@ -326,7 +326,7 @@ def test_does_a_checkpoint_follow_what_it_read_last(store: Store) -> None:
     ]
     fill(store, "step_pair_count", pairs)
     fill(store, "step_word_count", steps)
-    listed = {"word_list": "she-he", "position": 1, "female": "she", "male": "he", "weight": 1.0}
+    listed = {"word_list": "she-he", "position": 1, "word_a": "she", "word_b": "he", "weight": 1.0}
     fill(store, "word_list", [{"corpus": "c", "source": "made", **listed}])
     fill(store, "word_delta", [delta("w0", 0.5)])
     row = {c.name: None if c.nullable else 0 for c in TABLES["corpus"].columns}

@@ -248,8 +248,7 @@ def test_a_list_is_the_mean_of_its_pairs() -> None:
     def delta(weight: NDArray[np.float64]) -> float:
         c, n = weight @ c_of, weight @ n_of
         of = [
-            np.log(c[place[p.female]] / c[place[p.male]] * n[place[p.male]] / n[place[p.female]])
-            for p in pairs[:2]
+            np.log(c[place[p.a]] / c[place[p.b]] * n[place[p.b]] / n[place[p.a]]) for p in pairs[:2]
         ]
         return float((2 * of[0] + of[1]) / 3)
 

@@ -11,15 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pyarrow.dataset as ds
 import pytest
 from markdown_it import MarkdownIt
 from typer.testing import CliRunner, Result
 
 from plumbline.jobs.association.associations import associate
+from plumbline.jobs.association.word_summary import describe_word
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.schema.evidence_tables import ANSWERS
 from plumbline.warehouse.storage.store import Store
 from tests.browser import browser, program
@@ -78,6 +81,7 @@ def test_text(store: Store) -> None:
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e]", shown)
     headline = r"“tea” (leans to (she|he)|has no clear lean) in c: .* over \d+ documents\)\."
     assert re.search(headline, shown) and "rum in c\n" in shown
+    assert "per million kept tokens" in shown.replace("\n", " ")
     for caption in (
         "Lean by source",
         "Words around it",
@@ -219,6 +223,47 @@ def test_lists_targets_and_seeds(store: Store) -> None:
         summed = ["why", "tea", "--corpus", "c", "--contrast", name]
         refused = CliRunner().invoke(app, [*summed, "--warehouse", str(store.root)])
         assert "give --contrast gendered" in repr(refused.exception)
+
+
+def test_a_list_says_its_groups_names(tmp_path: Path) -> None:
+    """On every page and in the tables; nothing calls a group female that isn't."""
+    store, shard, listed = (tmp_path / name for name in ("w", "a.jsonl", "age.toml"))
+    with shard.open("w") as file:
+        for k in range(40):
+            who = "sailor" if k else "merchant"
+            text = f"young {who} youthful he" if k % 2 == 0 else "aged merchant elderly"
+            file.write(json.dumps({"text": f"{text} she saw tea"}) + "\n")
+    pairs = '[{ a = "aged", b = "young" }, { a = "elderly", b = "youthful" }]'
+    named = f'groups = ["older", "younger"]\npairs = {pairs}\n'
+    listed.write_text(f'description = "d"\nsource = "s"\n{named}')
+    warehouse = Store.open(store)
+    count_corpus(warehouse, CountRequest("c", (shard,), targets="she-he"))
+    associate(warehouse, "c", str(listed))
+    shown = why(warehouse, "merchant", "--corpus", "c", "--contrast", "age").stdout
+    assert "Text near older words" in shown and "Text near younger words" in shown
+    (row,) = warehouse.read("word_evidence").to_pylist()
+    assert (row["side_a"], row["side_b"]) == ("older words", "younger words")
+    assert set(warehouse.read("word_snippet")["side"].to_pylist()) == {"a", "b"}
+    counts = "\n".join(describe_word(warehouse, "c", "merchant", "age"))
+    assert "with older words and" in counts and "leans to older words" in counts
+    write_report(warehouse, tmp_path / "page")
+    pages = [(tmp_path / "page" / name).read_text() for name in ("appendix.html", "words.html")]
+    for page in pages:
+        assert "older words" in page and "younger words" in page
+        assert not re.search(r"\b(fe)?male words|leans? (fe)?male", page)
+    assert "leans to older words" in pages[0], "as a heading"
+
+
+def test_what_a_side_never_has_nearby_is_not_near_it(tmp_path: Path) -> None:
+    """milk is common near she, rarer beside tea than its share; she never has tea nearby."""
+    store, shard = Store.open(tmp_path / "w"), tmp_path / "a.jsonl"
+    texts = [*["she milk"] * 100, *(f"he tea w{k} v{k}" for k in range(50)), "he tea milk"]
+    shard.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    count_corpus(store, CountRequest("c", (shard,), targets="she-he"))
+    shown = why(store, "tea", "--corpus", "c").stdout
+    (milk,) = store.read("word_collocate", ds.field("collocate") == "milk").to_pylist()
+    assert milk["n_f"] == 0 and milk["log_odds_nats"] > 0
+    assert "more near he" in shown and not re.search(r"\bmilk .* 0 / 1", shown)
 
 
 def test_corpora_without_documents(store: Store) -> None:

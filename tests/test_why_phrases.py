@@ -78,7 +78,7 @@ def test_sentences_show_the_phrase_as_it_stands(
     counted(store, "c", [*some, "he drank tea"], "windows", tmp_path)
     rows = explain(store, "c", ["tea", "old woman"], "she/he", Sampling(3, 0))
     (found,) = (row for row in rows["word_snippet"] if row["word"] == "old woman")
-    assert (found["keyword"], found["target"], found["side"]) == ("Old woman,", "she", "female")
+    assert (found["keyword"], found["target"], found["side"]) == ("Old woman,", "she", "a")
     assert found["text_before"] == "Yes. Then she saw the" and found["text_after"] == "and sat."
     assert {row["word"] for row in rows["word_evidence"]} == {"tea", "old woman"}
     (tmp_path / "c0.jsonl.zst").unlink()  # then only what was kept of the text is there

@@ -49,8 +49,8 @@ def test_a_clear_lean_has_a_rank_and_another_has_none(
     for word, (low, high) in intervals.items():
         text = "\n".join(describe_word(store, "c", word))
         assert f"95% interval {low:+.3f} to {high:+.3f}" in text
-        for way, ranked in (("female", females), ("male", males)):
-            place = f"leans {way}: rank {ranked.index(word) + 1 if word in ranked else 0} of"
+        for way, ranked in (("she", females), ("he", males)):
+            place = f"leans to {way}: rank {ranked.index(word) + 1 if word in ranked else 0} of"
             assert (f"{place} the {len(ranked)} words" in text) == (word in ranked)
         assert ("no clear lean" in text) == (low <= 0 <= high)
     by_word = describe_word(store, "c", "w0", "pronouns-by-word")
@@ -66,7 +66,7 @@ def test_without_a_standard_error_no_lean_is_called_clear(store: Store) -> None:
     store.replace("word_count", counts, {"corpus": "c"}, "r")
     text = "\n".join(describe_word(store, "c", "w4"))
     assert "standard error unknown" in text
-    assert "rank 2 of the 3 words whose estimate is female; without an interval no lean" in text
+    assert "rank 2 of the 3 words whose estimate is to she; without an interval no lean" in text
     assert "leans" not in text
 
 

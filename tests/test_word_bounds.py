@@ -76,7 +76,7 @@ def test_q_is_that_of_scipy() -> None:
 
 def test_every_word_with_a_co_occurrence_has_a_bound() -> None:
     made = counts()
-    (pair,) = (p for p in LIST.pairs if p.female == "she")
+    (pair,) = (p for p in LIST.pairs if p.a == "she")
     rows = {r["word"]: r for r in bound_rows(made, "she/he", [pair]).to_pylist()}
     assert set(rows) == {"tea", "army", "rare"}, "army never with she, rare never with he"
     d_f = dispersion(2, WORDS["she"], "pairs", 10)

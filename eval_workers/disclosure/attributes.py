@@ -149,7 +149,7 @@ def usable_pairs(
     >>> [pair.contrast for pair in usable_pairs(pairs, by_word)]
     ['she/he']
     """
-    return [p for p in pairs if not (by_word[p.female].problem or by_word[p.male].problem)]
+    return [p for p in pairs if not (by_word[p.a].problem or by_word[p.b].problem)]
 
 
 def words_of(pairs: Sequence[WordPair], what: str) -> dict[str, str]:
@@ -164,7 +164,7 @@ def words_of(pairs: Sequence[WordPair], what: str) -> dict[str, str]:
         raise BadInput(what, "holds no pairs of words")
     genders: dict[str, str] = {}
     for pair in pairs:
-        for word, gender in ((pair.female, "f"), (pair.male, "m")):
+        for word, gender in ((pair.a, "f"), (pair.b, "m")):
             if genders.setdefault(word, gender) != gender:
                 raise BadInput(what, f"has {word!r} on both sides")
     return genders

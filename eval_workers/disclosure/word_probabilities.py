@@ -175,9 +175,7 @@ class ProbeStep(Step[ProbedSet]):
             raise BadInput(f"model {model.identity.model}", problem, fix)
         for word, (problem, n) in problems.items():
             # The source of a word is its list and the first pair that it is in.
-            number = next(
-                i for i, p in enumerate(self.words.pairs, 1) if word in (p.female, p.male)
-            )
+            number = next(i for i, p in enumerate(self.words.pairs, 1) if word in (p.a, p.b))
             source = {"source_file": self.words.name, "source_row": number}
             reason = f"{problem} (after {n} of {len(state.missing)} prompts)"
             rejects.append(rejected(source, reason, word))
@@ -242,4 +240,4 @@ def publish_words(store: Store, words: WordList, run_id: str) -> None:
 
 
 def _pairs(words: WordList) -> list[tuple[str, str]]:
-    return [(pair.female, pair.male) for pair in words.pairs]
+    return [(pair.a, pair.b) for pair in words.pairs]

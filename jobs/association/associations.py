@@ -47,18 +47,18 @@ from plumbline.warehouse.text.csv_rows import records
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordPair
 
-#: Tables of a corpus that are made from its deltas.
-_FROM_DELTAS = ("pair_association", "seed_word")
+#: Tables of a corpus that are made from its deltas, and what their rows are published by.
+_FROM_DELTAS = {"pair_association": ("benchmark", "contrast"), "seed_word": ("contrast", "seed")}
 
 
 @dataclass(frozen=True)
 class Associated:
     """Rows written to ``word_association``, ``word_delta`` and ``word_bound``; names of contrasts.
 
-    ``dropped`` are the rows made from older deltas, by table and contrast; ``gone`` the contrasts
-    that had deltas and are not among ``contrasts``; ``rare`` the words of the added list that don't
-    occur, or were pruned as too rare; ``n_weighted`` the words of the corpus that have a weight of
-    their own, ``None`` without a file of weights.
+    ``dropped`` are the rows made from deltas that changed, by table and contrast; ``gone`` the
+    contrasts that had deltas and are not among ``contrasts``; ``rare`` the words of the added list
+    that don't occur, or were pruned as too rare; ``n_weighted`` the words of the corpus that have a
+    weight of their own, ``None`` without a file of weights.
     """
 
     n_associations: int
@@ -90,6 +90,13 @@ def contrasts_of(store: Store, row: dict[str, Any]) -> dict[str, tuple[WordPair,
     return contrasts(usable_lists(corpus_lists(store, row)).values())
 
 
+def sides_of(store: Store, row: dict[str, Any], contrast: str) -> tuple[str, str]:
+    """What the sides of a contrast of a corpus are called, given its row of ``corpus``."""
+    is_listed = row["targets"] and "/" not in contrast
+    lists = usable_lists(corpus_lists(store, row)).values() if is_listed else ()
+    return wordlists.side_names(contrast, lists)
+
+
 @writes_corpus
 def associate(
     store: Store,
@@ -103,8 +110,8 @@ def associate(
     Contrasts are all pairs of the word lists whose words were counted, and of each such list of
     several pairs their mean, under its name, and their sum ``NAME-sum`` (UnStereoEval, App. A,
     Eq. 4). PMI and delta have rows only where every count needed is above 0; bounds have one for
-    every word with a co-occurrence, and none of sums. MaxPMI of benchmarks and seed words computed
-    from older deltas are dropped, and what `why` found on contrasts whose pairs have changed.
+    every word with a co-occurrence, and none of sums. MaxPMI of benchmarks and seed words of
+    contrasts whose deltas changed are dropped, and what `why` found on contrasts whose pairs did.
 
     Args:
         targets: name or path of a word list that the corpus has from now on: the pairs of its words
@@ -150,20 +157,28 @@ def associate(
             f"{x.name}{end}": (x.pairs, v)
             for end, v in v_of.items()
             for x in lists.values()
-            if len(x.pairs) > 1 and f"{x.name}{end}" not in by_name
+            if x.has_mean and f"{x.name}{end}" not in by_name
         }
         kinds = {name: (pairs, None) for name, pairs in by_name.items()} | sums
         associations = association_rows(counts, words)
         deltas = (delta_rows(counts, name, pairs, v) for name, (pairs, v) in kinds.items())
         bounds = (bound_rows(counts, name, pairs) for name, pairs in by_name.items())
         where = {"corpus": corpus}
-        dropped = {t: _by_contrast(store, t, corpus) for t in _FROM_DELTAS}
+        made = {t: _by_contrast(store, t, corpus) for t in _FROM_DELTAS}
+        old = {x for of in made.values() for x in of}
+        old -= {
+            name
+            for name in old & kinds.keys()
+            if _are_there(store, corpus, name, delta_rows(counts, name, *kinds[name]))
+        }
+        dropped = {t: {x: n for x, n in of.items() if x in old} for t, of in made.items()}
         gone = tuple(x for x in _by_contrast(store, "word_delta", corpus) if x not in kinds)
         stale = [name for name, pairs in before.items() if by_name.get(name) != pairs]
         with store.together(run_id, "corpus associate"):
             _drop_answers(store, corpus, stale, run_id)
-            for table in _FROM_DELTAS:
-                store.drop(table, {"corpus": corpus})
+            for table, of in dropped.items():
+                if of:
+                    _drop_made(store, table, corpus, [*of], run_id)
             if targets:
                 listed = [entry for x in counted for entry in x.rows(corpus)]
                 store.replace("word_list", listed, where, run_id)
@@ -190,6 +205,28 @@ def _drop_answers(store: Store, corpus: str, contrasts: Sequence[str], run_id: s
         old = pc.is_in(rows["contrast"], pa.array(contrasts, pa.string()))
         if pc.any(old).as_py():
             store.replace(table, rows.filter(pc.invert(old)), {"corpus": corpus}, run_id)
+
+
+def _are_there(store: Store, corpus: str, contrast: str, rows: pa.Table) -> bool:
+    """True if these are the deltas of a contrast that the corpus has already."""
+    there = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus)
+    there = there.select(rows.column_names).cast(rows.schema)
+    is_same: bool = rows.sort_by("word").equals(there.sort_by("word"))
+    return is_same
+
+
+def _drop_made(
+    store: Store, table: str, corpus: str, contrasts: Sequence[str], run_id: str
+) -> None:
+    """Drop a corpus's rows of a table that were made from the deltas of these contrasts."""
+    rows = store.read(table, corpus=corpus)
+    rows = rows.filter(pc.invert(pc.is_in(rows["contrast"], pa.array(contrasts, pa.string()))))
+    store.drop(table, {"corpus": corpus})
+    by = _FROM_DELTAS[table]
+    for key in rows.select(by).group_by(by).aggregate([]).to_pylist():
+        own = rows.filter(pc.and_(*(pc.equal(rows[name], value) for name, value in key.items())))
+        key.pop("benchmark", None)  # of the partition
+        store.publish(table, own, unit=" ".join(map(str, key.values())), run_id=run_id)
 
 
 def _by_contrast(store: Store, table: str, corpus: str) -> dict[str, int]:

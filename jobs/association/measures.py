@@ -189,7 +189,7 @@ def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[p
 
 
 def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
-    """By name, every pair of the lists with weight 1, then each list of several pairs.
+    """By name, every pair of the lists with weight 1, then each list of pairs with a mean.
 
     >>> from plumbline.warehouse import wordlists
     >>> found = contrasts([wordlists.load("she-he"), wordlists.load("gendered")])
@@ -197,8 +197,8 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
     (39, 'she/he', 'gendered')
     """
     lists = list(lists)
-    single = {p.contrast: (WordPair(p.female, p.male),) for x in lists for p in x.pairs}
-    return single | {x.name: x.pairs for x in lists if len(x.pairs) > 1}
+    single = {p.contrast: (WordPair(p.a, p.b),) for x in lists for p in x.pairs}
+    return single | {x.name: x.pairs for x in lists if x.has_mean}
 
 
 def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
@@ -244,12 +244,11 @@ def delta_rows(
     n_defined = np.zeros(n, np.int64)
     total, terms = np.zeros(n), list[_Term]()
     for pair in pairs:
-        female, male = counts.n_pair(pair.female), counts.n_pair(pair.male)
-        both = (female > 0) & (male > 0)
+        both = (counts.n_pair(pair.a) > 0) & (counts.n_pair(pair.b) > 0)
         weight = pair.weight if v is None else 1.0
         n_defined = n_defined + both
         total += weight * both
-        terms += [(pair.female, weight, both), (pair.male, -weight, both)]
+        terms += [(pair.a, weight, both), (pair.b, -weight, both)]
     total[total == 0] = np.nan
     scale = 1 / total if v is None else np.where(n_defined > 0, v, np.nan)
     delta, variance = np.zeros(n), np.zeros(n)
@@ -297,9 +296,9 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
         Hochberg), chance_clear.
     """
     weighed = [pair for pair in pairs if pair.weight > 0]
-    f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in ("female", "male"))
+    f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in "ab")
     is_defined = f.n_target > 0 and m.n_target > 0
-    own = pc.is_in(counts.words, pa.array([w for p in pairs for w in (p.female, p.male)]))
+    own = pc.is_in(counts.words, pa.array([w for p in pairs for w in (p.a, p.b)]))
     is_met = (f.n_pair + m.n_pair > 0) & ~own.to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(is_met & is_defined)
     # Most words are rare: thousands of them have the same few counts.

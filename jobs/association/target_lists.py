@@ -52,7 +52,7 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
     CountOptions(new.targets, language=language.token_rules)  # says which words are not one token
     if dropped := sorted((stop_words(language.token_rules) & set(new.targets)) - set(own.targets)):
         problem = f"its count dropped the stop words {', '.join(dropped)} of list {new.name}"
-        fix = "count it with a list that holds them: plumbline corpus count ... --targets LIST"
+        fix = f"count it with a list that holds them: plumbline corpus count ... --targets {name}"
         raise UsageProblem(corpus, problem, fix)
     return [own, *(x for x in added if x.name != new.name), new]
 

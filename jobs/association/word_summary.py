@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pyarrow.dataset as ds
 
-from plumbline.jobs.association.associations import contrasts_of
+from plumbline.jobs.association.associations import contrasts_of, sides_of
 from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.corpus_lookup import (
     corpus_contrast,
@@ -21,7 +21,6 @@ from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.finding import Finding
 from plumbline.warehouse.storage.store import Store
 
-_SIDES = ("female", "male")
 _COUNT = "SELECT n_word FROM word_count WHERE corpus = $corpus AND word = $word"
 _SIMILAR = """
 SELECT word FROM word_count WHERE corpus = $corpus AND jaro_winkler_similarity(word, $word) > 0.85
@@ -60,6 +59,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
             suggests similar words.
     """
     row, contrast = corpus_row(store, corpus), corpus_contrast(store, corpus, contrast)
+    sides = sides_of(store, row, contrast)
     connection = connect(store.root, _COUNT + _SIMILAR + _TARGETS + _LEAN)
     key = {"corpus": corpus, "word": word}
     count = connection.execute(_COUNT, key).fetchone()
@@ -82,7 +82,8 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     figure = f"{contrast}: a count is 0" if delta is None else f"{contrast} {delta:+.3f} nats"
     if len(targets) == 1:
         lines.append(
-            f"  {n_defined or 0} pairs defined, {n_f:,} female and {n_m:,} male co-occurrences"
+            f"  {n_defined or 0} pairs defined; co-occurrences: {n_f:,} with {sides[0]} and "
+            f"{n_m:,} with {sides[1]}"
         )
     if pooled is not None and pooled != delta and len(targets) == 1:
         lines.append(f"  {name} {figure}")
@@ -92,10 +93,10 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
         return [*lines, "  no clear lean: it does not co-occur with every word of the list"]
     if side == 0:
         return [*lines, "  no clear lean: the interval holds 0"]
-    way = "female" if side > 0 else "male"
+    way = sides[0] if side > 0 else sides[1]
     ranked = f"rank {lean_rank:,} of the {n:,} words"
-    leans = f"leans {way}: {ranked} that do"
-    untold = f"{ranked} whose estimate is {way}; without an interval no lean can be told"
+    leans = f"leans to {way}: {ranked} that do"
+    untold = f"{ranked} whose estimate is to {way}; without an interval no lean can be told"
     return [*lines, f"  {finding.pick(above=leans, below=leans, untold=untold)}"]
 
 
@@ -113,12 +114,13 @@ def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> st
     pairs = by_name.get(listed or contrast)
     if pairs is None:
         return f"it is not one of corpus {corpus}, which are {', '.join(by_name)}"
-    sides = [list(dict.fromkeys(getattr(pair, side) for pair in pairs)) for side in _SIDES]
+    sides = [list(dict.fromkeys(getattr(pair, side) for pair in pairs)) for side in "ab"]
     own = [*sides[0], *sides[1]]
+    names = sides_of(store, row, contrast)
     occurs = store.read("word_count", ds.field("word").isin(own), corpus=corpus)
-    for side, words in zip(_SIDES, sides, strict=True):
+    for name, words in zip(names, sides, strict=True):
         if not {*words} & {*occurs["word"].to_pylist()}:
-            who = words[0] if len(words) == 1 else f"none of its {side} words"
+            who = words[0] if len(words) == 1 else f"none of its {name}"
             return f"{who} {'does not occur' if len(words) == 1 else 'occurs'} in the corpus"
     if word in own:
         return "it is one of its words"

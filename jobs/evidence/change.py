@@ -30,7 +30,7 @@ from plumbline.warehouse.storage.store import Store
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
-#: float64[2, word]: weights of co-occurrences with the female and the male target, and of these.
+#: float64[2, word]: weights of co-occurrences with the first and the second target, and of these.
 Weights = tuple[Floats, Floats]
 
 
@@ -62,8 +62,8 @@ class Moments:
 
     Attributes:
         sums: float64[9, word]: of c_f, c_m, c_f^2, c_f c_m, c_m^2, c_f n_f, c_f n_m, c_m n_f and
-            c_m n_m, with c_f and c_m a document's co-occurrences of the word with the female and
-            the male target and n_f and n_m its occurrences of these.
+            c_m n_m, with c_f and c_m a document's co-occurrences of the word with the first and
+            the second target and n_f and n_m its occurrences of these.
         n_documents: int64[word], documents with a co-occurrence.
         n: float64[2], sums of n_f and n_m.
         squares: float64[2, 2], sums of their products.
@@ -102,11 +102,17 @@ class Moments:
 
 @dataclass(frozen=True)
 class WordChanges:
-    """Outcome: documents of each text and of both, and the rows of ``word_change``."""
+    """Outcome: documents of each text and of both, words, and the rows of ``word_change``.
+
+    ``n_words`` have an occurrence in one of the texts' corpora, ``n_near`` a co-occurrence on each
+    side in both texts.
+    """
 
     n_documents_a: int
     n_documents_b: int
     n_documents_both: int
+    n_words: int
+    n_near: int
     rows: pa.Table
 
 
@@ -161,14 +167,16 @@ def compare(
             rows = rows.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
         store.replace("word_change", rows, where, run_id)
     n_a, n_b, n_both = (int(mask.sum()) for mask in (*chosen, shared[0]))
-    return WordChanges(n_a, n_b, n_both, rows)
+    near = np.minimum(moments_a.sums[:2], moments_b.sums[:2]).min(axis=0) > 0
+    n_near = int((near & ~_of_contrast(question)).sum())
+    return WordChanges(n_a, n_b, n_both, len(question.vocabulary) - 2, n_near, rows)
 
 
 def _question(store: Store, texts: tuple[ComparedText, ComparedText], contrast: str) -> Inquiry:
-    female, _, male = contrast.partition("/")
+    first, _, second = contrast.partition("/")
     for text in texts:
         listed = targets_of(corpus_lists(store, text.evidence.corpus))
-        if female == male or not {female, male} <= set(listed):
+        if first == second or not {first, second} <= set(listed):
             fix = "give a pair of words that both were counted with, such as she/he"
             raise UsageProblem(f"contrast {contrast!r}", f"is not a pair of {text.label}", fix)
         if text.evidence.options.rule != "pairs":
@@ -182,7 +190,7 @@ def _question(store: Store, texts: tuple[ComparedText, ComparedText], contrast: 
     words = [store.read("word_count", corpus=name)["word"] for name in names]
     vocabulary = pa.chunked_array([c for w in words for c in w.chunks], pa.string()).unique()
     vocabulary = vocabulary.take(pc.sort_indices(vocabulary))
-    return Inquiry((), (female,), (male,), (), "pairs", options.window, vocabulary)
+    return Inquiry((), (first,), (second,), (), "pairs", options.window, vocabulary)
 
 
 def _of_source(text: ComparedText, table: DocumentTable) -> Bools:
@@ -293,11 +301,15 @@ def near_targets(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, I
     return *np.divmod(both, size), of_target, n
 
 
+def _of_contrast(question: Inquiry) -> Bools:
+    words: Bools = question.table(question.targets)[:-1] >= 0
+    return words
+
+
 def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: int) -> pa.Table:
     enough = np.minimum(a.sums[:2].min(axis=0), b.sums[:2].min(axis=0)) >= max(min_pairs, 1)
     df = np.minimum(a.n_documents, b.n_documents) - 1
-    of_contrast = question.table(question.targets)[:-1] >= 0
-    words = np.flatnonzero(enough & (df > 0) & ~of_contrast)
+    words = np.flatnonzero(enough & (df > 0) & ~_of_contrast(question))
     ratios = [x.n[0] / x.n[1] for x in (a, b)]
     with np.errstate(divide="ignore", invalid="ignore"):
         deltas = [np.log(x.sums[0] / x.sums[1]) - np.log(x.n[0] / x.n[1]) for x in (a, b)]

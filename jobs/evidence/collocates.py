@@ -1,4 +1,4 @@
-"""Words around a word near female targets rather than near male ones."""
+"""Words around a word near one side of a contrast rather than near the other."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def put_together(parts: list[Contexts]) -> Contexts:
 
 
 def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
-    """Words around a word, by the log odds of standing there near female rather than male targets.
+    """Words around a word, by the log odds of being there near the first rather than second side.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
     with f_v and m_v its counts on the two sides, F and M their sums, p_v = P n_v / sum n the prior

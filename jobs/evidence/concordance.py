@@ -43,7 +43,7 @@ _FILE_FIELD = "meta.file"
 #: document's record names as ``meta.file``, which ``corpus pack`` writes.
 Snippet: TypeAlias = dict[str, str | bool | None]
 #: The sides of a contrast.
-SIDES = ("female", "male")
+SIDES = ("a", "b")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Occurrence:
 
     Attributes:
         rank: a hash of the document's words, the position and the seed: the lowest are the sample.
-        word, side: index of the word; 0 near a female target, 1 near a male one.
+        word, side: index of the word; 0 near a target of the first side, 1 near one of the second.
         shard, row: of the document.
         mark: of the document.
         position, target_position: of the word and of the nearest such target, in kept words from 0.

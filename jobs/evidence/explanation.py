@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from numpy.typing import NDArray
 
-from plumbline.jobs.association.associations import contrasts_of
+from plumbline.jobs.association.associations import contrasts_of, sides_of
 from plumbline.jobs.association.measures import summed_list
 from plumbline.jobs.association.target_lists import targets_of
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, writes_corpus
@@ -98,8 +98,8 @@ def explain(
     asked = list(dict.fromkeys(words))
     question = Inquiry(
         tuple(word for word in asked if " " not in word),
-        tuple(dict.fromkeys(pair.female for pair in pairs)),
-        tuple(dict.fromkeys(pair.male for pair in pairs)),
+        tuple(dict.fromkeys(pair.a for pair in pairs)),
+        tuple(dict.fromkeys(pair.b for pair in pairs)),
         targets_of(corpus_lists(store, evidence.corpus)),
         evidence.options.rule,
         evidence.options.window,
@@ -277,6 +277,7 @@ def add_association(
 ) -> None:
     """Add how frequent each word is, and what ``corpus associate`` found, where it was run."""
     corpus, targets = evidence.corpus["corpus"], contrast.split("/")
+    sides = sides_of(store, evidence.corpus, contrast)
     is_asked = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
     deltas = store.read("word_delta", is_asked & (ds.field("contrast") == contrast), corpus=corpus)
     near = store.read(
@@ -290,6 +291,7 @@ def add_association(
         row["pmi_f_nats"] = pmi.get((row["word"], targets[0])) if len(targets) == 2 else None
         row["pmi_m_nats"] = pmi.get((row["word"], targets[-1])) if len(targets) == 2 else None
         row["delta_nats_count_se"] = error.get(row["word"])
+        row["side_a"], row["side_b"] = sides
 
 
 def snippet_rows(

@@ -100,7 +100,7 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
     a, weight = np.zeros(c.shape), np.zeros(len(c))
     used, n_defined = np.zeros(c.shape, np.bool_), np.zeros(len(c), np.int64)
     for pair in pairs:
-        f, m = index[pair.female], index[pair.male]
+        f, m = index[pair.a], index[pair.b]
         both = (c[:, f] > 0) & (c[:, m] > 0)
         a[:, f] += pair.weight * both
         a[:, m] -= pair.weight * both

@@ -141,8 +141,8 @@ def _question(
     evidence: Evidence, contrast: str, counts: pa.Table, targets: tuple[str, ...]
 ) -> Inquiry:
     options = evidence.options
-    female, _, male = contrast.partition("/")
-    if female == male or not {female, male} <= set(targets):
+    first, _, second = contrast.partition("/")
+    if first == second or not {first, second} <= set(targets):
         fix = "give a pair of words that the corpus was counted with, such as she/he"
         raise UsageProblem(f"contrast {contrast!r}", "is not such a pair", fix)
     if options.rule != "pairs":
@@ -150,7 +150,7 @@ def _question(
         raise UsageProblem(f"corpus {evidence.corpus['corpus']!r}", "was counted by windows", fix)
     vocabulary = counts["word"].combine_chunks()
     rest = targets, options.rule, options.window, vocabulary
-    return Inquiry((), (female,), (male,), *rest)
+    return Inquiry((), (first,), (second,), *rest)
 
 
 def _without(words: Sequence[str], known: set[str]) -> list[str]:

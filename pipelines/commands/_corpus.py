@@ -88,6 +88,6 @@ def lost(of: CorpusName, done: Associated) -> Iterator[str]:
     for table, n_of in done.dropped.items():
         if n_of:
             yield (
-                f"Dropped: {sum(n_of.values()):,} rows of `{table}` ({', '.join(n_of)}), of older "
-                f"deltas; again, each contrast by --contrast: {again[table]}"
+                f"Dropped: {sum(n_of.values()):,} rows of `{table}` ({', '.join(n_of)}), whose "
+                f"deltas changed; again, each contrast by --contrast: {again[table]}"
             )

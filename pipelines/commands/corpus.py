@@ -139,8 +139,8 @@ class Associate(CorpusName, Command):
     `gendered-sum-toxicity`, each word's sum times its weight; words without a weight have none.
     Without --word-weights such sums of an earlier run are dropped.
 
-    MaxPMI of benchmarks and samples of seed words made from older deltas are dropped; the command
-    says which, and what makes them again.
+    MaxPMI of benchmarks and samples of seed words made from deltas that changed are dropped; the
+    command says which, and what makes them again. A list that is added changes none.
 
     Example: plumbline corpus associate --corpus novels --targets names
     """
@@ -215,12 +215,14 @@ class Compare(Command):
         n_a, n_b, n_both = done.n_documents_a, done.n_documents_b, done.n_documents_both
         documents = f"{self.a}: {n_a:,} documents; {self.b}: {n_b:,} documents; in both: {n_both:,}"
         rows = Rows(done.rows.to_pylist())
-        none = (
-            f"No word has {self.min_pairs} co-occurrences on each side in both: try --min-pairs 1"
+        compared = (
+            f"Of {done.n_words:,} words {len(rows):,} are compared: those with {self.min_pairs} "
+            f"co-occurrences or more (--min-pairs) with each side in both texts, in two documents "
+            f"or more of each; {done.n_near:,} have one or more"
         )
         return Done(
             rows=[{name: row[name] for name in _CHANGE} for row in surest(rows)[: self.n]],
-            said=[documents, *(change_section(rows, 0).intro if rows else [none])],
+            said=[documents, compared, *(change_section(rows, 0).intro if rows else [])],
             wrote=("word_change",),
             next="plumbline report",
             query="FROM word_change WHERE text_a = $a AND text_b = $b ORDER BY q, p, word",

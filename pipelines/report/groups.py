@@ -1,10 +1,12 @@
-"""Names of the two groups that pairs are about."""
+"""Names of the two groups that pairs are about, and of the sides of a contrast."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.wordlists import from_rows, side_names
 
 #: The groups of pairs about female and male people, which need no name beside the benchmark's.
 _USUAL = "female/male"
@@ -18,6 +20,12 @@ def sides(row: Row) -> tuple[str, str]:
     """
     a, _, b = str(row["groups"]).partition("/")
     return a, b
+
+
+def contrast_sides(facts: Facts, corpus: str, contrast: str) -> tuple[str, str]:
+    """What leans above and below 0 are called, by the word lists of a corpus."""
+    rows = facts.query("FROM word_list ORDER BY ALL").where(corpus=corpus)
+    return side_names(contrast, [from_rows(of) for of in rows.groups("word_list")])
 
 
 def set_name(row: Row) -> str:

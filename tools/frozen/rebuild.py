@@ -90,7 +90,8 @@ def rebuild() -> list[Printed]:
 
 
 def _stored() -> dict[str, list[dict[str, Any]]]:
-    return {path.stem: pq.read_table(path).to_pylist() for path in recipe.ROWS.glob("*.parquet")}
+    files = {path.stem: pq.read_table(path) for path in recipe.ROWS.glob("*.parquet")}
+    return {name: TABLES[name].with_new_names(rows).to_pylist() for name, rows in files.items()}
 
 
 def _publish(left: dict[str, list[dict[str, Any]]], tables: set[str]) -> None:

@@ -192,6 +192,10 @@ def load(name: str) -> Language:
 
 def parse(name: str, text: str, what: str = "") -> Language:
     """A language from the text of its file. Raises ``BadInput`` as :func:`load`."""
-    file = toml_file.load(_LanguageFile, text, what or f"language {name}")
+    what = what or f"language {name}"
+    content = toml_file.parsed(text, what)
+    if isinstance(listed := content.get("lists"), dict):
+        content["lists"] = {key: wordlists.neutral(one) for key, one in listed.items()}
+    file = toml_file.checked(_LanguageFile, content, what)
     lists = tuple(one.named(key) for key, one in file.lists.items())
     return Language(name, file.description, file.note, file.rules(), lists, text, file.pairs)

@@ -59,10 +59,11 @@ key: corpus / word_list position
     corpus
     word_list: text -- name of the list
     position: int -- position in the list, from 1
-    female, male: text? -- words of the pair
+    word_a, word_b: text? -- words of the pair
     weight: float? -- weight of the pair in the list's mean (Eq. 4)
     unpaired: text? -- word that is counted without a contrast
     source: text -- where the list comes from
+    group_a, group_b: text? -- names of the pairs' groups; NULL if the list names none
 
 corpus_shard: The counting ledger, one row per shard: documents in = counted + rejected, always.
 by: corpus count
@@ -141,16 +142,16 @@ key: corpus / word target
     pmi_nats: float [nats] -- ln(p(w,g) / (p(w) p(g)))
     pmi_nats_se: float [nats] -- its standard error from the counts, see `jobs/association`
 
-word_delta: Lean of every word: PMI with the female minus PMI with the male word of a contrast.
+word_delta: Lean of every word: PMI with the first minus PMI with the second word of a contrast.
 by: corpus associate
 key: corpus / contrast word
     corpus
     contrast: text -- a pair such as `she/he`; a list, `gendered` (mean) or `gendered-sum` (Eq. 4)
     word
     n_word: int? [tokens] -- occurrences of the word
-    n_pair_f, n_pair_m: int? [pairs] -- co-occurrences with female or male words of defined pairs
+    n_pair_f, n_pair_m: int? [pairs] -- co-occurrences with either side's words of defined pairs
     n_defined: int -- pairs of the contrast for which the word has both counts
-    delta_nats: float [nats] -- positive leans female, negative male; of a list see `contrast`
+    delta_nats: float [nats] -- positive leans to the first side; of a list see `contrast`
     delta_nats_se: float? [nats] -- its standard error from the counts; NULL: unknown (`word_lean`)
 
 word_bound: How far every word that co-occurs with a contrast leans at least and at most, also a
@@ -159,7 +160,7 @@ by: corpus associate
 key: corpus / contrast word
     corpus contrast word
     n_word: int [tokens] -- occurrences of the word
-    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with the female, with the male words
+    n_pair_f, n_pair_m: int [pairs] -- co-occurrences with the first, with the second side's words
     lean_nats: float? [nats] -- ln of their ratio less ln of the words' own; NULL where one is 0
     lean_nats_low, lean_nats_high: float [nats] -- 95% interval; infinite at an end where one is 0
     p: float -- of no lean, by the exact test

@@ -10,13 +10,13 @@ by: why
 key: corpus / contrast word
     corpus contrast word
     n_word: int [tokens] -- occurrences of the word
-    per_million: float [1e-6] -- occurrences per million kept words of the corpus
+    per_million: float [1e-6] -- occurrences per million kept tokens of the corpus
     frequency_rank: int -- 1 for the most frequent word of the corpus
     pmi_f_nats, pmi_m_nats: float? [nats] -- PMI with the two words of a pair; NULL for a list
     n_documents: int -- documents that hold it near a word of the contrast
     clusters: text -- what the interval takes as drawn: `document` or `source`
     n_clusters: int -- those of them that hold it near a word of the contrast
-    n_pair_f, n_pair_m: int [pairs] -- with female, male words of defined pairs; of all if none is
+    n_pair_f, n_pair_m: int [pairs] -- with side_a, side_b of defined pairs; of all if none is
     n_defined: int -- pairs of the contrast for which the word has both counts
     delta_nats: float? [nats] -- its lean, as in `word_delta`; NULL when a count is 0
     delta_nats_se: float? [nats] -- standard error over clusters; NULL below two of them
@@ -26,12 +26,13 @@ key: corpus / contrast word
     share_copied: float? -- share of the co-occurrences in documents that stand there more than once
     share_often: float? -- the same, more than ten times
     run_id
+    side_a, side_b: text? -- what the sides are called: a pair's words, or a list's groups
 
 word_copies: The lean of a word with documents that are there more than once counted once.
 by: why WORD
 key: corpus / contrast word counted
     corpus contrast word
-    counted: text -- `copies once`: the same kept words; `near copies once`: half of the 5-word runs
+    counted: text -- `copies once`: equal kept tokens; `near copies once`: half of the 5-word runs
     n_documents: int -- documents with a co-occurrence
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences, as in `word_evidence`
     delta_nats: float? [nats] -- its lean; NULL when a count is 0
@@ -52,13 +53,13 @@ key: corpus / contrast word source
     delta_without_nats_low, delta_without_nats_high: float? [nats] -- 95% interval of that
     run_id
 
-word_collocate: Words around a word near female rather than male words, or the other way round.
+word_collocate: Words around a word near the first side of a contrast rather than the second.
 by: why WORD
 key: corpus / contrast word collocate
     corpus contrast word
     collocate: text -- word less than a window away from occurrences that co-occur
-    n_f, n_m: int -- how often near occurrences beside female and beside male words
-    log_odds_nats: float [nats] -- above 0: rather near female words; informative Dirichlet prior
+    n_f, n_m: int -- how often near occurrences beside the first and beside the second side
+    log_odds_nats: float [nats] -- above 0: rather near the first side; informative Dirichlet prior
     log_odds_nats_se: float [nats] -- its standard error
     log_odds_nats_low, log_odds_nats_high: float [nats] -- its 95% interval
     q: float -- adjusted p: share of false ones among all collocates with such a ratio (BH)
@@ -68,18 +69,18 @@ word_snippet: A sample of the occurrences of a word near each side of a contrast
 by: why
 key: corpus / contrast word side place
     corpus contrast word
-    side: text -- `female` or `male`: the word that is near
+    side: text -- `a` or `b`, the side that is near; of Plumbline 0.1 `female` or `male`
     place: int -- place in the sample, from 1: the first n are the sample of n
     seed: int -- seed of the sample
     target: text -- the nearest word of that side
     text_before, keyword, text_after: text -- the text as it stands, blanks joined
-    is_text: bool -- false: the shard is not there any more, and these are the kept words alone
+    is_text: bool -- false: the shard is not there any more, and these are the kept tokens alone
     shard: text -- file name as given
     source_row: int -- line or row in it, from 1
     source: text? -- source of the document
     file: text? -- file of the document, as `corpus pack` noted it; NULL where it didn't
-    position: int [tokens] -- kept words of the document before it
-    n_copies: int -- documents of the corpus with the same kept words
+    position: int [tokens] -- kept tokens of the document before it
+    n_copies: int -- documents of the corpus with the same kept tokens
     run_id
 
 word_change: How the lean of words differs between two texts: what `corpus compare` found.

@@ -66,7 +66,7 @@ key: corpus benchmark / contrast pair_id
     max_pmi_nats: float? [nats] -- delta of largest magnitude; NULL when no word has one that counts
     max_pmi_word: text? -- the word that decides it
     sum_delta_nats: float? [nats] -- sum of the deltas that count
-    n_words: int? -- kept words of the template; NULL where MaxPMI is imported
+    n_words: int? -- kept tokens of the template; NULL where MaxPMI is imported
     n_words_defined: int? -- those with a delta that counts; NULL where MaxPMI is imported
     n_words_unknown: int? -- the others, which could lean more; NULL for statistics without counts
     least_count: int? [pairs] -- co-occurrences on either side from which a delta counts; NULL there

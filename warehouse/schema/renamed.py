@@ -12,6 +12,7 @@ REMOVED = frozenset({"fairpair_length"})
 
 #: A line each table, view or macro, ``name: new (old), ...``; of several the first was of 0.1.
 _TEXT = """
+word_list: word_a (female), word_b (male)
 word_association: pmi_nats_se (pmi_se_nats)
 word_delta: delta_nats_se (delta_se_nats)
 metric_value: value_se (sd), value_low (ci_low), value_high (ci_high)

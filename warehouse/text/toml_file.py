@@ -107,10 +107,10 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **beside: o
     """The content of a file as a kind of dataclass. Raises ``BadInput`` as :func:`load`.
 
     >>> from plumbline.warehouse.wordlists import WordPair
-    >>> checked(WordPair, {"female": "she", "mail": "he"}, "a.toml")
+    >>> checked(WordPair, {"a": "she", "male": "he"}, "a.toml")
     Traceback (most recent call last):
     ...
-    plumbline.warehouse.errors.BadInput: a.toml: unknown key mail (known here: female, male, weight)
+    plumbline.warehouse.errors.BadInput: a.toml: unknown key male (known here: a, b, weight)
     """
     for key in beside.keys() & content.keys():
         raise BadInput(what, f"unknown key {key}")
@@ -136,7 +136,7 @@ def _table_of(value: object) -> dict[str, str]:
 def _fault(kind: Any, error: Mapping[str, Any], what: str, beside: Container[str]) -> BadInput:
     """The line for an error of pydantic's; the message of our validators is kept as it is."""
     loc, message = error["loc"], error["msg"].removeprefix("Value error, ")
-    # ("pairs", 0, "male") is the key `pairs 1, male`.
+    # ("pairs", 0, "b") is the key `pairs 1, b`.
     parts = (f" {part + 1}, " if isinstance(part, int) else f"{part}." for part in loc)
     place = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
     known, expected = _declared(kind, loc)

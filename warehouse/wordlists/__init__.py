@@ -1,7 +1,8 @@
 """Word lists, one TOML file per list: ours are here, any other file is given by its path.
 
-A list names contrasts (female word, male word) with weights for their mean, and may name further
-words to count without a contrast. Other packages add theirs by entry points: see docs/extend.md.
+A list names contrasts of two words with weights for their mean, what the two groups are called, and
+further words to count without a contrast. Other packages add theirs by entry points: see
+docs/extend.md.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator, Field
 
@@ -33,31 +34,49 @@ Word: TypeAlias = Annotated[str, AfterValidator(_one_word)]
 
 @toml_table
 class WordPair:
-    """A female and a male word and the pair's weight >= 0 in the list's mean."""
+    """A word of either group and the pair's weight >= 0 in the list's mean."""
 
-    female: Word
-    male: Word
+    a: Annotated[Word, Field(title="a word of the first group, as a or female")]
+    b: Annotated[Word, Field(title="a word of the second group, as b or male")]
     weight: Amount = 1.0
 
     def __post_init__(self) -> None:
-        if self.female == self.male:
-            raise ValueError(f"male is {self.male}, as female is")
+        if self.a == self.b:
+            raise ValueError(f"both words are {self.a}")
 
     @property
     def contrast(self) -> str:
         """Name of the contrast, such as ``she/he``."""
-        return f"{self.female}/{self.male}"
+        return f"{self.a}/{self.b}"
+
+
+#: The groups of a list that names none, in a file with ``female`` and ``male`` or an old warehouse.
+GENDERS = ("female", "male")
 
 
 @dataclass(frozen=True)
 class WordList:
-    """A named list of pairs, and of words without one, and where it comes from."""
+    """A named list of pairs, and of words without one, and where it comes from.
+
+    ``groups``: what the words of the first and of the second side are called.
+    """
 
     name: str
     description: str
     source: str
     pairs: tuple[WordPair, ...]
     unpaired: tuple[str, ...] = ()
+    groups: tuple[str, str] | None = None
+
+    @property
+    def has_mean(self) -> bool:
+        """True of several pairs with the same two groups: no word is on both sides.
+
+        >>> load("gendered").has_mean, load("she-he-they").has_mean
+        (True, False)
+        """
+        firsts, seconds = ({getattr(p, side) for p in self.pairs} for side in "ab")
+        return len(self.pairs) > 1 and firsts.isdisjoint(seconds)
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -66,7 +85,7 @@ class WordList:
         >>> load("she-he").targets
         ('she', 'he')
         """
-        paired = (w for p in self.pairs for w in (p.female, p.male))
+        paired = (w for p in self.pairs for w in (p.a, p.b))
         return tuple(dict.fromkeys([*paired, *self.unpaired]))
 
     @property
@@ -79,14 +98,15 @@ class WordList:
         >>> a.hash == WordList("a", "", "", (WordPair("she", "he", 2.0),)).hash
         False
         """
-        content = [[(p.female, p.male, p.weight) for p in self.pairs], self.unpaired]
+        content = [[(p.a, p.b, p.weight) for p in self.pairs], self.unpaired]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
     def rows(self, corpus: str) -> list[dict[str, object]]:
         """The rows of table `word_list` for a corpus counted with this list."""
         fixed = {"corpus": corpus, "word_list": self.name, "source": self.source}
+        groups = dict(zip(("group_a", "group_b"), self.groups or (), strict=False))
         entries: list[dict[str, object]] = [
-            {"female": p.female, "male": p.male, "weight": p.weight} for p in self.pairs
+            {"word_a": p.a, "word_b": p.b, "weight": p.weight, **groups} for p in self.pairs
         ]
         entries += [{"unpaired": w} for w in self.unpaired]
         return [{**fixed, "position": k, **entry} for k, entry in enumerate(entries, 1)]
@@ -100,12 +120,29 @@ def from_rows(rows: Iterable[Mapping[str, object]]) -> WordList:
     """
     ordered = sorted(rows, key=lambda r: int(str(r["position"])))
     pairs = tuple(
-        WordPair(str(r["female"]), str(r["male"]), float(str(r["weight"])))
+        WordPair(str(r["word_a"]), str(r["word_b"]), float(str(r["weight"])))
         for r in ordered
-        if r.get("female") is not None
+        if r.get("word_a") is not None
     )
     unpaired = tuple(str(r["unpaired"]) for r in ordered if r.get("unpaired") is not None)
-    return WordList(str(ordered[0]["word_list"]), "", str(ordered[0]["source"]), pairs, unpaired)
+    named = [(str(r["group_a"]), str(r["group_b"])) for r in ordered if r.get("group_a")]
+    first = ordered[0]
+    groups = named[0] if named else None
+    return WordList(str(first["word_list"]), "", str(first["source"]), pairs, unpaired, groups)
+
+
+def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
+    """What leans above and below 0 are called: the words of a pair, or the groups of a list.
+
+    >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
+    (('old', 'young'), ('female words', 'male words'))
+    """
+    first, is_pair, second = contrast.partition("/")
+    if is_pair:
+        return first, second
+    of = (x.groups for x in lists if f"{contrast}-".startswith((f"{x.name}-sum-", f"{x.name}-")))
+    first, second = next(of, None) or GENDERS
+    return f"{first} words", f"{second} words"
 
 
 LISTS = Registry(
@@ -120,19 +157,38 @@ class WordListFile:
 
     description: Text
     source: Text
-    pairs: Annotated[
-        tuple[WordPair, ...], Field(min_length=1, title="pairs of a female and a male word")
-    ]
+    pairs: Annotated[tuple[WordPair, ...], Field(min_length=1, title="pairs of two words, a and b")]
     targets: Annotated[tuple[Word, ...], Field(title="a list of texts")] = ()
+    groups: Annotated[tuple[Text, Text] | None, Field(title="the names of two groups")] = None
 
     def __post_init__(self) -> None:
         counts = Counter(p.contrast for p in self.pairs) + Counter(self.targets)
         if repeated := [word for word, n in counts.items() if n > 1]:
             raise ValueError(f"{repeated[0]} is listed twice")
+        if self.named("").has_mean and not self.groups:
+            raise ValueError('groups is missing: name both sides, as groups = ["old", "young"]')
 
     def named(self, name: str) -> WordList:
         """The list under a name."""
-        return WordList(name, self.description, self.source, self.pairs, self.targets)
+        return WordList(name, self.description, self.source, self.pairs, self.targets, self.groups)
+
+
+def neutral(table: Any) -> Any:
+    """A list's table; pairs ``{ female, male }`` as those of two groups with these names.
+
+    >>> neutral({"pairs": [{"female": "she", "male": "he"}]})
+    {'pairs': [{'a': 'she', 'b': 'he'}], 'groups': ['female', 'male']}
+    """
+    pairs = table.get("pairs") if isinstance(table, dict) else None
+    if not isinstance(pairs, list) or not any(GENDERS[0] in p for p in pairs if _is_table(p)):
+        return table
+    keys = dict(zip(GENDERS, "ab", strict=True))
+    named = [{keys.get(k, k): v for k, v in p.items()} if _is_table(p) else p for p in pairs]
+    return {**table, "pairs": named, "groups": table.get("groups", list(GENDERS))}
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, dict)
 
 
 def load(name: str) -> WordList:
@@ -146,8 +202,12 @@ def load(name: str) -> WordList:
     """
     path = Path(name)
     if path.suffix != ".toml":
-        return toml_file.load(WordListFile, LISTS.text(name), f"word list {name}").named(name)
+        return _read(LISTS.text(name), f"word list {name}").named(name)
     text = read_text(path, f"word list {path}")
     if path.stem in LISTS.names():
         raise UsageProblem(f"word list {path}", f"{path.stem} is the name of a list", "rename it")
-    return toml_file.load(WordListFile, text, f"word list {path}").named(path.stem)
+    return _read(text, f"word list {path}").named(path.stem)
+
+
+def _read(text: str, what: str) -> WordListFile:
+    return toml_file.checked(WordListFile, neutral(toml_file.parsed(text, what)), what)

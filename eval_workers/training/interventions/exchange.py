@@ -143,7 +143,7 @@ def gender_exchange(near: frozenset[str] = frozenset()) -> Exchange:
     words: dict[str, str] = {}
     for name in ("gendered", "names"):
         for pair in wordlists.load(name).pairs:
-            words |= {pair.female: pair.male, pair.male: pair.female}
+            words |= {pair.a: pair.b, pair.b: pair.a}
     return Exchange(words, pronouns=True, near=near)
 
 

@@ -87,7 +87,7 @@ def target(
         tuple(forms[word] for word in genders),
         tuple(i for word, i in index_of.items() if genders[word] == "f"),
         tuple(i for word, i in index_of.items() if genders[word] == "m"),
-        tuple((index_of[pair.female], index_of[pair.male]) for pair in usable),
+        tuple((index_of[pair.a], index_of[pair.b]) for pair in usable),
     )
     longest = max(map(len, made.sequences))
     if longest > max_tokens:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.groups import set_name, sides
+from plumbline.pipelines.report.groups import contrast_sides, set_name, sides
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.lean_of_words import TOP_WORDS
@@ -31,11 +31,11 @@ WITH chosen AS (
     UNION
     SELECT corpus, contrast, word FROM ($listed)
     UNION
-    SELECT corpus, contrast, word FROM word_lean SEMI JOIN main_contrast USING (contrast)
+    SELECT corpus, contrast, word FROM word_lean SEMI JOIN shown_contrast USING (corpus, contrast)
     WHERE word IN (SELECT word FROM word_preference)
     UNION
     (SELECT corpus, contrast, word
-    FROM word_lean SEMI JOIN main_contrast USING (contrast)
+    FROM word_lean SEMI JOIN shown_contrast USING (corpus, contrast)
     QUALIFY row_number() OVER (
         PARTITION BY corpus, contrast ORDER BY n_word DESC NULLS LAST, word
     ) <= {MOST_WORDS})
@@ -75,6 +75,8 @@ SELECT corpus, contrast, word, side, target, text_before, keyword, text_after,
     coalesce(file, source) AS source
 FROM word_snippet WHERE place <= {_SENTENCES} ORDER BY side, place
 """
+#: Sides as Plumbline 0.1 wrote them.
+_SIDES = {"female": "a", "male": "b"}
 #: Preference of each model for the pairs that were made for a word, with Student's interval.
 PREFERENCES = """
 SELECT
@@ -174,7 +176,11 @@ def explorer(facts: Facts, n_pairs: Mapping[str, int] | None = None) -> Explorer
         )
     for row in facts.query(_SNIPPETS):
         sentences[row["corpus"], row["contrast"], row["word"]].append(
-            {"side": row["side"], "source": terminal(row["source"] or ""), "parts": marked(row)}
+            {
+                "side": _SIDES.get(row["side"], row["side"]),
+                "source": terminal(row["source"] or ""),
+                "parts": marked(row),
+            }
         )
     of_text = defaultdict(list)
     for row in every:
@@ -201,7 +207,7 @@ def _listed(facts: Facts) -> Rows:
 
 
 def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> ExploredText:
-    first, is_pair, second = contrast.partition("/")
+    first, second = contrast_sides(facts, corpus, contrast)
     of = {"corpus": corpus, "contrast": contrast}
     query = "SELECT delta_nats FROM word_delta WHERE corpus = $corpus AND contrast = $contrast"
     leans = facts.connection.execute(query, of).fetchnumpy()["delta_nats"]
@@ -220,8 +226,8 @@ def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> Expl
     return ExploredText(
         terminal(corpus),
         terminal(contrast),
-        terminal(first) if is_pair else "female words",
-        terminal(second) if is_pair else "male words",
+        terminal(first),
+        terminal(second),
         reach,
         (counts / max(counts.max(initial=0), 1)).round(3).tolist(),
         "" if source == ("imported",) else terminal(command),

@@ -122,7 +122,7 @@ def counts(text: ExploredText, row: Row) -> str:
     """Counts of a word in a text, and near its two sides, as a sentence."""
     parts = [] if row["n_word"] is None else [f"{row['n_word']:,} times"]
     if row["frequency_rank"]:
-        parts.append(f"{row['per_million']:,.1f} per million kept words")
+        parts.append(f"{row['per_million']:,.1f} per million kept tokens")
         parts.append(f"rank {row['frequency_rank']:,}")
     if row["n_pair_f"] is not None:
         near = zip((text.first, text.second), (row["n_pair_f"], row["n_pair_m"]), strict=True)

@@ -54,7 +54,7 @@
     if (row.lean[0] !== null) made.append(axis(text, ...row.lean));
     made.append(paragraph(row.counts));
     if (row.sources.length > 1) made.append(...sources(text, row.sources));
-    for (const [side, near] of [["female", text.first], ["male", text.second]]) {
+    for (const [side, near] of [["a", text.first], ["b", text.second]]) {
       const lines = row.sentences.filter((line) => line.side === side);
       if (lines.length) made.append(...sentences(near, lines));
     }
@@ -74,7 +74,7 @@
     const sets = distinct(1);
     const heading = (b) => {
       const [name, first, second] = index.benchmarks[b];
-      return [name, element("br"), element("small", { textContent: `${second} – ${first}` })];
+      return [name, element("br"), element("small", { textContent: `← ${second} | ${first} →` })];
     };
     const lines = distinct(0).map((model) => [index.models[model], ...sets.map((b) => {
       const found = rows.find((row) => row[0] === model && row[1] === b);

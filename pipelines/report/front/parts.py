@@ -115,21 +115,22 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
     counts = facts.rows("lean_count")
     if not counts:
         return None
-    subject = (head.fit["corpus"], head.fit["contrast"]) if head else ()
-    of = next((r for r in counts if (r["corpus"], r["contrast"]) == subject), counts[0])
+    subject = head.fit if head else {"contrast": "she/he"}
+    like = [r for r in counts if all(r[k] == subject.get(k, r[k]) for k in ("corpus", "contrast"))]
+    of = (like or counts)[0]
     one = {column: of[column] for column in ("corpus", "contrast")}
     words = facts.rows("word", top=lean_of_words.TOP_WORDS).where(**one)
     deltas = facts.rows("delta", min_pairs=lean_of_words.MIN_PAIRS).where(**one)
-    figure = lean_of_words.distribution(deltas) if deltas else None
+    figure = lean_of_words.distribution(facts, deltas) if deltas else None
     furthest = max((abs(r["lean_bound_nats"]) for r in words), default=0.0)
     note = lean_of_words.other_languages(words)
     return Part(
         "text",
         "The text",
-        [*lean_of_words.clear_words(of), *_furthest(words), *([note] if note else [])],
+        [*lean_of_words.clear_words(facts, of), *_furthest(words), *([note] if note else [])],
         # A lean that no count gives is of a damaged word.
         _words(words) if words and furthest < _MOST_NATS else figure,
-        lean_of_words.words_table(words, folded=True) if words else None,
+        lean_of_words.words_table(facts, words, folded=True) if words else None,
         "words",
     )
 

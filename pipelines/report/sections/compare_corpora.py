@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -143,12 +144,12 @@ def surest(rows: Rows) -> list[Row]:
 def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     """The section of two texts, from their rows of ``word_change``; ``n`` words are listed."""
     a, b, contrast = (rows[0][name] for name in ("text_a", "text_b", "contrast"))
+    first, _, second = contrast.partition("/")
     ways = Counter(finding(row, "change_nats").verdict for row in rows)
     if n_clear := ways["above"] + ways["below"]:
-        female, _, male = contrast.partition("/")
         verdict = (
             f"{n_clear:,} lean otherwise in {b} than in {a}: "
-            f"{ways['above']:,} more to {female}, {ways['below']:,} more to {male} (q ≤ "
+            f"{ways['above']:,} more to {first}, {ways['below']:,} more to {second} (q ≤ "
             f"{ALPHA:.0%}: of such words one in {1 / ALPHA:.0f} is expected by chance)"
         )
     else:
@@ -170,9 +171,10 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     base = rows[0]["base_change_nats"]
     intro = (
         f"Of {len(rows):,} words compared {verdict}. "
-        f"{shown(base, 2, signed=True)} nats of every difference come from how often the texts "
-        "have the two words of the contrast. Intervals are over documents; p is adjusted for all "
-        "words compared."
+        f"{shown(base, 2, signed=True)} nats are in every difference, since {b} has "
+        f"{shown(math.exp(-base), 2)} times as many {first} per {second} as {a}: a word with the "
+        "same co-occurrences in both differs by that alone. Intervals are over documents; p is "
+        "adjusted for all words compared."
     )
     title = f"Words that lean otherwise in {b} than in {a}"
     return Section(stem("change", a, b, contrast), title, [intro], tables=[listed])

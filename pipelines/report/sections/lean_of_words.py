@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.sentences import homographs
+from plumbline.pipelines.report.groups import contrast_sides
 from plumbline.pipelines.report.model import (
     Cell,
     Figure,
@@ -40,20 +41,20 @@ TOP_WORDS = 15
 MIN_PAIRS = 5
 _TITLE = "How words lean"
 _MEANING = (
-    "delta is the PMI of a word with the female minus that with the male words of a contrast, "
-    f"in nats: above 0 leans female. The plots leave out words seen fewer than {MIN_PAIRS} "
+    "delta is the PMI of a word with the first minus that with the second side of a contrast, "
+    f"in nats: above 0 leans to the first. The plots leave out words seen fewer than {MIN_PAIRS} "
     "times with either side; no metric leaves them out. The tables rank words by the bound of "
     "the 95% interval of their lean nearer 0, and list none whose interval holds 0. A word that "
     "one side alone has nearby has no delta, but a bound: ≤ −1.90 is at least 1.90 nats to the "
-    "male side. Intervals from the counts alone are a lower bound of the uncertainty: where "
+    "second. Intervals from the counts alone are a lower bound of the uncertainty: where "
     "`plumbline why --top` was run, the tables are of the words it asked about, with intervals "
     "over documents or sources. q is the share of false ones among the words at least as clear "
     "(Benjamini and Hochberg)."
 )
 
 _LIST = (
-    "The lean of a list in the tables is that of all its female words, counted as one word, "
-    "against all its male ones; delta is a mean over its pairs."
+    "The lean of a list in the tables is that of one group's words, counted as one word, against "
+    "the other's; delta is a mean over its pairs."
 )
 
 
@@ -63,23 +64,22 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if not words and not deltas:
         yield Missing(_TITLE, "plumbline corpus associate --corpus NAME")
         return
-    figures = [distribution(of) for of in deltas.groups("contrast")]
+    figures = [distribution(facts, of) for of in deltas.groups("contrast")]
     pmi = facts.rows("pmi", min_pairs=MIN_PAIRS)
     figures += [_joint(of) for of in pmi.groups("corpus", "contrast")]
     groups = words.groups("corpus", "contrast")
-    tables = [words_table(of, folded=of is not groups[0]) for of in groups]
+    tables = [words_table(facts, of, folded=of is not groups[0]) for of in groups]
     intro = [_MEANING]
     if any("/" not in r["contrast"] for r in words):
         intro.append(_LIST)
-    intro += [sentence for row in facts.rows("lean_count") for sentence in clear_words(row)]
+    intro += [sentence for row in facts.rows("lean_count") for sentence in clear_words(facts, row)]
     intro += [f"{of[0]['corpus']}: {note}" for of in groups if (note := other_languages(of))]
     yield Section("words", _TITLE, intro, (), figures, tables)
 
 
-def clear_words(row: Row) -> Iterator[str]:
+def clear_words(facts: Facts, row: Row) -> Iterator[str]:
     """The number of words of a text that lean clearly, by chance and after correction."""
-    first, is_pair, second = str(row["contrast"]).partition("/")
-    ways = (first, second) if is_pair else ("the female side", "the male side")
+    ways = contrast_sides(facts, row["corpus"], row["contrast"])
     if not row["n_known"]:
         yield (
             f"{row['corpus']} has a lean for {row['n_words']:,} words, without the counts that an "
@@ -109,10 +109,11 @@ def other_languages(words: Rows) -> str:
     return " ".join(filter(None, notes))
 
 
-def distribution(rows: Rows) -> Figure:
+def distribution(facts: Facts, rows: Rows) -> Figure:
     """Share of a corpus's words in each bin of 0.1 nats of delta, one line per corpus."""
     contrast = rows[0]["contrast"]
-    panel = Panel("delta in nats (male < 0 < female)", "% of words in 0.1 nats")
+    first, second = contrast_sides(facts, rows[0]["corpus"], contrast)
+    panel = Panel(f"delta in nats ({second} < 0 < {first})", "% of words in 0.1 nats")
     groups = rows.groups("corpus")
     for of, look in zip(groups, looks(len(groups)), strict=True):
         counts = Counter({r["bin"]: r["n_words"] for r in of})
@@ -127,7 +128,7 @@ def distribution(rows: Rows) -> Figure:
         f"Distribution of delta for the contrast {contrast}, a line for each corpus.",
         f"Share of words in each tenth of a nat of delta ({contrast}); {n - n_unknown:,} words "
         f"seen at least {MIN_PAIRS} times with each side{unknown}. At +0.69 a word co-occurs with "
-        "the female words twice as strongly as with the male ones.",
+        f"{first} twice as strongly as with {second}.",
         svg(f"How words lean: delta ({short(contrast)})", [panel]),
         rows,
     )
@@ -148,11 +149,11 @@ _SHADES = ((1, 0.35), (4, 0.6), (16, 0.8), (1 << 62, 1.0))
 def _joint(rows: Rows) -> Figure:
     """PMI with each word of a contrast on one axis: their distributions, and both together."""
     corpus, contrast = rows[0]["corpus"], rows[0]["contrast"]
-    female, male = contrast.split("/", 1)
+    first, second = contrast.split("/", 1)
     alone = Panel("% of words in 0.1 nats", "PMI in nats")
-    both = Panel(f"PMI with {male} in nats (up: PMI with {female})")
+    both = Panel(f"PMI with {second} in nats (up: PMI with {first})")
     ends = [0.1 * r[name] for r in rows for name in ("bin_f", "bin_m") if r[name] is not None]
-    for name, word, colour in (("bin_f", female, FEMALE), ("bin_m", male, MALE)):
+    for name, word, colour in (("bin_f", first, FEMALE), ("bin_m", second, MALE)):
         counts: Counter[int] = Counter()
         for row in rows.but(**{name: None}):
             counts[row[name]] += row["n_words"]
@@ -176,26 +177,27 @@ def _joint(rows: Rows) -> Figure:
     n, n_all = (sum(r["n_words"] for r in of) for of in (cells, rows))
     return Figure(
         stem("pmi", corpus, contrast),
-        f"PMI of the words of {corpus} with {female} and with {male}: the distribution of each, "
+        f"PMI of the words of {corpus} with {first} and with {second}: the distribution of each, "
         "and each word's PMI with one against that with the other.",
-        f"{corpus}: PMI with {female} and with {male} of the words that co-occur with it at least "
+        f"{corpus}: PMI with {first} and with {second} of the words that co-occur with it at least "
         f"{MIN_PAIRS} times, each by itself (left) and both (right: {n:,} of {n_all:,} words have "
         "both; fuller dots are more words). A word's delta is its height over the dashed line.",
-        svg(f"PMI with {female} and with {male}: {short(corpus)}", [alone, both]),
+        svg(f"PMI with {first} and with {second}: {short(corpus)}", [alone, both]),
         rows,
     )
 
 
-def words_table(words: Rows, *, folded: bool) -> PageTable:
-    """Place by place, a female and a male word side by side."""
+def words_table(facts: Facts, words: Rows, *, folded: bool) -> PageTable:
+    """Place by place, a word that leans to either side."""
     by_place = {(r["place"], r["lean_bound_nats"] > 0): r for r in words}
-    side = ["lean", "counts f / m", "q"]
-    headings = ["place", "female", *side, "male", *side]
+    corpus, contrast = words[0]["corpus"], words[0]["contrast"]
+    first, second = contrast_sides(facts, corpus, contrast)
+    side = ["lean", f"near {first} / {second}", "q"]
+    headings = ["place", f"leans to {first}", *side, f"leans to {second}", *side]
     lines = [
         [count(place), *_word(by_place.get((place, True))), *_word(by_place.get((place, False)))]
         for place in sorted({place for place, _ in by_place})
     ]
-    corpus, contrast = words[0]["corpus"], words[0]["contrast"]
     caption = f"Words of {corpus} that lean most ({contrast}), 95% intervals in brackets"
     return PageTable(caption, headings, lines, folded, words.sql, searchable=True)
 

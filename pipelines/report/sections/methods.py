@@ -12,8 +12,8 @@ NAMES = ("methods", "data", "limits")
 _DEFINITIONS = (
     "PMI(w, g) = ln( p(w, g) / (p(w) p(g)) ), in nats; p(w) is the word's share of all kept tokens "
     "and p(w, g) the pair's share of all co-occurrences, both before anything is filtered.",
-    "delta(w) = PMI(w, female) - PMI(w, male), where both were counted at least once; a list of "
-    "word pairs gives the weighted mean over the pairs that are defined.",
+    "delta(w) = PMI(w, a) - PMI(w, b) of a contrast a/b, where both were counted at least once; a "
+    "list of word pairs gives the weighted mean over the pairs that are defined.",
     "MaxPMI of a pair is the delta of largest magnitude among the words of its template, without "
     "the placeholders; undefined when no word has a delta.",
     "log p(sentence) sums log p(token | BOS, earlier tokens) over the sentence's tokens; BOS is "

@@ -23,6 +23,7 @@ from plumbline.pipelines.report.model import (
 )
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import ALPHA
+from plumbline.warehouse.wordlists import side_names
 
 PLACE = 1010
 NAMES = ("why",)
@@ -54,6 +55,8 @@ QUERIES = {
 ORDER BY abs(log_odds_nats) / log_odds_nats_se DESC, collocate;""",
     "word_snippet": "FROM word_snippet ORDER BY side, place;",
 }
+#: Sides of snippets as Plumbline 0.1 wrote them.
+_OLD_SIDES = {"a": "female", "b": "male"}
 #: The rows of one word, by table.
 Answer = Mapping[str, Rows]
 
@@ -61,7 +64,7 @@ Answer = Mapping[str, Rows]
 def word_section(answer: Answer, *, folded: bool = False) -> Section:
     """The section of one word of one corpus and contrast, from its rows of each table."""
     (lean,) = answer["word_evidence"]
-    sides, sources = _sides(lean["contrast"]), answer["word_source"]
+    sides, sources = _sides(lean), answer["word_source"]
     tables = [
         *([_sources(sources, sides, folded)] if len(sources) > 1 else []),
         _collocates(answer["word_collocate"], sides, folded),
@@ -75,11 +78,9 @@ def word_section(answer: Answer, *, folded: bool = False) -> Section:
     return Section(anchor, title, [s for s in sentences if s], tables=[t for t in tables if t.rows])
 
 
-def _sides(contrast: str) -> dict[str, str]:
-    female, is_pair, male = contrast.partition("/")
-    if is_pair:
-        return {"female": female, "male": male}
-    return {"female": "female words", "male": "male words"}
+def _sides(lean: Row) -> dict[str, str]:
+    a, b = side_names(lean["contrast"], ())
+    return {"a": lean.get("side_a") or a, "b": lean.get("side_b") or b}
 
 
 def headline(lean: Row) -> str:
@@ -90,7 +91,7 @@ def headline(lean: Row) -> str:
     ...           "n_clusters": 40})
     '“tea” leans to she in c: +0.70 nats (95% interval +0.20 to +1.20 over 40 documents).'
     """
-    first, second = _sides(lean["contrast"]).values()
+    first, second = _sides(lean).values()
     return f"“{lean['word']}” {word_leans(lean, first, second, ' in ' + lean['corpus'])}."
 
 
@@ -98,7 +99,7 @@ def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
     """A lean between two words as a ratio; empty where the side can't be told.
 
     >>> _ratio({"contrast": "she/he", "delta_nats_low": -1.2, "delta_nats": -0.7,
-    ...         "delta_nats_high": -0.2}, _sides("she/he"))
+    ...         "delta_nats_high": -0.2}, {"a": "she", "b": "he"})
     'A “he” has it nearby 2.0 times as often as a “she” (1.2 to 3.3 times).'
     """
     ends = [lean[end] for end in ("delta_nats_low", "delta_nats", "delta_nats_high")]
@@ -120,7 +121,7 @@ def _counts(lean: Row, sides: Mapping[str, str]) -> str:
     )
     sentence = (
         f"It occurs {counted(lean['n_word'], 'time')}, {lean['per_million']:,.1f} per million kept "
-        f"words (rank {lean['frequency_rank']:,} by frequency), and has {near}."
+        f"tokens (rank {lean['frequency_rank']:,} by frequency), and has {near}."
     )
     if "/" not in lean["contrast"]:
         sentence += f" It has both counts for {counted(lean['n_defined'], 'pair')} of the list."
@@ -150,7 +151,7 @@ def _copies(lean: Row, copies: Rows) -> str:
 
 
 def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
-    female, male = sides.values()
+    first, second = sides.values()
     listed, more = rows, ""
     if len(rows) > _SOURCES:
         listed = rows.where(source=tuple(row["source"] for row in rows[:_SOURCES]))
@@ -161,8 +162,8 @@ def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
         [
             "source",
             ("documents", "n_documents"),
-            (f"near {female}", "n_pair_f"),
-            (f"near {male}", "n_pair_m"),
+            (f"near {first}", "n_pair_f"),
+            (f"near {second}", "n_pair_m"),
             ("lean in nats", "delta_nats"),
             ("without this source", "delta_without_nats"),
         ],
@@ -171,17 +172,18 @@ def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
 
 
 def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
-    female, male = sides.values()
+    first, second = sides.values()
+    # What a side never has nearby isn't near it, though a rare word's prior may say so.
     columns = [
-        [r for r in rows if (r["log_odds_nats"] > 0) == is_f][:_COLLOCATES]
-        for is_f in (True, False)
+        [r for r in rows if sign * r["log_odds_nats"] > 0 and r[n] > 0][:_COLLOCATES]
+        for sign, n in ((1, "n_f"), (-1, "n_m"))
     ]
     every = [r for column in columns for r in column]
     listed = rows.where(collocate=tuple(r["collocate"] for r in every))
-    lines = [[*_collocate(f), *_collocate(m)] for f, m in zip_longest(*columns)]
+    lines = [[*_collocate(a), *_collocate(b)] for a, b in zip_longest(*columns)]
     n_told = sum(finding(r, "log_odds_nats").verdict != "cannot be told" for r in every)
-    headings = [f"more near {female}", "log odds", f"{female} / {male}"]
-    headings += [f"more near {male}", "log odds", f"{female} / {male}"]
+    counts = ["log odds", f"{first} / {second}"]
+    headings = [f"more near {first}", *counts, f"more near {second}", *counts]
     clear = f"{n_told or 'none'} of them beyond chance"
     caption = f"Words around it that differ most between the two sides, {clear} (q ≤ {ALPHA:.0%})"
     return PageTable(caption, headings, lines, folded, listed.sql)
@@ -196,7 +198,7 @@ def _collocate(row: Row | None) -> list[Cell]:
 
 def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
     """A concordance: the word in the middle."""
-    own = rows.where(side=side)
+    own = rows.where(side=(side, _OLD_SIDES[side]))
     caption = f"Text near {name}: {len(own)} drawn, with equal chances for each occurrence"
     return table(
         caption,
@@ -217,7 +219,7 @@ def _where(row: Row) -> str:
     name = row["file"] or row["source"]
     source = f"{name}, " if name else ""
     copies = f", there {row['n_copies']:,} times" if row["n_copies"] > 1 else ""
-    return f"{source}{place}{copies}{'' if row['is_text'] else ', kept words only'}"
+    return f"{source}{place}{copies}{'' if row['is_text'] else ', kept tokens only'}"
 
 
 def answers(rows: Mapping[str, Rows]) -> list[dict[str, Rows]]:

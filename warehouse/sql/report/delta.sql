@@ -2,9 +2,8 @@
 SELECT
     corpus, contrast, floor(delta_nats / 0.1)::BIGINT AS bin, count(*) AS n_words,
     count(*) FILTER (least(n_pair_f, n_pair_m) IS NULL) AS n_unknown
-FROM word_delta
+FROM word_delta SEMI JOIN shown_contrast USING (corpus, contrast)
 WHERE isfinite(delta_nats)
     AND coalesce(least(n_pair_f, n_pair_m), $min_pairs) >= $min_pairs
-    AND contrast IN (FROM main_contrast)
 GROUP BY ALL
 ORDER BY ALL;

@@ -10,7 +10,6 @@ SELECT
     count(*) FILTER (q < 0.05) AS n_corrected,
     count(q) AS n_tested,
     max(clusters) AS clusters
-FROM listed_lean
-WHERE contrast IN (FROM main_contrast)
+FROM listed_lean SEMI JOIN shown_contrast USING (corpus, contrast)
 GROUP BY ALL
 ORDER BY ALL;

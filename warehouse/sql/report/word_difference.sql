@@ -1,7 +1,7 @@
 -- grain: corpus_a x corpus_b x contrast x word, $top words of every two corpora, surest first
 SELECT *
 FROM word_difference
-WHERE contrast IN (FROM main_contrast)
+WHERE contrast IN (SELECT contrast FROM shown_contrast)
     AND (
         coalesce(n_least, $min_pairs) >= $min_pairs
         OR (difference_nats_low IS NOT NULL AND difference_bound_nats <> 0)

@@ -10,16 +10,16 @@ CREATE OR REPLACE MACRO co_occurrence_dispersion(of_itself, of_target, by_rule, 
 -- span's counts (the word's own count and the totals cancel), and its error is that of the counts.
 CREATE OR REPLACE VIEW step_delta AS
 WITH pair AS (
-    SELECT DISTINCT corpus, concat_ws('/', female, male) AS contrast, female, male
-    FROM word_list WHERE female IS NOT NULL AND male IS NOT NULL
+    SELECT DISTINCT corpus, concat_ws('/', word_a, word_b) AS contrast, word_a, word_b
+    FROM word_list WHERE word_a IS NOT NULL AND word_b IS NOT NULL
 ),
 near AS (
     SELECT
         corpus, c.contrast, p.word, p.end_step,
-        coalesce(sum(p.n_pair) FILTER (p.target = c.female), 0)::BIGINT AS n_pair_f,
-        coalesce(sum(p.n_pair) FILTER (p.target = c.male), 0)::BIGINT AS n_pair_m
+        coalesce(sum(p.n_pair) FILTER (p.target = c.word_a), 0)::BIGINT AS n_pair_f,
+        coalesce(sum(p.n_pair) FILTER (p.target = c.word_b), 0)::BIGINT AS n_pair_m
     FROM step_pair_count AS p JOIN pair AS c USING (corpus)
-    WHERE p.target IN (c.female, c.male)
+    WHERE p.target IN (c.word_a, c.word_b)
     GROUP BY ALL
 ),
 -- Every block, also those in which a word stands near neither.
@@ -38,15 +38,15 @@ dense AS (
 of_pair AS (
     SELECT
         corpus, c.contrast, w.end_step,
-        coalesce(sum(w.n_word) FILTER (w.word = c.female), 0)::BIGINT AS n_f,
-        coalesce(sum(w.n_word) FILTER (w.word = c.male), 0)::BIGINT AS n_m,
-        coalesce(sum(s.n_pair) FILTER (w.word = c.female), 0)::BIGINT AS n_self_f,
-        coalesce(sum(s.n_pair) FILTER (w.word = c.male), 0)::BIGINT AS n_self_m
+        coalesce(sum(w.n_word) FILTER (w.word = c.word_a), 0)::BIGINT AS n_f,
+        coalesce(sum(w.n_word) FILTER (w.word = c.word_b), 0)::BIGINT AS n_m,
+        coalesce(sum(s.n_pair) FILTER (w.word = c.word_a), 0)::BIGINT AS n_self_f,
+        coalesce(sum(s.n_pair) FILTER (w.word = c.word_b), 0)::BIGINT AS n_self_m
     FROM step_word_count AS w
     JOIN pair AS c USING (corpus)
     LEFT JOIN step_pair_count AS s
         ON s.corpus = w.corpus AND s.end_step = w.end_step AND s.word = w.word AND s.target = w.word
-    WHERE w.word IN (c.female, c.male)
+    WHERE w.word IN (c.word_a, c.word_b)
     GROUP BY ALL
 ),
 alone AS (SELECT * FROM dense JOIN of_pair USING (corpus, contrast, end_step)),

@@ -180,8 +180,9 @@ def load_words(name: str, *, is_name: bool = False) -> GroupWords:
     """
     if name not in GROUP_WORDS.names() and name in wordlists.LISTS.names():
         cased = str.capitalize if is_name else str
-        pairs = [(cased(p.female), cased(p.male)) for p in wordlists.load(name).pairs]
-        return GroupWords(dict(zip(USUAL, zip(*pairs, strict=True), strict=True)))
+        found = wordlists.load(name)
+        words = zip(*((cased(p.a), cased(p.b)) for p in found.pairs), strict=True)
+        return GroupWords(dict(zip(found.groups or USUAL, words, strict=True)))
     source = Path(name) if name.endswith(".toml") else GROUP_WORDS.text(name)
     groups = toml_file.load(_GroupWordsFile, source, f"words {name}").groups
     pronouns = {name: group.pronoun for name, group in groups.items() if group.pronoun}
