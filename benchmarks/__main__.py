@@ -26,6 +26,7 @@ from benchmarks import (
     sampling,
     scoring,
     snippets,
+    splitting,
     stages,
     storage,
 )
@@ -43,10 +44,22 @@ GPU = ("6.9b", "cuda")
 LARGE_TIMES = 21
 #: How often each shard that is counted through Spark holds all real text.
 SPARK_TIMES = 16
+#: The same, of shards that are cut into blocks.
+SPLIT_TIMES = 4
 
 _PARTS = (
     *("peers", "all-pairs", "evidence", "snippets", "growth", "large", "languages"),
-    *("spark", "scoring", "sampling", "results", "checkpoints", "fairpair", "storage", "gpu"),
+    *(
+        "spark",
+        "scoring",
+        "sampling",
+        "results",
+        "checkpoints",
+        "fairpair",
+        "storage",
+        "split",
+        "gpu",
+    ),
 )
 
 app = typer.Typer(add_completion=False)
@@ -92,6 +105,9 @@ def main(
             report_languages(languages.run(Path(data)))
         if real and "spark" in wanted:
             report_on_spark(rotated(real, here, SPARK_TIMES))
+        if real and "split" in wanted:
+            (here / "split").mkdir()
+            report_split(splitting.run(rotated(real, here / "split", SPLIT_TIMES)[:2], here))
         if real and "scoring" in wanted:
             report_scoring(*scoring.run(real, here))
         if "checkpoints" in wanted:
@@ -131,6 +147,15 @@ def report_gpu(found: gpu.Outcome) -> None:
     for way in found.ways:
         if way.missing:
             console.print(f"{way.name}: {way.missing}", markup=False)
+
+
+def report_split(found: splitting.Split) -> None:
+    """Print the rates of cutting and counting, per second of processor time."""
+    cut, counted = found.megabytes / found.splitting_s, found.megabytes / found.counting_s
+    Console(width=100).print(
+        f"{found.megabytes:,.0f} MB of JSON: cut at {cut:,.0f} MB per CPU second, counted at "
+        f"{counted:,.0f}; the blocks have {found.growth:.2f} times the bytes of the shards"
+    )
 
 
 def report_checkpoints(rate: checkpoints.Rate) -> None:

@@ -12,13 +12,14 @@ they can be seen then. Shards that can't be read fail it too, once everything el
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, Signature, getdoc
 from pathlib import Path
 from typing import Any, TypeVar, get_origin
 
 from prefect import Flow, Task, flow
-from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.deployments import run_deployment
 from prefect.states import Completed, Failed
@@ -41,6 +42,7 @@ from plumbline.pipelines.command.value_sources import here, made
 from plumbline.pipelines.pipeline_options import PipelineOptions
 from plumbline.pipelines.pipeline_plan import CorpusPlan, make_plan
 from plumbline.pipelines.process.stop_signals import sigterm_interrupts
+from plumbline.pipelines.report.plain import markdown_answer
 from plumbline.pipelines.stages import RETRY, Stages, patiently
 from plumbline.warehouse.errors import (
     BadInput,
@@ -246,7 +248,8 @@ def _run(command: Command) -> Any:
         return Failed(name=SHARDS_FAILED, message="; ".join(failed) or str(done.failed))
     if done.failed is not None:
         return Failed(message=str(done.failed))
-    return Completed(message=f"wrote {', '.join((*done.wrote, *done.files))}")
+    wrote = ", ".join((*done.wrote, *done.files))
+    return Completed(message=f"wrote {wrote}" if wrote else "done")
 
 
 def _attach(command: Command, done: Done) -> list[str]:
@@ -289,7 +292,7 @@ def _attach_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[s
 
 
 def _attach_done(command: str, done: Done) -> None:
-    """Attach a command's result: rows as a table, lines as they are, a link to its page."""
+    """Attach a command's result: rows as a table, lines as they are, the answer of its page."""
     key = command.replace(" ", "-")
     if done.rows:
         table = [dict(row) for row in done.rows]
@@ -300,6 +303,7 @@ def _attach_done(command: str, done: Done) -> None:
             key=f"{key}-lines", markdown=text, description="Closing lines of the run"
         )
     for page in (Path(file) for file in done.files if file.endswith(".html")):
-        # Browsers follow such a link only from a page of the same machine.
-        link = page.resolve().as_uri()
-        create_link_artifact(key="report", link=link, link_text=str(page), description="Report")
+        # No link: browsers don't follow one from a server's page to a file.
+        where = f"{socket.gethostname()}:{page.resolve()}"
+        words = [*markdown_answer(page.read_text(encoding="utf-8")), f"The page: `{where}`"]
+        create_markdown_artifact(key="report", markdown="\n\n".join(words), description="Report")

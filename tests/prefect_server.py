@@ -47,8 +47,9 @@ class Place:
         return self.ask("POST", path, body).raise_for_status().json()
 
     def create(self, name: str, /, **parameters: object) -> httpx.Response:
-        """Ask for a run of a deployment."""
-        found = self.get(f"/deployments/name/{name}/{name}")["id"]
+        """Ask for a run of a deployment, whose name is that of its flow if there is only one."""
+        flow, _, own = name.partition("/")
+        found = self.get(f"/deployments/name/{flow}/{own or flow}")["id"]
         # Scheduled, as the command asks for it: a run without a state waits for nobody.
         body = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
         return self.ask("POST", f"/deployments/{found}/create_flow_run", body)

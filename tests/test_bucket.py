@@ -180,6 +180,36 @@ def test_a_copy_that_differs_is_not_taken(root: Path, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "cache")
 
 
+def test_what_is_not_there_is_no_copy(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a bucket nor an empty place in one; nothing is made here."""
+    here = tmp_path / "here"
+    refused = {
+        "s3://no-such-bucket/w": "The specified bucket does not exist (check the address",
+        str(root): "does not exist (check the address; `plumbline warehouse push` makes one",
+    }
+    for uri, said in refused.items():
+        assert main(["warehouse", "pull", uri, "--warehouse", str(here)]) == 3
+        assert f"error: warehouse {uri}: {said}" in capsys.readouterr().err
+        assert not here.exists()
+
+
+def test_an_address_is_printed_as_given_and_never_made_a_directory(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Store.open("here").publish("word_count", rows("a"), unit="a", run_id="r")
+    shouted = str(root).replace("s3:", "S3:")
+    assert main(["warehouse", "push", shouted, "--warehouse", "here", "--force"]) == 0
+    assert f"Next: plumbline sql --warehouse {shouted}" in capsys.readouterr().out
+    assert words(Store.open(root)) == words(Store.open("here"))
+    for command in (["warehouse", "push", "https://host/w"], ["report", "--out", "s3://b/report"]):
+        assert main([*command, "--warehouse", "here"]) == 2
+        assert f"{command[-1]}: is not a path of this machine (" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.iterdir()} <= {"here", "cache"}
+
+
 def test_what_the_server_says_is_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadInput, match="does not exist"):
         Store.open(f"{root}-x", create=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from plumbline.pipelines import flows
 from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.prefect_server import Place
@@ -20,7 +23,7 @@ from tests.tiny_models import save
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 NAMES = {"audit", "corpus", "benchmark", "disclosure", "evaluate", "fairpair", "report", "weekly"}
-COMMANDS = {"corpus-count", "score", "fairpair-run"}
+COMMANDS = {"corpus-count", "score", "fairpair-run", "compact"}
 ON_GPU = {"audit", "disclosure", "evaluate", "fairpair", "score", "fairpair-run"}
 
 
@@ -32,6 +35,9 @@ def test_every_deployment_waits_for_its_schedule_on_its_machine(place: Place) ->
         (schedule,) = deployment["schedules"]
         assert not schedule["active"] and schedule["schedule"]["timezone"]
         assert str(REPOSITORY) not in str(deployment), "a machine's path is recorded"
+    listed = place.run("deployment", "ls")
+    assert "warehouse-compact/compact " in listed
+    assert not re.findall(r"(?m)^│ (\S+…)", listed), "cut in a list of 80 columns"
 
 
 def test_a_parameter_of_another_type_is_refused(place: Place) -> None:
@@ -109,7 +115,23 @@ def test_scores_metrics_and_the_report_are_on_the_pages(
     (line,) = json.loads(found["measure"]["data"])
     assert (line["benchmark"], line["model"], line["n_pairs"]) == ("few", "tiny", 2)
     page = place.work / "few/report/index.html"
-    assert page.is_file() and page.as_uri() in found["report"]["data"]
+    assert page.is_file() and f"{socket.gethostname()}:{page}" in found["report"]["data"]
+    assert "## Which way does tiny lean on few?" in found["report"]["data"]
+
+
+def test_a_warehouse_is_compacted(place: Place, runs: dict[str, dict[str, Any]]) -> None:
+    run = place.end(
+        place.begin("warehouse-compact/compact", warehouse="few/warehouse", dry_run=True)
+    )
+    assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
+    assert "nothing was done" in run["state"]["message"]
+    run = place.end(
+        place.begin("warehouse-compact/compact", warehouse="few/warehouse", keep_days=0)
+    )
+    assert run["state"]["type"] == "COMPLETED", run["state"]["message"]
+    (row,) = json.loads(place.artifacts(run)["warehouse-compact"]["data"])
+    assert row["n_files_removed"] > 0
+    assert check(Store.open(place.work / "few/warehouse")) == []
 
 
 def test_the_weekly_run_needs_one_place_of_its_pool(

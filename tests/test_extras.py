@@ -17,6 +17,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from plumbline.pipelines.extras import EXTRA_OF
+from plumbline.pipelines.worker_directory import VARIABLE
 from tests.conftest import REPOSITORY
 from tests.distributions import FILES, ROOMS
 
@@ -168,4 +169,8 @@ def test_the_images_install_extras_that_exist_from_files_that_they_are_given() -
     text = (REPOSITORY / "Containerfile").read_text(encoding="utf-8")
     assert set(re.findall(r"--extra (\w+)", text)) <= set(PROJECT["optional-dependencies"])
     given = (REPOSITORY / ".dockerignore").read_text(encoding="utf-8").split()
-    assert {f"!{name}" for name in (*ROOMS, *FILES, "plumbline", "requirements.lock")} <= set(given)
+    copied = re.findall(r"\S+\.lock", " ".join(re.findall(r"^COPY (.*)", text, re.MULTILINE)))
+    assert len(copied) == 2
+    assert {f"!{name}" for name in (*ROOMS, *FILES, "plumbline", *copied)} <= set(given)
+    # A run of a worker's finds its directory without a shell's PWD.
+    assert f"{VARIABLE}=/work" in text and "WORKDIR /work" in text

@@ -262,6 +262,33 @@ def _answer(body: dict[str, Any]) -> Say:
     return Say([she, he, she, "I can't tell.", she, "1 or 2"][digest[0] % 6])
 
 
+def test_ratings_are_scores_that_inspect_reads(store: Store, tmp_path: Path) -> None:
+    """By the form of its `precomputed_scores`: a list of an id once and a value."""
+    fill(store, "benchmark_pair", [pair("b", str(k)) for k in range(3)])
+    blank = {"answer": "", "answer_level": 0, "source_file": "f", "source_row": 1, "run_id": "r"}
+    for rater in range(4):
+        rows = [
+            {**blank, "benchmark": "b", "rater": f"r{rater}", "pair_id": str(k)}
+            | {"question": question, "is_yes": question == "natural" or rater > k}
+            for k in range(2)
+            for question in ("natural", "neutral")
+        ]
+        fill(store, "rating", rows)
+    done = write_task(store, "b", tmp_path, to="inspect")
+    records = json.loads((tmp_path / "plumbline_b.ratings.json").read_text("utf-8"))
+    assert tmp_path / "plumbline_b.ratings.json" in done.paths
+    assert {one["id"]: one["value"] for one in records} == {
+        f"{k}/{side}": {"natural": 1.0, "neutral": share}
+        for k, share in enumerate((0.75, 0.5))
+        for side in "ab"
+    }
+    assert len(records) == 4 and {one["metadata"]["n_raters"] for one in records} == {4}
+    for rater in range(4):
+        store.replace("rating", [], {"benchmark": "b", "rater": f"r{rater}"}, "r")
+    write_task(store, "b", tmp_path, to="inspect")
+    assert not [*tmp_path.glob("*.ratings.json")], "there are none any more"
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(INSPECT is None, reason="pip install inspect_ai openai, or PLUMBLINE_INSPECT")
 def test_inspect_asks_what_choose_asks(store: Store, tmp_path: Path) -> None:

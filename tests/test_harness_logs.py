@@ -316,3 +316,27 @@ def test_inspect_itself(store: Store, tmp_path: Path, kind: str, own_bos: str, b
     computed = compute(store.root, MeasureOptions(), "r", ["us", "pd"]).to_pylist()
     ours = {r["metric"]: r["value"] for r in computed if r["subset"] == "all"}
     assert {n: metrics[n]["value"] for n in ours} == {n: pytest.approx(v) for n, v in ours.items()}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(INSPECT is None, reason="pip install inspect_ai openai, or PLUMBLINE_INSPECT")
+def test_inspect_puts_ratings_beside_scores(store: Store, tmp_path: Path) -> None:
+    """By the command on docs/harness.md; the log is read back as before."""
+    _import_pairs(store)
+    rating = {"benchmark": "b", "rater": "r1", "answer": "", "answer_level": 0, "is_yes": True}
+    rated = {"pair_id": "long", "source_file": "f", "source_row": 1, "run_id": "r"}
+    fill(store, "rating", [{**rating, **rated, "question": "natural"}])
+    write_task(store, "b", tmp_path / "task", to="inspect")
+    (tmp_path / "scored").mkdir()
+    command = [str(INSPECT), "-m", "inspect_ai", "score", str(LOGS / "inspect" / "log.eval")]
+    command += ["--model", "none", "--scorer", "task/plumbline_sentences.py@human_ratings"]
+    command += ["--action", "append", "--output-file", "scored/log.eval", "--display", "none"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run(command, cwd=tmp_path, env=environment, timeout=300, check=True)
+    header = dict(zipped_documents(tmp_path / "scored" / "log.eval"))["header.json"]
+    ours, people = header["results"]["scores"]
+    assert ours["metrics"].keys() == {"us", "pd"}
+    assert (people["name"], people["metrics"]["mean"]["value"]) == ("natural", 1.0)
+    assert people["scored_samples"] == 2
+    assert import_inspect(store, tmp_path / "scored", "r")[0].n_scored == 3
+    assert str(store.read("model")["model"][0]).rsplit("/")[-1].startswith("tiny-")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from huggingface_hub import ModelCard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -146,6 +147,10 @@ def test_a_card_has_the_figures_of_its_model_and_says_what_not_to_conclude(
     world: Store, tmp_path: Path
 ) -> None:
     card = model_card(world, "model-straight")
+    listed = ModelCard(card).data.eval_results
+    assert listed and {(one.dataset_name, one.dataset_type) for one in listed} == {("made", "made")}
+    results = {one.metric_type: one for one in listed}
+    assert results.keys() >= {"us", "pd", "aufc"} and len(results) == len(listed)
     for name, scale, digits, signed in (("us", 100, 1, False), ("pd", 1, 1, True)):
         row = metric(world, name, "model-straight")
         texts = [
@@ -153,10 +158,12 @@ def test_a_card_has_the_figures_of_its_model_and_says_what_not_to_conclude(
             for c in ("value", "value_low", "value_high")
         ]
         assert f"| {texts[0]} ({texts[1]} to {texts[2]}) |" in card
+        assert results[name].metric_value == round(scale * row["value"], 4)
+        assert f"95% interval {texts[1]} to {texts[2]}" in str(results[name].metric_name)
     slope = metric(world, "slope", "model-straight", "words, planted delta")
     assert f"| {slope['n']} | {shown(slope['value'])} (" in card
     assert "### What not to conclude" in card and "### Limits" in card
-    assert card.count("\n## ") == 0 and card.startswith("## ")
+    assert card.count("\n## ") == 1 and card.startswith("---\nmodel-index:")
     assert "model-swapped" not in card
     (key,) = {r["model_key"] for r in world.read("model").to_pylist() if r["model"] in card}
     assert len(key) < 8 or model_card(world, key[:12]) == card

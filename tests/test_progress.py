@@ -11,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import pair_sums as pairs
+from plumbline.pipelines.report.sections import SECTIONS
+from plumbline.pipelines.report.write import write_report
+from plumbline.warehouse.query.connection import sql_names
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import progress as module
 from plumbline.warehouse.text.progress import progress
@@ -197,6 +201,15 @@ def test_counting_merging_and_associating_are_steps_of_their_own(
     assert len([1 for what, *_ in shown if what == "merge pairs of c: sum"]) > 2
     targets = {row["target"] for row in store.read("word_association", corpus="c").to_pylist()}
     assert found["count c"] == 20 and found["associations of c"] >= len(targets) == 2
+
+
+def test_measuring_and_reporting_are_steps(store: Store, tmp_path: Path, shown: Shown) -> None:
+    measure(store, "r")
+    write_report(store, tmp_path / "report")
+    assert totals(shown) == {
+        "measure": len(sql_names("metrics")),
+        "report": len(SECTIONS.names()),
+    }
 
 
 @pytest.mark.slow

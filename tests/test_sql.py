@@ -76,6 +76,13 @@ def test_every_column_is_readable_at_any_width() -> None:
         assert all(value in text for value in row), width
 
 
+def test_a_path_is_in_one_piece_on_a_narrow_terminal() -> None:
+    console, out = captured(80)
+    path = f"/data/{'blocks of 1 GB/' * 8}pile-00-00012.jsonl.zst"
+    output.show(console, ["shard", "state"], [[path, "counted"]])
+    assert path in out.getvalue()
+
+
 def test_output_cannot_steer_the_terminal_or_the_markup() -> None:
     console, out = captured()
     output.show(console, ["[red]x"], [["\x1b[2J[bold]\r\nboo"]])

@@ -25,7 +25,9 @@ _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 #: Errors of a system or file system without that exchange, such as a network disk.
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
-_SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+")
+_SCHEMES = re.compile(r"^(s3|s3a|gs|az|abfs|abfss):/+", re.IGNORECASE)
+#: The beginning of any address; one letter before the colon is a drive.
+_ANY_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(/+|$)")
 
 
 class Address(type(Path())):  # type: ignore[misc]
@@ -50,6 +52,16 @@ def address(text: str | Path) -> Path | None:
     ('s3://bucket/w', None)
     """
     return Address(str(text)) if _SCHEMES.match(str(text)) else None
+
+
+def as_url(path: Path) -> str:
+    """A path that was given as an address of any kind, as it was typed; empty for a path.
+
+    >>> as_url(Path("https://host/w")), as_url(Path("out/warehouse"))
+    ('https://host/w', '')
+    """
+    found = _ANY_SCHEME.match(str(path))
+    return f"{found[0].rstrip('/')}//{str(path)[found.end() :]}" if found else ""
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.paths import as_url, replacing
 
 #: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
 LARGEST = 256 << 20
@@ -101,6 +101,9 @@ def check_output_directory(path: Path, what: str = "output") -> None:
 
 
 def _check_place(path: Path, what: str) -> None:
+    if url := as_url(path):
+        fix = "give a directory or file; only warehouses can be at s3://, gs:// and az://, too"
+        raise UsageProblem(f"{what} {url}", "is not a path of this machine", fix)
     try:
         real = Path(os.path.realpath(path))
     except ValueError as e:  # a zero byte

@@ -139,7 +139,7 @@ class Command:
     opens_warehouse: ClassVar[bool] = True
     #: The table that its work starts from, where it makes no warehouse.
     reads: ClassVar[str] = ""
-    #: There is a flow of it on Prefect: never for what deletes, nor for free SQL.
+    #: There is a flow of it on Prefect: never for what deletes results, nor for free SQL.
     deployable: ClassVar[bool] = False
     #: It is recorded: what reads only, or works on no table, is not.
     records: ClassVar[bool] = True
@@ -231,7 +231,7 @@ class Parameter:
     def _one(self, given: Any) -> Any:
         """A path as the text that the field has, or the other way round."""
         kinds = (self.kind, *get_args(self.kind))
-        if isinstance(given, str) and Path in kinds:
+        if isinstance(given, str | Path) and Path in kinds:
             return address(given) or Path(given)
         return str(given) if isinstance(given, Path) and Path not in kinds else given
 

@@ -14,12 +14,15 @@ from plumbline.warehouse import regular_files
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import Address
 
+#: Files are written to this machine alone.
+_OF_OUTPUTS = (regular_files.check_output_file, regular_files.check_output_directory)
+
 
 def _checked(check: Callable[[Path], None]) -> AfterValidator:
-    """Check a path of this machine; an address is looked at when it is read or written."""
+    """Check a path of this machine; an address is looked at when it is read."""
 
     def checked(path: Path) -> Path:
-        if not isinstance(path, Address):
+        if not isinstance(path, Address) or check in _OF_OUTPUTS:
             check(path)
         return path
 

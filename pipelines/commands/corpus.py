@@ -252,6 +252,8 @@ class List(Command):
 class Status(CorpusName, Command):
     """Show which shards are counted, failed, changed on disk, gone, new or left out.
 
+    Status 3 if one has failed: it is not in the counts.
+
     Example: plumbline corpus status --corpus novels 'novels/*.jsonl.zst'
     """
 
@@ -277,7 +279,12 @@ class Status(CorpusName, Command):
             said.append("Up to date: every shard is counted as it is on disk")
         more = command or self.line("corpus verify")
         rows = [asdict(one) | {"seconds": round(one.seconds, 1)} for one in states]
-        return Done(rows=rows, said=said, next=more)
+        failed = None
+        if n_of["failed"]:
+            problem = f"{n_of['failed']:,} of {len(states):,} shards failed, not in the counts"
+            fix = "repair them, or leave them out, and count again"
+            failed = BadInput(f"corpus {self.corpus!r}", problem, fix)
+        return Done(rows=rows, said=said, next=more, failed=failed)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -168,6 +168,8 @@ class Table(Narrowed, Command):
 class Card(Command):
     """Print a section for a model's card: figures with intervals, limits, what not to conclude.
 
+    It begins with the figures as front matter, `model-index`, which the model's page shows.
+
     Example: plumbline report card EleutherAI/pythia-70m --out card.md
     """
 
@@ -205,6 +207,35 @@ class Cite(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class Export(Narrowed, Command):
+    """Write results for others' tools: records of Every Eval Ever, with intervals and all pairs.
+
+    One record for each model and benchmark, in the directories of its datastore.
+    `score import DIR --logs eee` reads the scores back, without loss (docs/hub.md).
+
+    Example: plumbline report export --to eee --out out/records
+    """
+
+    reads = "pair_score"
+    records = False
+
+    to: Annotated[Literal["eee"], Field(description="Whose form: Every Eval Ever.")] = "eee"
+    out: Annotated[OutputDirectory, Field(description="Directory; records are in DIR/data.")] = (
+        Path("out/records")
+    )
+
+    def run(self, context: Context) -> Done:
+        from plumbline.pipelines.report.paper.every_eval_ever import evaluations
+
+        rows = []
+        for one in evaluations(context.store, self.facts(context.store)):
+            upload.written(one.files, self.out)
+            counts = {"n_results": one.n_results, "n_pairs": one.n_pairs}
+            rows.append({"model": one.model, "benchmark": one.benchmark, **counts})
+        return Done(rows=rows, files=[str(self.out / "data")])
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class Push(Command):
     """Push a model's results to its repository of the hub: .eval_results, as a pull request.
 
@@ -239,10 +270,12 @@ class Push(Command):
         _named(self.dataset)
 
     def run(self, context: Context) -> Done:
+        from plumbline.pipelines.report.facts import Facts
         from plumbline.pipelines.report.paper import hub
+        from plumbline.pipelines.report.paper.data_sets import data_sets
 
         store = context.store
-        sets = hub.data_sets(store, _named(self.dataset))
+        sets = data_sets(Facts(store), _named(self.dataset))
         results = hub.eval_results(store, self.model, sets)
         for line in results.skipped:
             say(f"Skipped {line}", err=True)

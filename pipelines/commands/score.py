@@ -183,9 +183,10 @@ def _score(context: Context, task: Task, done: list[Scored]) -> None:
 class Import(Command):
     """Read scores of sentence pairs from elsewhere; what can't be used is kept in `reject`.
 
-    Released scores, or the logs of lm-evaluation-harness or Inspect that scored the pairs, such as
-    those of a task that `benchmark export` wrote (docs/harness.md). Import the benchmarks first.
-    Pairs without a score are counted as missing.
+    Released scores; the logs of Inspect or lm-evaluation-harness that scored the pairs, such as
+    those of a task that `benchmark export` wrote (docs/harness.md); or records of Every Eval Ever
+    (eee) that `report export` wrote. Import the benchmarks first. Pairs without a score are counted
+    as missing.
 
     Example: plumbline score import unstereo-eval/results
     """
@@ -199,16 +200,20 @@ class Import(Command):
         On(positional=True, metavar="DIR"),
     ]
     logs: Annotated[
-        Literal["released", "lm-eval", "inspect"],
-        Field(description="Released results, or logs of a harness."),
+        Literal["released", "inspect", "lm-eval", "eee"],
+        Field(description="Released results, logs of a harness, or records."),
     ] = "released"
 
     def run(self, context: Context) -> Done:
+        from plumbline.eval_workers.pairs.harness.every_eval_ever import import_records
         from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
         from plumbline.eval_workers.pairs.harness.samples import import_samples
         from plumbline.eval_workers.pairs.released.score_import import import_scores
 
-        readers = {"released": import_scores, "lm-eval": import_samples, "inspect": import_inspect}
+        readers = {
+            **{"released": import_scores, "inspect": import_inspect},
+            **{"lm-eval": import_samples, "eee": import_records},
+        }
         done = readers[self.logs](context.store, self.directory, context.run_id)
         n_rejected, n_missing = (sum(getattr(one, n) for one in done) for n in _NOT_USED)
         said = [f"{sum(len(one.files) for one in done):,} files"]

@@ -66,6 +66,8 @@ class Compact(Command):
     Example: plumbline warehouse compact --dry-run
     """
 
+    deployable = True
+
     keep_days: Annotated[
         float,
         Field(ge=0, le=1e6, allow_inf_nan=False, description="How long versions are kept."),
@@ -279,7 +281,9 @@ class Pull(_Copy, Command):
 
     def check(self) -> None:
         """Raise where there is nothing to copy."""
-        Store.open(self.uri, create=False)
+        if Store.existing(self.uri) is None:
+            fix = "check the address; `plumbline warehouse push` makes one there"
+            raise BadInput(f"warehouse {place_of(self.uri)}", "does not exist", fix)
 
     def run(self, context: Context) -> Done:
         return self.copied(Store.open(self.uri, create=False), context.store, _CHECK)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Iterator
 
 from plumbline.pipelines.report.model import PageTable, Section
@@ -9,6 +11,12 @@ from plumbline.warehouse.text.escape import terminal
 
 #: Most characters of a cell in plain text: the end of right-aligned ones, the start of others.
 _WIDEST = 60
+#: Parts of a written page: title, answer, its sentences on the first page and on others, markup.
+_TITLE = re.compile("<h1>(.*?)</h1>", re.DOTALL)
+_SENTENCE = re.compile('<p class="(?:answer|bounds|alert)">(.*?)</p>', re.DOTALL)
+_ANSWER = re.compile('<section id="answer".*?</section>', re.DOTALL)
+_ITEM = re.compile("<li>(.*?)</li>", re.DOTALL)
+_MARKUP = re.compile(r"<a [^>]*appendix\.html.*?</a>|<[^>]+>", re.DOTALL)
 
 
 def plain(section: Section) -> Iterator[str]:
@@ -70,3 +78,21 @@ def markdown_table(table: PageTable) -> Iterator[str]:
 def _escaped(text: str) -> str:
     shown = terminal(" ".join(text.split()))
     return "".join(f"\\{c}" if c in "\\`*_{}[]<>#|~$&" else c for c in shown)
+
+
+def markdown_answer(page: str) -> Iterator[str]:
+    r"""The title and the answer of a written page, as paragraphs of Markdown.
+
+    >>> page = '<h1>Which?</h1><section id="answer"><li>To <b>she</b>*.</li></section>'
+    >>> list(markdown_answer(page))
+    ['## Which?', 'To she\\*.']
+    """
+    sentence = _SENTENCE if 'class="front"' in page else _ITEM
+    yield from (f"## {_words(title)}" for title in _TITLE.findall(page))
+    for answer in _ANSWER.findall(page):
+        yield from filter(None, map(_words, sentence.findall(answer)))
+
+
+def _words(markup: str) -> str:
+    """The text of a piece of HTML, as Markdown; a link to the appendix leads nowhere there."""
+    return _escaped(html.unescape(_MARKUP.sub("", markup)))

@@ -32,6 +32,7 @@ from plumbline.warehouse.storage.locks import claimed
 from plumbline.warehouse.storage.run_records import package_versions
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
+from plumbline.warehouse.text.progress import progress
 
 #: Names of the files in a directory that are ours to remove.
 _LISTING = "plots.txt"
@@ -53,7 +54,8 @@ def write_report(
     ``about`` (``facts.narrowed``) names nothing.
     """
     out = Path(out)
-    with _turn(out):  # before reading: the last one to write has read the latest
+    # Its turn comes before reading: the last one to write has read the latest.
+    with _turn(out), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
         appendix = replace(make_page(facts), home="index.html")
         parts = site_parts(facts) if is_site else []

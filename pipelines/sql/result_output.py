@@ -86,7 +86,8 @@ def _show_blocks(console: Console, names: Sequence[str], cells: Sequence[Sequenc
     for number, row in enumerate(cells, 1):
         console.print(Text(f"row {number}", style="bold"))
         for name, cell in zip(names, row, strict=True):
-            console.print(Text(f"  {name:<{longest}}  ", style="dim") + Text(cell))
+            line = Text(f"  {name:<{longest}}  ", style="dim") + Text(cell)
+            console.print(line, soft_wrap=True)  # a path stays in one piece, to be copied
 
 
 def write_result(

@@ -22,8 +22,11 @@ from tools.frozen import recipe
 
 WAREHOUSE = Path("out/warehouse")
 
-#: How often a bar is drawn depends on the time.
-_PROGRESS = re.compile(r"^[^\n:]+: [\d,]+ of [\d,]+ \w+(?:, [^\n]*)?, [\d.]+ s$\n?", re.M)
+#: Whether a step says how far it is depends on the time.
+_PROGRESS = re.compile(
+    r"^[^\n:]+: (?:[\d,]+ of [\d,]+ \w+(?:, [^\n]*)?, )?[\d,.]+ s(?:, about [\d,]+ s left)?$\n?",
+    re.M,
+)
 
 #: Columns of stored rows beside those of the table.
 _OF_UNITS = frozenset(("unit", "unit_run"))

@@ -30,6 +30,8 @@ _AGAIN = "finished work is kept: run the same command again to resume"
 
 #: The request and its duration, which the client puts before the server's answer.
 _REQUEST = re.compile(r"Error performing \w+ \S+ in \S+?(, after \d+ retries.*?)? +- ")
+#: The server's words for people, in its answer.
+_MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
 
 
 @dataclass(frozen=True)
@@ -166,9 +168,10 @@ def _one_line(root: Path, name: str = "", *, writes: bool = False) -> Iterator[N
     try:
         yield
     except (BaseError, FileNotFoundError) as e:
-        if isinstance(e, FileNotFoundError) and not writes:
+        if isinstance(e, FileNotFoundError) and name and not writes:
             raise
-        reason = _REQUEST.sub("", hidden(str(e).splitlines()[0]))[:300]
+        said = _MESSAGE.search(str(e))
+        reason = hidden(said[1] if said else _REQUEST.sub("", str(e).splitlines()[0]))[:300]
         fix = "check the address, and the keys in the environment: docs/corpora.md"
         where = f"warehouse {root}, {name}" if name else f"warehouse {root}"
         raise failure(e, where, reason, fix) from e

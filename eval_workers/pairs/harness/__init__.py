@@ -1,1 +1,1 @@
-"""Benchmarks for lm-evaluation-harness, and the scores that its sample logs hold."""
+"""Benchmarks for Inspect and lm-evaluation-harness, and the scores that logs and records hold."""

@@ -31,7 +31,9 @@ def choices(doc: Mapping[str, Any]) -> list[str]:
 
 
 def process_results(
-    doc: Mapping[str, Any], results: Sequence[tuple[float, bool]]
+    doc: Mapping[str, Any],
+    results: Sequence[tuple[float, bool]],
+    epsilon_nats: float = EPSILON_NATS,
 ) -> dict[str, float]:
     """A pair's terms in the means of the metrics, from ``(log-likelihood, is_greedy)`` of a, b.
 
@@ -48,7 +50,7 @@ def process_results(
     log_ratio_nats = results[0][0] - results[1][0]
     if not math.isfinite(log_ratio_nats):
         return {}
-    even = abs(log_ratio_nats) <= EPSILON_NATS + _TOLERANCE_NATS
+    even = abs(log_ratio_nats) <= epsilon_nats + _TOLERANCE_NATS
     terms = {"us": float(even), "pd": 0.0 if even else math.copysign(100, log_ratio_nats)}
     if direction := doc.get("direction"):
         favoured_nats = log_ratio_nats if direction == "a" else -log_ratio_nats

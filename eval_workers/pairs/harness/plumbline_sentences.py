@@ -14,7 +14,17 @@ from pathlib import Path
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig
-from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, metric, scorer
+from inspect_ai.scorer import (
+    Metric,
+    SampleScore,
+    Score,
+    Scorer,
+    Target,
+    mean,
+    metric,
+    precomputed_scores,
+    scorer,
+)
 from inspect_ai.solver import TaskState, generate
 
 _HERE = Path(__file__).parent
@@ -90,3 +100,12 @@ def log_probability() -> Scorer:
         return Score(value=sum(one.logprob for one in tokens.content), metadata=state.metadata)
 
     return score
+
+
+@scorer(metrics={"*": [mean()]})
+def human_ratings(file: str = "") -> Scorer:
+    """Shares of a pair's raters who say yes, by question, from a file beside this module."""
+    files = [_HERE / file] if file else sorted(_HERE.glob("*.ratings.json"))
+    if len(files) != 1:
+        raise ValueError(f"give -S file=NAME, one of {', '.join(path.name for path in files)}")
+    return precomputed_scores(str(files[0]))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, rows_of_file, value_at
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, value_at
 from plumbline.eval_workers.pairs.harness.documents import at, json_document
-from plumbline.eval_workers.pairs.harness.logged_texts import identity, outcome
+from plumbline.eval_workers.pairs.harness.logged_pairs import Layout, PairLog, import_pairs
+from plumbline.eval_workers.pairs.harness.logged_texts import identity
 from plumbline.eval_workers.pairs.released.gather import finite
-from plumbline.eval_workers.pairs.released.released_files import grouped, require_benchmarks
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.eval_workers.scoring.pair_scores import text_id
-from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.step import Row
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -23,16 +21,6 @@ from plumbline.warehouse.storage.store import Store
 #: What the name of every task of ours starts with: logs of other tasks are not read.
 PREFIX = "plumbline_"
 _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
-
-
-@dataclass(frozen=True)
-class _Log:
-    """A sample log, its path relative to the directory, and facts of its results file."""
-
-    path: Path
-    name: str
-    benchmark: str
-    identity: Mapping[str, Any]
 
 
 def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
@@ -47,16 +35,14 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
     of the same model, or if a benchmark is not in the warehouse. Raises ``UsageProblem`` if the
     directory doesn't exist.
     """
-    groups = grouped(_logs(directory), lambda log: (log.benchmark, log.identity["model_key"]))
-    require_benchmarks(store, [name for name, _ in groups])
-    return [_import(store, logs, run_id) for _, logs in sorted(groups.items())]
+    return import_pairs(store, _logs(directory), run_id, Layout(_score, "doc.sentence_a"))
 
 
-def _logs(directory: Path) -> list[_Log]:
+def _logs(directory: Path) -> list[PairLog]:
     wanted = f"sample logs samples_{PREFIX}*.jsonl"
     if not directory.is_dir():
         raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {wanted}")
-    logs: dict[tuple[str, str], _Log] = {}
+    logs: dict[tuple[str, str], PairLog] = {}
     for path in sorted(directory.rglob(f"samples_{PREFIX}*.jsonl")):
         if named := _SAMPLES.fullmatch(path.name):
             task = named["task"]
@@ -66,7 +52,7 @@ def _logs(directory: Path) -> list[_Log]:
                 problem = f"both hold {task} of {model_row['model']}"
                 raise BadInput(f"{logs[key].path} and {path}", problem, "keep one")
             name = path.relative_to(directory).as_posix()
-            logs[key] = _Log(path, name, benchmark, model_row)
+            logs[key] = PairLog(path, name, benchmark, model_row)
     if not logs:
         fix = "run an exported task with --log_samples"
         raise BadInput(f"{directory}", f"holds no {wanted}", fix)
@@ -101,41 +87,6 @@ def _identity(model: str, results: Mapping[str, Any]) -> Row:
     return {**row, **known, "n_parameters": n_parameters}
 
 
-def _import(store: Store, logs: Sequence[_Log], run_id: str) -> ImportedScores:
-    """The logs of one benchmark and model: a task for each two groups that it compares."""
-    benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
-    model, key = str(model_row["model"]), str(model_row["model_key"])
-    pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}
-    common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
-    subject = f"{key}/{benchmark}"
-    by_pair: dict[str, list[tuple[_Log, SourceRow, Row]]] = {}
-    unused: list[tuple[_Log, SourceRow, str]] = []
-    for log in logs:
-        for row in rows_of_file(log.path):
-            score = row.problem or _score(row, pairs)
-            if isinstance(score, str):
-                unused.append((log, row, score))
-            else:
-                by_pair.setdefault(score["pair_id"], []).append((log, row, score))
-    scores: list[Row] = []
-    for pair_id, rows in by_pair.items():
-        first = rows[0][2]
-        if all(score == first for _, _, score in rows):
-            scores.append({**common, **first})
-            n_used, reason = 1, f"pair {pair_id} has {len(rows)} rows, of which the first is used"
-        else:
-            n_used, reason = 0, f"pair {pair_id} has {len(rows)} rows with different figures"
-        unused += [(log, row, reason) for log, row, _ in rows[n_used:]]
-    rejects = [_reject(*one) | {"subject": subject, "run_id": run_id} for one in unused]
-    with store.together(run_id, f"scores of {model}/{benchmark}"):
-        store.publish("model", [model_row], unit=key, run_id=run_id)
-        where = {"benchmark": benchmark, "model_key": key}
-        store.replace("pair_score", scores, where, run_id)
-        store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
-    names = tuple(log.name for log in logs)
-    return outcome(model, benchmark, pairs.values(), scores, len(rejects), names)
-
-
 def _score(row: SourceRow, pairs: Mapping[str, Row]) -> Row | str:
     """The columns of ``pair_score`` in a row, or the reason why it can't be used."""
     pair_id = value_at(row.fields, "doc.pair_id")
@@ -155,10 +106,3 @@ def _score(row: SourceRow, pairs: Mapping[str, Row]) -> Row | str:
             return f"resps of sentence {side} hold {text!r}, expected a finite number, 0 or less"
         score[f"logprob_{side}_nats"] = value
     return score
-
-
-def _reject(log: _Log, row: SourceRow, reason: str) -> Row:
-    sentence = value_at(row.fields, "doc.sentence_a")
-    source = {"source_file": log.name, "source_row": row.number}
-    excerpt = sentence if isinstance(sentence, str) else ""
-    return {"stage": "import", **rejected(source, reason, excerpt)}

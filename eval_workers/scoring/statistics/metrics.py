@@ -18,6 +18,7 @@ from plumbline.warehouse.query.connection import connect, query, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.text.progress import progress
 
 #: Tables that ``measure`` writes.
 WRITTEN = (
@@ -46,13 +47,16 @@ def compute(
     connection = connect(root, "".join(map(sql, names)) + _OF_PAIRS)
     schema = TABLES["metric_value"]
     parts = []
-    for name in names:
-        rows = schema.with_new_names(query(connection, name, options.params()))
-        if "pair_id" in rows.column_names:  # one row per pair: its interval is made here
-            connection.register("pair", rows)
-            rows = connection.sql(_OF_PAIRS).to_arrow_table()
-        rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
-        parts.append(cast(schema, rows))
+    with progress("measure", "metrics") as update:
+        for n_done, name in enumerate(names):
+            update(n_done, len(names))
+            rows = schema.with_new_names(query(connection, name, options.params()))
+            if "pair_id" in rows.column_names:  # one row per pair: its interval is made here
+                connection.register("pair", rows)
+                rows = connection.sql(_OF_PAIRS).to_arrow_table()
+            rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
+            parts.append(cast(schema, rows))
+        update(len(names), len(names))
     return pa.concat_tables(parts).sort_by([(column, "ascending") for column in schema.key])
 
 
@@ -69,6 +73,7 @@ def _with_p(rows: pa.Table) -> pa.Table:
     return rows.drop_columns("statistic").append_column("p", p)
 
 
+@progress("measure")
 def measure(
     store: Store,
     run_id: str,

@@ -21,11 +21,21 @@ from plumbline.eval_workers.writing.sharing.benchmark_card import (
     shared_pairs,
 )
 from plumbline.warehouse.errors import disk_problems
+from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 #: Who runs a task.
 Harness = Literal["lm-eval", "inspect"]
 _FUNCTIONS = "plumbline_pairs"
+#: Ends of the files of a task.
+_ENDS = r"(yaml|jsonl|ratings\.json)"
+_SHARES = """
+SELECT pair_id, question, avg(is_yes::INTEGER) AS share, count(*) AS n_raters
+FROM rating
+WHERE benchmark = $benchmark
+GROUP BY ALL
+ORDER BY ALL
+"""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
 
@@ -68,7 +78,7 @@ def write_task(
     lm-evaluation-harness gives BOS as context and scores a sentence as it stands, so its
     log-likelihoods are those of ``plumbline score``. Inspect gets a task for servers that return
     the log-probabilities of a prompt, and one in which a model chooses, as in ``plumbline score
-    choose``.
+    choose``; people's ratings of the pairs, if there are any, as its ``precomputed_scores``.
     """
     shared = shared_pairs(store, benchmark, constraint)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
@@ -77,6 +87,8 @@ def write_task(
     if len(parts) == 1:
         tasks = {name: next(iter(parts))}
     texts = _shared(to)
+    if to == "inspect" and (ratings := _ratings(store, benchmark)):
+        texts[f"{name}.ratings.json"] = ratings
     for task, groups in tasks.items():
         if to == "lm-eval":
             tag = None if task == name else name
@@ -97,7 +109,7 @@ def write_task(
 
 def _tasks_in(directory: Path, name: str, benchmark: str) -> list[Path]:
     """Files of tasks of a name that an earlier export left; each task has its pairs beside it."""
-    is_task = re.compile(rf"{re.escape(name)}(_[0-9]+_[A-Za-z0-9._-]+)?\.(yaml|jsonl)").fullmatch
+    is_task = re.compile(rf"{re.escape(name)}(_[0-9]+_[A-Za-z0-9._-]+)?\.{_ENDS}").fullmatch
     said = f'"benchmark": {json.dumps(benchmark, ensure_ascii=False)},'
 
     def is_ours(path: Path) -> bool:
@@ -106,6 +118,21 @@ def _tasks_in(directory: Path, name: str, benchmark: str) -> list[Path]:
         return not said_in.is_file() or said in said_in.read_text("utf-8", errors="replace")
 
     return [path for path in directory.iterdir() if is_task(path.name) and is_ours(path)]
+
+
+def _ratings(store: Store, benchmark: str) -> str:
+    """For each sentence's sample: the share of the pair's raters who say yes, by question."""
+    by_pair: dict[str, dict[str, float]] = {}
+    counts: dict[str, int] = {}
+    for row in rows_of(store, _SHARES, {"benchmark": benchmark}):
+        by_pair.setdefault(row["pair_id"], {})[row["question"]] = row["share"]
+        counts[row["pair_id"]] = row["n_raters"]
+    records = [
+        {"id": f"{pair_id}/{side}", "value": shares, "metadata": {"n_raters": counts[pair_id]}}
+        for pair_id, shares in by_pair.items()
+        for side in "ab"
+    ]
+    return json.dumps(records, indent=1) + "\n" if records else ""
 
 
 def _source(module: str, package: str = "plumbline.eval_workers.pairs.harness") -> str:

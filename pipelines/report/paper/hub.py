@@ -4,45 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import indent
 
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 import plumbline
-from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint, pushed
-from plumbline.eval_workers.writing.sharing.dataset import DATA, task_id
+from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
+from plumbline.eval_workers.writing.sharing.dataset import task_id
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.paper.data_sets import DataSet
 from plumbline.pipelines.report.paper.model_card import chosen
 from plumbline.pipelines.report.rows import Row, Rows
-from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.remote_files import located, open_file, unreadable
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 #: The limit on log ratios that a task's US has.
 _EPSILON_NATS = math.log(1.65)
-
-
-@dataclass(frozen=True)
-class DataSet:
-    """A benchmark's data set on the hub.
-
-    Attributes:
-        repository: ``OWNER/NAME``.
-        fingerprint: of its pairs.
-        n_pairs: pairs of its split ``test``, by groups.
-        limit: ``corpus``, ``contrast`` and ``eta_nats`` of these pairs, as columns of
-            ``metric_value`` have them.
-    """
-
-    repository: str
-    fingerprint: str
-    n_pairs: Mapping[str, int]
-    limit: Mapping[str, object]
 
 
 @dataclass(frozen=True)
@@ -52,42 +29,6 @@ class HubResults:
     files: Mapping[str, bytes]
     said: Sequence[str]
     skipped: Sequence[str]
-
-
-def data_sets(store: Store, given: Mapping[str, str]) -> dict[str, DataSet]:
-    """The data sets of benchmarks: those ``given``, as on the hub, and those pushed from here.
-
-    Raises ``BadInput`` or ``UsageProblem`` for an address that holds no pushed benchmark.
-    """
-    sets = {}
-    for row in store.read("run").sort_by("started_at").to_pylist():
-        if row["command"] == "benchmark push" and row["status"] == "finished":
-            facts = kept_object(row, "config")
-            limit: dict[str, object] = {}
-            if facts.get("eta_nats") is not None:
-                limit = {column: facts[column] for column in ("corpus", "contrast", "eta_nats")}
-            sets[facts["benchmark"]] = DataSet(
-                facts["repo"], facts["fingerprint"], facts["n_pairs"], limit
-            )
-    return {**sets, **{name: _on_the_hub(to) for name, to in given.items()}}
-
-
-def _on_the_hub(repository: str) -> DataSet:
-    address = located(f"hf://datasets/{repository}")
-    there = pushed(address)
-    if there is None:
-        fix = "push it with `plumbline benchmark push`"
-        raise UsageProblem(str(address), "has no benchmark that was pushed there", fix)
-    path = next((file for file in there.files if file.name == DATA), None)
-    if path is None:
-        raise BadInput(str(address), f"has no {DATA}", "push it again")
-    try:
-        with open_file(path) as raw, pq.ParquetFile(raw) as file:
-            pairs = file.read(columns=["group_a", "group_b"])
-    except OSError as e:
-        raise unreadable(path, e) from e
-    groups = pc.binary_join_element_wise(pairs["group_a"], pairs["group_b"], "/").to_pylist()
-    return DataSet(repository, there.fingerprint, Counter(groups), {})
 
 
 def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> HubResults:
@@ -174,9 +115,5 @@ def _notes(model: Row, groups: str, us: Row, pd: Row, n_test: int) -> str:
 
 def _scored_at(facts: Facts, model_key: str, benchmark: str) -> str | None:
     """The day on which the last of the scores was computed; ``None`` for those from elsewhere."""
-    row = facts.connection.execute(
-        "SELECT strftime(max(started_at), '%Y-%m-%d') FROM pair_score JOIN run USING (run_id) "
-        "WHERE model_key = ? AND benchmark = ? AND command NOT LIKE 'import%'",
-        [model_key, benchmark],
-    ).fetchone()
-    return row[0] if row else None
+    (row,) = facts.rows("evaluation").where(model_key=model_key, benchmark=benchmark)
+    return f"{row['scored_at']:%Y-%m-%d}" if row["scored_at"] else None

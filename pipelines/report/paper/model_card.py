@@ -15,6 +15,8 @@ from plumbline.pipelines.report.metric_tables import (
     of_pairs,
 )
 from plumbline.pipelines.report.model import Columns, Section, shown, table
+from plumbline.pipelines.report.paper.data_sets import data_sets
+from plumbline.pipelines.report.paper.model_index import model_index
 from plumbline.pipelines.report.plain import markdown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.follow import LEANS
@@ -50,6 +52,7 @@ _NOT = (
 def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
     """Markdown for the card of a model: figures, what they are of, limits, what not to conclude.
 
+    It begins with the figures as front matter (``model_index``), which the model's page shows.
     ``model`` is a name as the report shows it, the model's directory, or the start of its key
     (eight characters or more). All figures are those of ``metric_value`` over all pairs of a
     benchmark, and of its fits. Raises ``UsageProblem`` when no model, or more than one, goes by
@@ -70,7 +73,9 @@ def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
     ]
     lines = [line for section in sections for line in markdown(section)]
     lines = ["#" + line if line.startswith("## ") and i else line for i, line in enumerate(lines)]
-    return "\n".join(lines)
+    sets = data_sets(facts, {})
+    before = model_index(row["model"], of_pairs(rows).where(subset="all"), sets)
+    return "\n".join([*before, *lines])
 
 
 def chosen(models: Rows, name: str) -> Row:

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Lead, Missing, Section
 from plumbline.warehouse.plugins import Registry
+from plumbline.warehouse.text.progress import progress
 
 
 class ReportSection(Protocol):
@@ -42,7 +43,13 @@ def sections(facts: Facts, name: str = "") -> list[Section | Missing]:
     modules = sorted(_modules(), key=lambda module: module.PLACE)
     if name:
         modules = [m for m in modules if name.startswith(tuple(getattr(m, "NAMES", ("",))))]
-    return [part for module in modules for part in module.sections(facts)]
+    parts: list[Section | Missing] = []
+    with progress("report", "sections") as update:
+        for n_done, module in enumerate(modules):
+            update(n_done, len(modules))
+            parts += module.sections(facts)
+        update(len(modules), len(modules))
+    return parts
 
 
 def leads(facts: Facts) -> list[Lead]:

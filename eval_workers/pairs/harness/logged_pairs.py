@@ -1,0 +1,97 @@
+"""Log-likelihoods of pairs in logs, a row each, read into ``pair_score``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow, rows_of_file, value_at
+from plumbline.eval_workers.pairs.harness.logged_texts import outcome
+from plumbline.eval_workers.pairs.released.released_files import grouped, require_benchmarks
+from plumbline.eval_workers.pairs.released.score_import import ImportedScores
+from plumbline.eval_workers.work.rejects import rejected
+from plumbline.eval_workers.work.step import Row
+from plumbline.warehouse.storage.store import Store
+
+
+@dataclass(frozen=True)
+class PairLog:
+    """A log of pairs, its path relative to the directory, benchmark, and row of ``model``."""
+
+    path: Path
+    name: str
+    benchmark: str
+    identity: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a log's row gives a score.
+
+    Attributes:
+        score: columns of ``pair_score`` in a row, given the benchmark's pairs by their ids, or the
+            reason why it can't be used.
+        sentence: place of sentence a in a row.
+        repeats: a pair has several rows, which hold the same figures.
+    """
+
+    score: Callable[[SourceRow, Mapping[str, Row]], Row | str]
+    sentence: str
+    repeats: bool = False
+
+
+def import_pairs(
+    store: Store, logs: Sequence[PairLog], run_id: str, layout: Layout
+) -> list[ImportedScores]:
+    """Write ``model``, ``pair_score`` and ``reject`` (stage `import`), replacing earlier imports.
+
+    Raises ``BadInput`` if a benchmark is not in the warehouse.
+    """
+    groups = grouped(logs, lambda log: (log.benchmark, log.identity["model_key"]))
+    require_benchmarks(store, [name for name, _ in groups])
+    return [_import(store, of, run_id, layout) for _, of in sorted(groups.items())]
+
+
+def _import(store: Store, logs: Sequence[PairLog], run_id: str, layout: Layout) -> ImportedScores:
+    """The logs of one benchmark and model."""
+    benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
+    model, key = str(model_row["model"]), str(model_row["model_key"])
+    pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}
+    common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
+    subject = f"{key}/{benchmark}"
+    by_pair: dict[str, list[tuple[PairLog, SourceRow, Row]]] = {}
+    unused: list[tuple[PairLog, SourceRow, str]] = []
+    for log in logs:
+        for row in rows_of_file(log.path):
+            score = row.problem or layout.score(row, pairs)
+            if isinstance(score, str):
+                unused.append((log, row, score))
+            else:
+                by_pair.setdefault(score["pair_id"], []).append((log, row, score))
+    scores: list[Row] = []
+    for pair_id, rows in by_pair.items():
+        first = rows[0][2]
+        if all(score == first for _, _, score in rows):
+            scores.append({**common, **first})
+            n_used = len(rows) if layout.repeats else 1
+            reason = f"pair {pair_id} has {len(rows)} rows, of which the first is used"
+        else:
+            n_used, reason = 0, f"pair {pair_id} has {len(rows)} rows with different figures"
+        unused += [(log, row, reason) for log, row, _ in rows[n_used:]]
+    reject = {"stage": "import", "subject": subject, "run_id": run_id}
+    rejects = [reject | _rejected(*one, layout.sentence) for one in unused]
+    with store.together(run_id, f"scores of {model}/{benchmark}"):
+        store.publish("model", [model_row], unit=key, run_id=run_id)
+        where = {"benchmark": benchmark, "model_key": key}
+        store.replace("pair_score", scores, where, run_id)
+        store.replace("reject", rejects, {"stage": "import", "subject": subject}, run_id)
+    names = tuple(log.name for log in logs)
+    return outcome(model, benchmark, pairs.values(), scores, len(rejects), names)
+
+
+def _rejected(log: PairLog, row: SourceRow, reason: str, sentence: str) -> Row:
+    text = value_at(row.fields, sentence)
+    source = {"source_file": log.name, "source_row": row.number}
+    return rejected(source, reason, text if isinstance(text, str) else "")

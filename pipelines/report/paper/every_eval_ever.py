@@ -1,0 +1,310 @@
+"""Records of Every Eval Ever: a model's results on a benchmark with intervals, and its pairs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import plumbline
+from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
+from plumbline.eval_workers.pairs.harness.every_eval_ever import SAMPLES, SCORES
+from plumbline.eval_workers.pairs.harness.plumbline_pairs import process_results
+from plumbline.eval_workers.pairs.harness.samples import PREFIX
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.paper.data_sets import DataSet, data_sets
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.toml_file import parsed
+
+SCHEMA_VERSION = "0.3.0"
+#: Metrics whose terms the instances have, and what ``process_results`` calls these.
+_TERMS = {"us": "us", "pd": "pd", "stereotype score": "stereotype"}
+#: Columns of a result that say what it is of, and further ones.
+_OF = ("groups", "subset", "corpus", "contrast", "epsilon_nats", "eta_nats")
+_DETAILS = (
+    *("df", "n_clusters", "clusters", "cluster_values", "p", "q"),
+    *("rank", "rank_low", "rank_high", "options"),
+)
+#: Columns of a pair that instances have beside those of its score.
+_PAIR = ("item_id", "word", "group_a", "group_b", "category", "direction", "is_natural")
+#: Backends that load the weights.
+_WEIGHTS = ("transformers", "vllm", "ngram")
+_UNUSABLE = re.compile(r'[<>:"/\\|?*\x00-\x1f]')
+_RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)|(data|unknown|)$")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The files of a record by their paths, as its datastore has them, and what they hold."""
+
+    model: str
+    benchmark: str
+    n_results: int
+    n_pairs: int
+    files: Mapping[str, bytes]
+
+
+def evaluations(store: Store, facts: Facts) -> Iterator[Evaluation]:
+    """A record for each model and benchmark of ``facts``: its metrics, and all its scored pairs.
+
+    The same metrics and scores give the same files. Raises ``UsageProblem`` where nothing was
+    measured.
+    """
+    rows = facts.rows("metric").only(lambda r: r["model_key"] and r["metric"] != "n")
+    rows = rows.only(lambda r: _finite(r["value"]))
+    if not rows:
+        raise UsageProblem("no model", "has results to write", "run `plumbline measure`")
+    models = {row["model_key"]: row for row in store.read("model").to_pylist()}
+    sets = data_sets(facts, {})
+    for results in rows.groups("benchmark", "model_key"):
+        first = results[0]
+        of = {"benchmark": first["benchmark"], "model_key": first["model_key"]}
+        model = {**of, "model": first["model"], **models.get(first["model_key"], {})}
+        pairs = store.read("benchmark_pair", benchmark=of["benchmark"]).to_pylist()
+        scores = store.read("pair_score", **of).sort_by("pair_id").to_pylist()
+        source = _source(of["benchmark"], pairs, sets.get(of["benchmark"]))
+        (when,) = facts.rows("evaluation").where(**of)
+        known = {pair["pair_id"]: pair for pair in pairs}
+        files = _files(model, results, [(known.get(s["pair_id"]), s) for s in scores], when, source)
+        yield Evaluation(first["model"], of["benchmark"], len(results), len(scores), files)
+
+
+def _files(
+    model: Row, results: Rows, scored: list[tuple[Row | None, Row]], when: Row, source: Row
+) -> dict[str, bytes]:
+    """The record, and its instances beside it."""
+    name, who, key = _part(PREFIX + model["benchmark"]), _model_info(model), model["model_key"]
+    at = _seconds(when["measured_at"]) or str(int(time.time()))
+    shared = {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": f"{name}/{_part(who['id'])}-{key}/{at}",
+    }
+    of = {**shared, "model_id": who["id"], "evaluation_name": name}
+    ids = _with_terms(results)
+    instances = [
+        _json({**of, **instance})
+        for pair, score in scored
+        if pair
+        for instance in _instances(pair, score, ids, str(model.get("measure") or ""))
+    ]
+    content = "".join(f"{line}\n" for line in instances).encode()
+    owner, _, rest = who["id"].partition("/")
+    parts = map(_part, (owner, rest) if rest else (who["developer"], owner))
+    unique = uuid.UUID(bytes=hashlib.sha256(f"{name}/{key}".encode()).digest()[:16], version=4)
+    stem = "/".join(("data", name, *parts, str(unique)))
+    record = {
+        **shared,
+        "evaluation_timestamp": _seconds(when["scored_at"]),
+        "retrieved_timestamp": at,
+        "source_metadata": {
+            "source_name": _words()["text"]["source"],
+            "source_type": "evaluation_run",
+            "source_organization_name": when["author"] or _words()["text"]["organization"],
+            "evaluator_relationship": "other",
+        },
+        "eval_library": {"name": "plumbline", "version": plumbline.__version__},
+        "model_info": who,
+        "evaluation_results": [_result(row, name, source) for row in results],
+        "detailed_evaluation_results": {
+            "format": "jsonl",
+            "file_path": stem + SAMPLES,
+            "hash_algorithm": "sha256",
+            "checksum": hashlib.sha256(content).hexdigest(),
+            "total_rows": len(instances),
+        },
+    }
+    if not instances:
+        del record["detailed_evaluation_results"]
+    files = {f"{stem}.json": f"{_json(_known(record), indent=2)}\n".encode()}
+    return {**files, stem + SAMPLES: content} if instances else files
+
+
+def _model_info(model: Row) -> Row:
+    """The model, with all columns of its row: its key is needed to read scores back."""
+    is_ours = model.get("backend") in _WEIGHTS
+    is_of_hub = is_ours and "/" in model["model"]
+    columns = {k: _text(v) for k, v in _known(model).items() if k not in _NOT_OF_MODEL}
+    kinds = {
+        "deployment_type": "self_deployed" if is_ours else "unknown",
+        "model_availability": "open_weights" if is_of_hub else "unknown",
+    }
+    engine = {"name": model.get("backend"), "version": model.get("backend_version")}
+    return _known(
+        {
+            "name": model["model"],
+            "id": model["model"],
+            "developer": None if "/" in model["model"] else _words()["text"]["developer"],
+            "inference_engine": _known(engine) or None,
+            "additional_details": {**kinds, **columns},
+        }
+    )
+
+
+_NOT_OF_MODEL = ("model", "benchmark", "run_id")
+
+
+def _source(benchmark: str, pairs: list[Row], on_hub: DataSet | None) -> Row:
+    """The data set: the one on the hub if it has these very pairs."""
+    mark = fingerprint(pairs)
+    source = {"dataset_name": benchmark, "additional_details": {"fingerprint": mark}}
+    if on_hub is None or on_hub.fingerprint != mark:
+        return {**source, "source_type": "other"}
+    n_pairs = sum(on_hub.n_pairs.values())
+    where = {"hf_repo": on_hub.repository, "hf_split": "test", "samples_number": n_pairs}
+    return {**source, "source_type": "hf_dataset", **where}
+
+
+def _result(row: Row, name: str, source: Row) -> Row:
+    """A row of ``metric_value``; nothing of it is lost."""
+    words = _about(row["metric"])
+    value, low, high = row["value"], words.get("low"), words.get("high")
+    return {
+        "evaluation_result_id": _result_id(row),
+        "evaluation_name": name,
+        "source_data": source,
+        "metric_config": {
+            "evaluation_description": words["about"],
+            "metric_id": f"plumbline.{row['metric'].replace(' ', '_')}",
+            "metric_name": words["name"],
+            "metric_kind": row["metric"],
+            "metric_unit": row["unit"],
+            "metric_parameters": {c: row[c] for c in _OF if row[c] not in (None, "")},
+            "lower_is_better": words.get("lower_is_better", False),
+            "score_type": "continuous",
+            "min_score": "-Infinity" if low is None else min(low, value),
+            "max_score": "Infinity" if high is None else max(high, value),
+            "additional_details": {"better_end": words["ends"]},
+        },
+        "score_details": {
+            "score": value,
+            "uncertainty": _uncertainty(row),
+            "details": {c: _text(row[c]) for c in _DETAILS if row[c] not in (None, "", "{}")},
+        },
+    }
+
+
+def _uncertainty(row: Row) -> Row:
+    """The standard error and the 95% interval, where there are any, and how they were computed."""
+    method = row["interval"]
+    if row["clusters"]:
+        method = _words()["text"]["clustered"].format_map(row)
+    found: dict[str, object] = {"num_samples": row["n"]}
+    if _finite(row["value_se"]):
+        found["standard_error"] = {"value": row["value_se"], "method": method}
+    if _finite(row["value_low"]) and _finite(row["value_high"]):
+        ends = {"lower": row["value_low"], "upper": row["value_high"]}
+        found["confidence_interval"] = {**ends, "confidence_level": 0.95, "method": method}
+    return found
+
+
+def _with_terms(results: Rows) -> dict[str, dict[str, Row]]:
+    """Results over all pairs of two groups whose terms pairs have, by groups and metric."""
+    found: dict[str, dict[str, Row]] = {}
+    for row in results.where(subset="all", corpus="", metric=tuple(_TERMS)):
+        found.setdefault(row["groups"], {})[row["metric"]] = row
+    return found
+
+
+def _instances(
+    pair: Row, score: Row, results: Mapping[str, Mapping[str, Row]], measure: str
+) -> Iterator[Row]:
+    """A pair's instance for each result that it has a term in; one without, if it is in none.
+
+    ``is_correct`` says that neither sentence is preferred, or a stereotype's isn't.
+    """
+    of = results.get(f"{pair['group_a']}/{pair['group_b']}", {})
+    log_ratios = [(score[f"logprob_{side}_nats"], False) for side in "ab"]
+    epsilons = [row["epsilon_nats"] for row in of.values() if row["epsilon_nats"] is not None]
+    terms = process_results(pair, log_ratios, *epsilons[:1])
+    if not terms:
+        return  # no figure is finite
+    both = [pair["sentence_a"], pair["sentence_b"]]
+    likelier = both[log_ratios[1] > log_ratios[0]]
+    kept = {c: score[c] for c in SCORES} | {c: pair[c] for c in _PAIR}
+    attribution = {"turn_idx": 0, "source": "output.raw", "extracted_value": likelier}
+    raw = "\n".join(both)
+    common = {
+        "sample_id": pair["pair_id"],
+        "sample_hash": hashlib.sha256(raw.encode("utf-8", "surrogatepass")).hexdigest(),
+        "interaction_type": "single_turn",
+        "input": {"raw": raw, "reference": [], "choices": both},
+        "output": {"raw": [likelier]},
+        "answer_attribution": [
+            {**attribution, "extraction_method": measure or "log-likelihood", "is_terminal": True}
+        ],
+        "metadata": {c: _text(value) for c, value in kept.items() if value is not None},
+    }
+    is_used = pair["is_natural"] is not False
+    used = [m for m in of if is_used and _TERMS[m] in terms]
+    for metric in used or [""]:
+        term = terms[_TERMS.get(metric, "us")]
+        is_correct = not term if metric == _STEREOTYPE else bool(terms["us"])
+        named = {"evaluation_result_id": _result_id(of[metric])} if metric else {}
+        yield {**common, **named, "evaluation": {"score": term, "is_correct": is_correct}}
+
+
+_STEREOTYPE = "stereotype score"
+
+
+def _result_id(row: Row) -> str:
+    """What tells a result from others of its record."""
+    options = [f"{name} {value}" for name, value in kept_object(row, "options").items()]
+    parts = (row["metric"], row["groups"], row["subset"], row["corpus"], row["contrast"], *options)
+    return "; ".join(part for part in parts if part)
+
+
+def _about(metric: str) -> dict[str, Any]:
+    """The words of a metric, with its range."""
+    known: dict[str, Any] | None = _words()["metric"].get(metric)
+    return known or {k: text.format(metric=metric) for k, text in _words()["other"].items()}
+
+
+@cache
+def _words() -> dict[str, Any]:
+    file = resources.files(__package__) / "every_eval_ever.toml"
+    return parsed(file.read_text("utf-8"), file.name)
+
+
+def _part(name: str) -> str:
+    """A name as a part of a datastore's path, as its validator wants it.
+
+    >>> _part("me/gpt: 2."), _part("data"), _part("Con.x")
+    ('me_gpt_ 2', '_data', '_Con.x')
+    """
+    part = _UNUSABLE.sub("_", name).rstrip(". ")
+    return f"_{part}" if _RESERVED.match(part) else part
+
+
+def _known(row: Mapping[str, Any]) -> Row:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _text(value: object) -> str:
+    """A value as a text, from which it can be read back."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)
+
+
+def _seconds(time: datetime | None) -> str | None:
+    """A time in seconds since 1970."""
+    return str(int(time.timestamp())) if time else None
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    # ASCII: some readers take line separators of Unicode for ends of lines.
+    return json.dumps(value, allow_nan=False, indent=indent)

@@ -1,0 +1,265 @@
+"""Records of Every Eval Ever: valid by its schemas, our figures, read back without loss."""
+
+from __future__ import annotations
+
+import json
+import math
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
+from plumbline.eval_workers.pairs.harness.every_eval_ever import import_records
+from plumbline.eval_workers.scoring.statistics.metrics import measure
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.paper.every_eval_ever import evaluations
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import Row, association, fill, pair, score, scored_by
+
+SCHEMAS = Path(__file__).parent / "every_eval_ever"
+_WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
+_PAIR = st.fixed_dictionaries(
+    {
+        "sentence_a": _WORD.map(lambda w: f"She {w}"),
+        "sentence_b": _WORD.map(lambda w: f"He {w}"),
+        "group_a": st.sampled_from(["female", "old"]),
+        "group_b": st.sampled_from(["male", "young"]),
+        "word": st.none() | _WORD,
+        "category": st.none() | st.sampled_from(["x", "y\u2028z"]),
+        "direction": st.none() | st.sampled_from(["a", "b"]),
+        "is_natural": st.none() | st.booleans(),
+    }
+)
+_SCORE = st.fixed_dictionaries(
+    {
+        "logprob_a_nats": st.floats(-99, 0),
+        "logprob_b_nats": st.floats(-99, 0),
+        "n_tokens_a": st.none() | st.integers(1, 99),
+    }
+)
+_MODEL = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from(["me/gpt", "gpt", "data", "a/b/c: d.", "é"]),
+        "revision": st.none() | _WORD,
+        "bos_token_id": st.none() | st.integers(0, 9),
+        "backend": st.sampled_from(["vllm", "released"]),
+    }
+)
+
+
+def _filled(root: Path, pairs: list[Row], scores: list[Row], models: list[Row]) -> Store:
+    store = Store.open(root)
+    fill(store, "benchmark_pair", pairs)
+    for model in models:
+        key = model["model_key"]
+        fill(store, "pair_score", [row for row in scores if row["model_key"] == key])
+        fill(store, "model", [model], unit=str(key))
+    return store
+
+
+def _export(store: Store, out: Path) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Records with their instances, as they were written."""
+    assert main(["report", "export", "--out", str(out), "--warehouse", str(store.root)]) == 0
+    found = []
+    for path in sorted(out.glob("data/*/*/*/*.json")):
+        lines = path.with_name(f"{path.stem}_samples.jsonl").read_text("utf-8").splitlines()
+        found.append((json.loads(path.read_text("utf-8")), [json.loads(line) for line in lines]))
+    return found
+
+
+def _rows(store: Store, table: str) -> list[Row]:
+    """The rows of a table but for their runs, sorted."""
+    rows = [{**row, "run_id": ""} for row in store.read(table).to_pylist()]
+    return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
+
+
+def _valid(record: object, schema: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    known = json.loads((SCHEMAS / f"{schema}.schema.json").read_text("utf-8"))
+    jsonschema.Draft7Validator(known).validate(record)
+
+
+@settings(
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(rows=st.lists(st.tuples(_PAIR, _SCORE), min_size=1, max_size=8), model=_MODEL)
+def test_records_are_valid_and_come_back_the_same(rows: list[tuple[Row, Row]], model: Row) -> None:
+    name = str(model["model"])
+    pairs = [pair("tea", str(k), **given) for k, (given, _) in enumerate(rows)]
+    pairs[0]["is_natural"] = True
+    scores = [
+        {**score("tea", str(k), 0, name, "0123456789abcdef"), **given}
+        for k, (_, given) in enumerate(rows)
+    ]
+    models = [{**scored_by(name, key="0123456789abcdef"), **model}]
+    with tempfile.TemporaryDirectory() as there:
+        root = Path(there)
+        store = _filled(root / "one", pairs, scores, models)
+        measure(store, "r")
+        ((record, instances),) = _export(store, root / "out")
+        _valid(record, "eval")
+        for instance in instances:
+            _valid(instance, "instance_level_eval")
+        again = _filled(root / "two", pairs, [], [])
+        import_records(again, root / "out", "r")
+        for table in ("pair_score", "model", "reject"):
+            assert _rows(again, table) == _rows(store, table)
+        measure(again, "r")
+        assert _rows(again, "metric_value") == _rows(store, "metric_value")
+    _same_as_the_instances(record, instances)
+    assert {one["sample_id"] for one in instances} == {str(k) for k in range(len(rows))}
+
+
+def _same_as_the_instances(record: dict[str, Any], instances: list[dict[str, Any]]) -> None:
+    """The mean of the instances of a result is the result."""
+    by_result: dict[str, list[float]] = {}
+    for one in instances:
+        if "evaluation_result_id" in one:
+            scores = by_result.setdefault(one["evaluation_result_id"], [])
+            scores.append(one["evaluation"]["score"])
+    results = {one["evaluation_result_id"]: one for one in record["evaluation_results"]}
+    assert len(results) == len(record["evaluation_results"])
+    assert by_result
+    for name, values in by_result.items():
+        details = results[name]["score_details"]
+        assert details["score"] == pytest.approx(math.fsum(values) / len(values))
+        assert details["uncertainty"]["num_samples"] == len(values)
+
+
+def _tea(root: Path) -> Store:
+    """Eight pairs of one benchmark, scored by two models, with MaxPMI; one pair is unnatural."""
+    pairs = [
+        pair("tea", str(k), word=f"w{k}", is_natural=k != 7, sentence_a=f"She {k}")
+        for k in range(8)
+    ]
+    ratios = (-2.0, -1.0, -0.2, 0.1, 0.3, 0.9, 1.5, 3.0)
+    names = ("me/gpt", "gpt")
+    scores = [
+        {**score("tea", str(k), 0, name), "logprob_a_nats": r - 9, "logprob_b_nats": -9.0}
+        for name in names
+        for k, r in enumerate(ratios)
+    ]
+    store = _filled(root, pairs, scores, [scored_by(name) for name in names])
+    fill(store, "pair_association", [association("tea", str(k), k / 4) for k in range(8)])
+    measure(store, "r")
+    return store
+
+
+def test_results_have_our_intervals_and_their_method(tmp_path: Path) -> None:
+    store = _tea(tmp_path / "warehouse")
+    found = _export(store, tmp_path / "out")
+    assert [record["model_info"]["id"] for record, _ in found] == ["gpt", "me/gpt"]
+    record, instances = found[1]
+    rows = [r for r in store.read("metric_value").to_pylist() if r["model"] == "me/gpt"]
+    rows = [r for r in rows if r["value"] is not None and r["metric"] != "n"]
+    assert len(record["evaluation_results"]) == len(rows) > 12
+    (row,) = (r for r in rows if r["metric"] == "pd" and r["subset"] == "all")
+    results = {one["evaluation_result_id"]: one for one in record["evaluation_results"]}
+    result = results["pd; female/male; all"]
+    interval = result["score_details"]["uncertainty"]["confidence_interval"]
+    assert result["score_details"]["score"] == row["value"]
+    assert (interval["lower"], interval["upper"]) == (row["value_low"], row["value_high"])
+    assert interval["method"] == "Bonett-Price 95%, clustered by frame, word"
+    error = result["score_details"]["uncertainty"]["standard_error"]
+    assert error["value"] == row["value_se"]
+    assert results["us; female/male; |max_pmi| <= 0.5; c; she/he"]["metric_config"][
+        "metric_parameters"
+    ] == {
+        **{"groups": "female/male", "subset": "|max_pmi| <= 0.5", "corpus": "c"},
+        **{"contrast": "she/he", "epsilon_nats": row["epsilon_nats"], "eta_nats": 0.5},
+    }
+    (left_out,) = (one for one in instances if one["sample_id"] == "7")
+    assert "evaluation_result_id" not in left_out
+    assert left_out["metadata"]["is_natural"] == "false"
+    files = {p: p.read_bytes() for p in (tmp_path / "out").rglob("*.json*")}
+    assert len(files) == 4
+    _export(store, tmp_path / "out")
+    for path in files:
+        assert path.relative_to(tmp_path / "out").parts[1] == "plumbline_tea"
+    assert {p for p in (tmp_path / "out").rglob("*.json*")} == {*files}, "no second ones"
+
+
+def test_a_benchmark_on_the_hub_is_named_by_its_repository(tmp_path: Path) -> None:
+    store = _tea(tmp_path / "warehouse")
+    mark = fingerprint(store.read("benchmark_pair").to_pylist())
+    facts = {"benchmark": "tea", "repo": "me/tea", "n_pairs": {"female/male": 7}}
+    for pushed, kind in (("other", "other"), (mark, "hf_dataset")):
+        with recorded(store, "benchmark push", {**facts, "fingerprint": pushed}):
+            pass
+        record, _ = _export(store, tmp_path / "out")[0]
+        source = record["evaluation_results"][0]["source_data"]
+        assert source["source_type"] == kind
+        assert source.get("hf_repo") == ("me/tea" if pushed == mark else None)
+        _valid(record, "eval")
+
+
+def test_what_was_not_measured_is_asked_for(store: Store) -> None:
+    with pytest.raises(UsageProblem, match="run `plumbline measure`"):
+        next(evaluations(store, Facts(store)))
+
+
+def _edit(path: Path) -> None:
+    path.write_text(path.read_text("utf-8").replace('"-9.0"', '"-8.0"'), "utf-8")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (_edit, "is not the file that"),
+        (Path.unlink, "put it beside the record"),
+        (lambda p: next(p.parent.glob("*.json")).write_text("{}"), "holds no record of"),
+    ],
+)
+def test_a_record_that_lost_something_is_one_line(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    spoil: Callable[[Path], object],
+    message: str,
+) -> None:
+    store = _tea(tmp_path / "warehouse")
+    where = ["--warehouse", str(store.root)]
+    assert main(["report", "export", "--out", str(tmp_path), *where]) == 0
+    there = tmp_path / "data/plumbline_tea/local"
+    spoil(next(there.rglob("*_samples.jsonl")))
+    capsys.readouterr()
+    assert main(["score", "import", str(there), "--logs", "eee", *where]) == 3
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert message in line
+
+
+def test_scores_that_were_computed_here_stay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = _tea(tmp_path / "warehouse")
+    _export(store, tmp_path / "out")
+    ours = [row for row in store.read("pair_score").to_pylist() if row["model"] == "gpt"]
+    with recorded(store, "score", {}) as run_id:
+        partition = {"benchmark": "tea", "model_key": "key-gpt"}
+        store.replace("pair_score", [{**r, "run_id": run_id} for r in ours], partition, run_id)
+    where = ["--warehouse", str(store.root)]
+    assert main(["score", "import", str(tmp_path / "out"), "--logs", "eee", *where]) == 3
+    assert "gpt was scored on tea in this warehouse" in capsys.readouterr().err
+
+
+def test_instances_of_other_pairs_are_rejected(tmp_path: Path) -> None:
+    store = _tea(tmp_path / "warehouse")
+    _export(store, tmp_path / "out")
+    pairs = store.read("benchmark_pair").to_pylist()
+    pairs[1]["sentence_a"] = "She 1!"
+    there = Store.open(tmp_path / "there")
+    fill(there, "benchmark_pair", pairs[1:])
+    done = import_records(there, tmp_path / "out", "r")
+    assert [(one.n_scored, one.n_missing) for one in done] == [(6, 1)] * 2
+    reasons = {row["reason"] for row in there.read("reject").to_pylist()}
+    assert reasons == {
+        "no pair of the benchmark has the sample_id '0'",
+        "its sentences are not those of the pair",
+    }
