@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import typer.cli
@@ -98,6 +99,14 @@ def on_read(app: Any, name: str, source: list[str]) -> None:
             source[0] = source[0].replace("<!-- site: options -->", options())
 
 
+def on_finish(app: Any, error: Exception | None) -> None:
+    """Sphinx's event: the site is written. `llms.txt` comes with the site's own links."""
+    text = (Path(app.srcdir) / "llms.txt").read_text(encoding="utf-8")
+    site = re.sub(r"\.(?:md|ipynb)\)", ".html)", text)
+    (Path(app.outdir) / "llms.txt").write_text(site, encoding="utf-8")
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
+    app.connect("build-finished", on_finish)
     app.connect("source-read", on_read)

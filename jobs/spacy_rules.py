@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.jobs.spacy_shapes import Shapes, shapes_of
+from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.languages import TokenRules
 
@@ -33,7 +34,7 @@ def _spacy(code: str) -> Language:
         import spacy
         from spacy.tokenizer import Tokenizer
     except ImportError as e:
-        fix = "pip install 'plumbline[languages]'"
+        fix = install_line("languages")
         raise MissingComponent("spaCy", "is not installed; languages need it", fix) from e
     if find_spec(f"spacy.lang.{code}") is None:
         fix = "its codes are at https://spacy.io/usage/models#languages"

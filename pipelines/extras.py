@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 
+from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import MissingComponent
 
 #: Name in an import statement -> extra of ``pyproject.toml`` that brings it.
@@ -47,7 +48,7 @@ def missing(error: BaseException) -> MissingComponent | None:
     """The line for a failed import of an optional package; ``None`` for every other error.
 
     >>> str(missing(ModuleNotFoundError("No module named 'torch'", name="torch.nn")))
-    "torch: is not installed (pip install 'plumbline[models]')"
+    "torch: is not installed (pip install 'plumbline-lm[models]')"
     >>> missing(ModuleNotFoundError("No module named 'jobs'", name="jobs")) is None
     True
     """
@@ -57,12 +58,3 @@ def missing(error: BaseException) -> MissingComponent | None:
     if package not in EXTRA_OF:
         return None
     return MissingComponent(package, "is not installed", install_line(EXTRA_OF[package]))
-
-
-def install_line(extra: str) -> str:
-    """The command that installs an extra.
-
-    >>> install_line("spark")
-    "pip install 'plumbline[spark]'"
-    """
-    return f"pip install 'plumbline[{extra}]'"

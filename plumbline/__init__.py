@@ -27,11 +27,13 @@ def __getattr__(name: str) -> Any:
     ``__version__`` is the installed version; ``unknown`` for a copy that isn't installed.
     """
     if name == "__version__":
-        from importlib import metadata  # takes longer than many a command
+        from importlib.metadata import PackageNotFoundError  # takes longer than many a command
+
+        from plumbline.warehouse.distribution import distribution
 
         try:
-            return metadata.version("plumbline")
-        except metadata.PackageNotFoundError:
+            return distribution().version
+        except PackageNotFoundError:
             return "unknown"
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

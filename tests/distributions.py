@@ -10,7 +10,10 @@ from pathlib import Path
 from tests.conftest import REPOSITORY
 
 ROOMS = ("eval_workers", "jobs", "pipelines", "spark_conf", "warehouse")
-FILES = ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "CHANGELOG.md", "CITATION.cff")
+FILES = (
+    *("CHANGELOG.md", "CITATION.cff", "LICENSE", "MANIFEST.in", "README.md", "codemeta.json"),
+    "pyproject.toml",
+)
 _BUILT = shutil.ignore_patterns("__pycache__", "*.pyc")
 
 

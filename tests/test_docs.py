@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,11 @@ import typer
 from plumbline.pipelines.command import commands_page as reference
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
+from plumbline.warehouse.distribution import distribution
 from tests.conftest import REPOSITORY
+from tools import llms
 
-PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])
+PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")])
 ROOT: Any = typer.main.get_command(app)
 #: What stands for the `plumbline` command on a line.
 CALLED = re.compile(r"(\.venv(-vllm)?/bin/)?plumbline")
@@ -126,6 +127,16 @@ def test_the_index_lists_each_page_once() -> None:
     )
 
 
+def test_llms_txt_is_the_index_with_a_line_for_each_page() -> None:
+    """Written anew by python -m tools.llms docs/index.md docs/llms.txt"""
+    docs = REPOSITORY / "docs"
+    text = (docs / "llms.txt").read_text(encoding="utf-8")
+    assert text == llms.written((docs / "index.md").read_text(encoding="utf-8"))
+    pages = re.findall(r"(?m)^- \[.+?\]\((.+?)\): .+$", text)
+    there = [*docs.glob("*.md"), *docs.glob("notebooks/*.ipynb")]
+    assert {*pages, "index.md"} == {str(page.relative_to(docs)) for page in there}
+
+
 def leaves(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """The commands that have none below them, and their words."""
     inner = getattr(command, "commands", None)
@@ -168,4 +179,4 @@ def test_without_a_command_it_says_what_to_do_first(capsys: pytest.CaptureFixtur
 
 def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"plumbline {metadata.version('plumbline')}\n"
+    assert capsys.readouterr().out == f"plumbline {distribution().version}\n"

@@ -108,7 +108,7 @@ def test_without_an_extra(
 
     monkeypatch.setattr(importlib.metadata, "version", version)
     found, _, fix = probed("Packages", tmp_path)
-    assert (found, fix) == (status, f"pip install 'plumbline[{extras}]'")
+    assert (found, fix) == (status, f"pip install 'plumbline-lm[{extras}]'")
 
 
 def test_little_memory_and_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +167,7 @@ def test_a_torch_that_cannot_be_imported(
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, devices.__name__)
     monkeypatch.delattr(backends, "devices")
-    line = ("absent", "torch: is not installed", "pip install 'plumbline[models]'")
+    line = ("absent", "torch: is not installed", "pip install 'plumbline-lm[models]'")
     assert probed("Memory", tmp_path) == probed("GPU", tmp_path) == line
     (tmp_path / "torch.py").write_text("raise OSError('libcudart.so.12: cannot open')")
     monkeypatch.syspath_prepend(tmp_path)

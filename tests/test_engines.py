@@ -170,7 +170,7 @@ sys.exit(main(sys.argv[1:]))
     done = run()
     assert done.returncode == 0 and re.search(r" c +│ +3 │", done.stdout), done.stderr
     done = run("--master", "local[2]")
-    assert done.returncode == 4 and "pip install 'plumbline[spark]'" in done.stderr, done.stderr
+    assert done.returncode == 4 and "pip install 'plumbline-lm[spark]'" in done.stderr, done.stderr
 
 
 @pytest.fixture

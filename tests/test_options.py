@@ -21,6 +21,7 @@ from tests.conftest import REPOSITORY
 _LOADING = {
     "score": (),
     "fairpair run": OF_SCORES,
+    "score perplexity": OF_SCORES,
     "disclosure probe": OF_SCORES,
     "disclosure sweep": OF_SCORES,
     "disclosure tune": (*OF_SCORES, "adapter", "tensor_parallel"),

@@ -22,9 +22,11 @@ from plumbline.eval_workers.scoring import perplexity
 from plumbline.eval_workers.scoring.held_out import HeldOut, read_held_out, text_files
 from plumbline.eval_workers.scoring.perplexity import Perplexity, PerplexityOutcome
 from plumbline.eval_workers.work.runner import run_steps
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from tests.echo_server import echoing
 from tests.tiny_models import KINDS, SENTENCES, save
 
 LONG = " ".join(SENTENCES)
@@ -200,3 +202,42 @@ def test_what_is_wrong_is_said(store: Store, tmp_path: Path, texts: Path, neox: 
     held = HeldOut("none", ())
     with pytest.raises(BadInput, match="can't score one document"):
         run_steps(store, str(neox), ModelOptions(), [Perplexity(held)], "run")
+
+
+def test_a_server_gives_the_perplexity_of_the_model_behind_it(
+    store: Store, neox: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Over the documents of one window; longer ones are in ``reject``, since it has the tokens."""
+    whole = [text for text in DOCUMENTS if text != LONG]
+    (tmp_path / "short.jsonl").write_text("\n".join(json.dumps({"text": t}) for t in whole))
+    (tmp_path / "all.jsonl").write_text("\n".join(json.dumps({"text": t}) for t in DOCUMENTS))
+    where = ["--window", "63", "--warehouse", str(store.root), "--format", "json"]
+
+    def rows(*words: str) -> list[dict[str, Any]]:
+        assert main(["score", "perplexity", *words, *where]) == 0
+        found: list[dict[str, Any]] = json.loads(capsys.readouterr().out)["rows"]
+        return found
+
+    (here,) = rows(str(tmp_path / "short.jsonl"), "--model", str(neox))
+    with echoing(neox) as (server, _):
+        by = ("--model", "tiny", "--backend", "server", "--base-url", server.url)
+        by = (*by, "--bos", "<|endoftext|>")
+        (there,) = rows(str(tmp_path / "short.jsonl"), *by)
+        (of_all,) = rows(str(tmp_path / "all.jsonl"), *by)
+        del where[:2]
+        assert main(["score", "perplexity", str(tmp_path / "all.jsonl"), *by, *where]) == 2
+    assert "tells nothing of the model's context (give --window TOKENS)" in capsys.readouterr().err
+    assert there["n_tokens"] == here["n_tokens"] == of_all["n_tokens"]
+    assert there["n_documents"] == len(whole)
+    for name in ("perplexity", "perplexity_low", "perplexity_high"):
+        assert there[name] == pytest.approx(here[name], rel=1e-4)
+    (reject,) = store.read("reject", stage="perplexity").to_pylist()
+    assert reject["source_row"] == 1 and "maximum context length is 64" in reject["reason"]
+
+
+def test_the_dummy_model_has_a_perplexity_of_its_vocabulary(store: Store, texts: Path) -> None:
+    held_out = read_held_out(text_files([str(texts)]))
+    run_steps(store, "dummy", ModelOptions(), [Perplexity(held_out)], "run")
+    (found,) = rows_of(store.root, "FROM perplexity_set")
+    assert found["perplexity"] == pytest.approx(50_000)
+    assert found["nats_per_word"] == found["nats_per_token"]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query import connection as connections
@@ -192,3 +193,5 @@ def test_the_page_lists_them() -> None:
     assert text == filled(text), (
         "stale: run `python -m plumbline.warehouse.query.reference docs/renamed.md`"
     )
+    for old, new in registry.OLD.items():
+        assert f"| `plumbline {old}` | `plumbline {new}` |" in text

@@ -24,6 +24,8 @@ lock=$("$venv/bin/python" -c \
 pip=("$venv/bin/python" -m pip install --quiet --disable-pip-version-check)
 echo "installing $lock into $venv (a few minutes the first time)"
 "${pip[@]}" -r "$lock"
+# Before 0.2 the distribution had the name of the package.
+"$venv/bin/python" -m pip uninstall --quiet --yes plumbline 2>/dev/null
 "${pip[@]}" --no-deps --no-build-isolation --editable .
 echo "compiling the counting kernel (once per machine)"
 "$venv/bin/python" -m plumbline.jobs.kernel

@@ -6,6 +6,7 @@ Other packages add theirs by entry points of ``plumbline.backends``: see ``docs/
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from plumbline.eval_workers.models.local.source import check_directory, is_ngram
@@ -34,11 +35,14 @@ BACKENDS = Registry("backend", __name__, "_backend.py", "plumbline.backends", Ba
 def open_backend(model: str, options: ModelOptions) -> Continuer:
     """The model under ``options.backend``, weights not loaded yet.
 
-    The directory of an n-gram model gets its own backend. Raises as ``Registry.load``, such as
+    The directory of an n-gram model gets its own backend, and so does ``dummy``, the model that
+    knows nothing, unless it is a directory here. Raises as ``Registry.load``, such as
     ``UsageProblem`` for an unknown backend, and what the backend raises.
     """
     if options.backend == "transformers" and is_ngram(model):
         options = replace(options, backend="ngram")
+    if options.backend == "transformers" and model == "dummy" and not Path(model).exists():
+        options = replace(options, backend="dummy")
     if options.backend in ("transformers", "vllm"):
         check_directory(model)
     module: BackendModule = BACKENDS.load(options.backend)

@@ -83,9 +83,21 @@ class ServerBackend:
         """The text of tokens that this object has scored, as the server spells them."""
         return {number: self._pieces[number] for number in token_ids}
 
-    def window(self, asked: int | None = None) -> NoReturn:
-        """Raises ``UsageProblem``: cutting windows needs the tokenizer."""
-        self._refuse("cuts no documents into windows", "load the model here for perplexity")
+    def window(self, asked: int | None = None) -> int:
+        """The most tokens of a document. Raises ``UsageProblem`` without ``asked``."""
+        if asked is None:
+            self._refuse("tells nothing of the model's context", "give --window TOKENS")
+        return asked
+
+    def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
+        """A score for each text of one window; cutting a longer one needs the tokenizer."""
+        cut = f"tokens, more than the window of {window_tokens:,}, and a server's can't be cut"
+        return [
+            TextScore(math.nan, problem=f"{score.n_tokens:,} {cut}")
+            if score.n_tokens > window_tokens
+            else score
+            for score in self.score(texts)
+        ]
 
     def continue_(self, *_: object) -> NoReturn:
         """Raises ``UsageProblem``: samples of servers are asked for by ``served_samples``."""

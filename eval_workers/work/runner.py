@@ -14,7 +14,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -142,10 +142,13 @@ def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
             kept.clear()
             _release()
         kept[model, options] = open_backend(model, options)
-    from plumbline.eval_workers.models.devices import memory_problems  # imports torch
+    memory: AbstractContextManager[None] = nullcontext()
+    with suppress(ModuleNotFoundError):  # the backend may need no torch
+        from plumbline.eval_workers.models.devices import memory_problems
 
+        memory = memory_problems(model)
     try:
-        with disk_problems(store.root), memory_problems(model):
+        with disk_problems(store.root), memory:
             yield kept[model, options]
     except BaseException:
         kept.clear()  # it may be what has failed

@@ -15,13 +15,14 @@ from typing import Any
 
 import platformdirs
 
+from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, is_outage
 
 ENGLISH = "__label__en"
 #: The compressed lid.176 (938 kB, CC BY-SA 3.0), and its hash.
 MODEL_URL = "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz"
 MODEL_SHA256 = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
-INSTALL = "pip install 'plumbline[vocabulary]'"
+INSTALL = install_line("vocabulary")
 #: Where Debian's package `wordnet-base` puts WordNet's own files.
 WORDNET_DIRECTORY = Path("/usr/share/wordnet")
 INSTALL_WORDNET = "apt-get install wordnet-base, or python -m nltk.downloader wordnet"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.jobs.kernel.cache import SHIPPED, compiled_files
+from plumbline.warehouse.distribution import distribution
 from plumbline.warehouse.paths import replacing
 
 if TYPE_CHECKING:
@@ -47,12 +48,13 @@ def _files() -> Iterator[tuple[str, bytes]]:
     for name, data in compiled_files().items():
         yield f"plumbline/jobs/kernel/{name}", data
     try:
-        project = metadata.distribution("plumbline")
+        project = distribution()
     except metadata.PackageNotFoundError:
         return
     # Runs from the archive read their version from this.
     text = project.read_text("METADATA") or ""
-    yield f"plumbline-{project.version}.dist-info/METADATA", text.encode()
+    directory = f"{project.name.replace('-', '_')}-{project.version}.dist-info"
+    yield f"{directory}/METADATA", text.encode()
 
 
 def _files_below(directory: Traversable, name: str) -> Iterator[tuple[str, bytes]]:

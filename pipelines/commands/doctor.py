@@ -22,7 +22,8 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, Row
 from plumbline.pipelines.command.fields import DataOption
-from plumbline.pipelines.extras import EXTRA_OF, install_line, missing
+from plumbline.pipelines.extras import EXTRA_OF, missing
+from plumbline.warehouse.distribution import distribution, install_line
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.text.escape import terminal
@@ -120,7 +121,7 @@ def _requirements(extra: str) -> tuple[list[str], list[str]]:
     from packaging.requirements import Requirement
 
     absent, wrong = [], []
-    for one in map(Requirement, importlib.metadata.requires("plumbline") or ()):
+    for one in map(Requirement, distribution().requires or ()):
         of = {e: one.marker is None or one.marker.evaluate({"extra": e}) for e in ("", extra)}
         if not of[extra] or (extra and of[""]):
             continue

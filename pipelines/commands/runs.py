@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -31,7 +30,7 @@ from plumbline.pipelines.command.registry import current, targets
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.query import history
-from plumbline.warehouse.storage.run_records import package_versions
+from plumbline.warehouse.storage.run_records import package_versions, recorded_versions
 from plumbline.warehouse.storage.store import Store
 
 RunId: TypeAlias = Annotated[
@@ -44,6 +43,7 @@ _SHOWN = 24
 class _Long(str):
     """A text of which tables show the start; JSON and Python have all of it.
 
+    >>> import json
     >>> len(str(_Long("no " * 40))), len(json.loads(json.dumps(_Long("no " * 40))))
     (24, 120)
     """
@@ -255,7 +255,7 @@ def _check_there(into: Path, reads: str) -> None:
 
 def differences(then: Row) -> Iterator[Row]:
     """Packages whose versions differ from those of a run."""
-    before, now = json.loads(then["packages"]), package_versions()
+    before, now = recorded_versions(then), package_versions()
     for name in sorted(before.keys() | now.keys()):
         if before.get(name) != now.get(name):
             note = f"{before.get(name) or 'none'} then, {now.get(name) or 'none'} now"

@@ -1,4 +1,4 @@
-"""`plumbline score`, `score choose`, `score import`: what models make of sentence pairs."""
+"""`plumbline score` and its group: what models make of sentence pairs and of held-out text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.dry_run import Task
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
@@ -51,7 +51,10 @@ class Score(ModelOptions, Command):
     benchmark: Benchmarks
     model: Annotated[
         tuple[str, ...],
-        Field(description="Hub id, or directory of a saved model; give it once for each."),
+        Field(
+            description="Hub id, or directory of a saved model; dummy is uniform over words. Give "
+            "it once for each."
+        ),
         On(repeated=True),
     ] = ()
     models: Annotated[
@@ -177,6 +180,71 @@ def _score(context: Context, task: Task, done: list[Scored]) -> None:
             fix = "see table `reject`; take another model or other sentences"
             problem = f"can score no pair of {one.benchmark}{first}"
             raise BadInput(f"model {one.model}", problem, fix)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Perplexity(ModelOptions, Command):
+    """Perplexity of a model on held-out text, with its interval over documents.
+
+    A document longer than the window is cut, and each window scored after a BOS. A server
+    (--backend server) has the tokenizer, so that such documents are kept in `reject` instead. What
+    the warehouse has is not computed again: after an interruption run the same command again.
+
+    Example: plumbline score perplexity held-out.jsonl --model EleutherAI/pythia-70m
+    """
+
+    makes_warehouse = True
+    deployable = True
+    without = OF_SCORES
+
+    text: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="Held-out text: .txt, .jsonl(.zst, .gz), .parquet."),
+        On(positional=True),
+    ]
+    model: Annotated[str, Field(description="Hub id, or directory of a saved model.")]
+    window: Annotated[
+        int | None,
+        Field(ge=1, le=10**9, description="Tokens of a window; default: the model's context."),
+    ] = None
+
+    def check(self) -> None:
+        """Raise for texts that there are not."""
+        from plumbline.eval_workers.scoring.held_out import text_files
+
+        text_files(self.text)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Documents and words of the text; no model is opened."""
+        from plumbline.eval_workers.scoring.held_out import read_held_out, text_files
+
+        held_out = read_held_out(text_files(self.text))
+        usable = [document for document in held_out.documents if document.problem is None]
+        yield planned(held_out.name, "documents to score", len(usable), "documents")
+        yield planned(held_out.name, "words", sum(d.n_words for d in usable), "words")
+
+    def run(self, context: Context) -> Done:
+        from plumbline.eval_workers.scoring import perplexity
+        from plumbline.eval_workers.scoring.held_out import read_held_out, text_files
+        from plumbline.eval_workers.work.runner import run_steps
+        from plumbline.warehouse.query.connection import rows_of
+
+        steps = [perplexity.Perplexity(read_held_out(text_files(self.text)), self.window)]
+        how = part(ModelOptions, self)
+        given = (context.store, self.model, how, steps, context.run_id)
+        (done,) = context.stage(f"perplexity of {self.model}", run_steps, *given)
+        query = "FROM perplexity_set WHERE text_set = $text_set AND model_key = $model_key"
+        of = {"text_set": done.text_set, "model_key": done.model_key}
+        rejects = ["reject"] if done.n_rejected else []
+        said = [f"{done.n_rejected:,} documents were not used: table `reject`"] * len(rejects)
+        return Done(
+            rows=rows_of(context.store.root, query, of),
+            said=said,
+            wrote=(*(["perplexity", "model"] if done.n_new else []), *rejects),
+            next="plumbline sql 'FROM perplexity_set'",
+            query=query,
+            params=of,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
+from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -326,7 +327,7 @@ def _files(address: Path) -> Any:
     try:
         return _file_system(_scheme(address))
     except ModuleNotFoundError as e:
-        fix = "pip install 'plumbline[cloud]'"
+        fix = install_line("cloud")
         package = (e.name or "").partition(".")[0]
         what = f"{package}, which reads {_scheme(address)}://"
         raise MissingComponent(what, "is not installed", fix) from e

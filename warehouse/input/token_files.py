@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem, failure
 from plumbline.warehouse.input.remote_files import describe, open_file, unreadable
 from plumbline.warehouse.paths import replacing
@@ -135,7 +136,7 @@ class Decoder:
         try:
             from tokenizers import Tokenizer
         except ModuleNotFoundError as e:
-            fix = "pip install 'plumbline[models]'"
+            fix = install_line("models")
             raise MissingComponent("tokenizers", "is not installed", fix) from e
         parts = json.loads(content)
         try:
@@ -230,7 +231,7 @@ def _file(name: str, file: str) -> bytes | None:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
     except ModuleNotFoundError as e:
-        fix = "pip install 'plumbline[models]'"
+        fix = install_line("models")
         raise MissingComponent("huggingface_hub", "is not installed", fix) from e
     try:
         return Path(hf_hub_download(name, file)).read_bytes()

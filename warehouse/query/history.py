@@ -13,7 +13,7 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.regular_files import kept_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import lives
-from plumbline.warehouse.storage.run_records import publish
+from plumbline.warehouse.storage.run_records import publish, recorded_versions
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
@@ -117,7 +117,7 @@ def details(store: Store, prefix: str) -> Row:
     shown = {k: v for k, v in row.items() if k not in ("config", "packages")}
     return shown | {
         "options": options,
-        "versions": kept_object(row, "packages"),
+        "versions": recorded_versions(row),
         "seeds": {k: v for k, v in flat(options).items() if "seed" in k.split(".")[-1]},
         "written": written(store, row["run_id"]),
         "rejects": dict(sorted(rejects.items(), key=lambda item: (-item[1], item[0]))),
@@ -154,7 +154,7 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, t
     The versions include the git commit and the command.
     """
     versions = [
-        {**kept_object(row, "packages"), "git commit": row["git_commit"], "command": row["command"]}
+        {**recorded_versions(row), "git commit": row["git_commit"], "command": row["command"]}
         for row in (a, b)
     ]
     options = [flat(kept_object(row, "config")) for row in (a, b)]

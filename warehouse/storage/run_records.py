@@ -15,14 +15,15 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from plumbline.warehouse.distribution import NAME, OLD_NAME, distribution
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
+from plumbline.warehouse.regular_files import kept_object
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.locks import may_live, this_process
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.storage.versions import forget
 
 _PACKAGES = (
-    "plumbline",
     "duckdb",
     "numba",
     "numpy",
@@ -175,10 +176,22 @@ def others_running(store: Store) -> list[dict[str, Any]]:
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages that decide results; absent ones are left out."""
     installed = {}
+    with suppress(metadata.PackageNotFoundError):
+        installed[NAME] = distribution().version
     for name in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
             installed[name] = metadata.version(name)
     return installed
+
+
+def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Versions of packages that a row of ``run`` names. Raises ``BadInput`` where they are damaged.
+
+    >>> recorded_versions({"packages": '{"plumbline": "0.1.0", "numpy": "2.1"}'})
+    {'plumbline-lm': '0.1.0', 'numpy': '2.1'}
+    """
+    versions = kept_object(row, "packages")
+    return {NAME if name == OLD_NAME else name: version for name, version in versions.items()}
 
 
 def _git_commit(file: Path = Path(__file__)) -> str | None:

@@ -150,6 +150,10 @@ def check_directory(model: str) -> None:
 
 def _check_saved_model(path: Path) -> None:
     fix = "give a hub id or a directory saved with save_pretrained"
+    weights = [file for pattern in _WEIGHTS for file in path.glob(pattern)]
+    if path.suffix == ".gguf" or (not weights and any(path.glob("*.gguf"))):
+        fix = "give the model it was made from; --quantisation nf4 takes as little memory"
+        raise BadInput(f"model {path}", "is GGUF, which isn't read here", fix)
     if not path.is_dir():
         problem = "is a file, not a directory" if path.exists() else "does not exist"
         raise BadInput(f"model {path}", problem, fix)
@@ -160,7 +164,7 @@ def _check_saved_model(path: Path) -> None:
     for file in path.iterdir():  # the libraries would wait for the writer of a pipe
         if not (file.is_file() or file.is_dir()):
             raise BadInput(f"model {path}", f"{file.name} is not a regular file", fix)
-    if not any(f for pattern in _WEIGHTS for f in path.glob(pattern)):
+    if not weights:
         patterns = " or ".join(_WEIGHTS)
         raise BadInput(f"model {path}", f"is not a whole model: it holds no {patterns}", fix)
 

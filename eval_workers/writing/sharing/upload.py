@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from plumbline.eval_workers.chat.redirects import Redirected, refuse_elsewhere
+from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -196,7 +197,7 @@ def _hub(to: Repository) -> Iterator[HfApi]:
             enable_progress_bars,
         )
     except ModuleNotFoundError as e:
-        fix = "pip install 'plumbline[cloud]'"
+        fix = install_line("cloud")
         raise MissingComponent("huggingface_hub", "is not installed", fix) from e
     token = get_token()
     if not token:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Columns, Missing, Section, table
 from plumbline.pipelines.report.rows import Row
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.storage.run_records import recorded_versions
 
 PLACE = 1100
 NAMES = ("text", "models", "runs")
@@ -92,7 +92,7 @@ def _runs(facts: Facts) -> Iterator[Section]:
     rows = facts.rows("run")
     if not rows:
         return
-    packages = kept_object(rows[-1], "packages")
+    packages = recorded_versions(rows[-1])
     versions = ", ".join(f"{name} {version}" for name, version in packages.items())
     intro = [f"Versions of the last run: {versions}."]
     if metric_runs := sorted({r["run_id"] for r in facts.rows("metric")}):

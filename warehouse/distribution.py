@@ -1,0 +1,35 @@
+"""Plumbline as it is installed: its name on package indexes isn't that of the package."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
+#: `plumbline` on PyPI is somebody else's.
+NAME = "plumbline-lm"
+#: The name before 0.2, in environments and in rows of ``run`` of that time.
+OLD_NAME = "plumbline"
+
+
+def distribution() -> Distribution:
+    """Metadata of the installed distribution.
+
+    Raises ``PackageNotFoundError`` for a copy that isn't installed.
+    """
+    from importlib import metadata  # takes longer than many a command
+
+    try:
+        return metadata.distribution(NAME)
+    except metadata.PackageNotFoundError:
+        return metadata.distribution(OLD_NAME)
+
+
+def install_line(extra: str) -> str:
+    """The command that installs an extra, or several with commas.
+
+    >>> install_line("spark")
+    "pip install 'plumbline-lm[spark]'"
+    """
+    return f"pip install '{NAME}[{extra}]'"
