@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from plumbline.warehouse.errors import BadInput
+from plumbline.pipelines import extras
+from plumbline.warehouse.errors import BadInput, PlumblineError
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,13 @@ _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
     "|Out of buffer|Malformed JSON|ZSTD"
 )
+
+
+def one_line(error: BaseException) -> PlumblineError | None:
+    """The error of one line that a user gets for any other; ``None`` for a defect."""
+    if isinstance(error, PlumblineError):
+        return error
+    return extras.missing(error) or problem(error)
 
 
 def problem(error: BaseException) -> BadInput | None:

@@ -23,13 +23,14 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from inspect import getdoc
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -86,7 +87,22 @@ def open(path: str | Path, frames: Frames = "pandas", *, create: bool = False) -
     >>> wh.sql("SELECT count(*) AS n FROM pair_score").to_pylist()
     [{'n': 0}]
     """
-    return Warehouse(Store.open(path, create=create), _maker(frames))
+    with _as_commands():
+        return Warehouse(Store.open(path, create=create), _maker(frames))
+
+
+@contextmanager
+def _as_commands() -> Iterator[None]:
+    """Raise the one-line errors of the command line: of a full disk, of an extra not installed."""
+    from plumbline.pipelines.environment_errors import one_line
+
+    try:
+        yield
+    except Exception as e:
+        line = one_line(e)
+        if line is None or line is e:
+            raise
+        raise line from None
 
 
 def _maker(frames: Frames) -> Callable[[pa.Table], Any]:
@@ -157,60 +173,78 @@ class Warehouse(Generic[Frame]):
 
         Raises ``UsageProblem`` for a query that is wrong, or that would write.
         """
-        return self._frame(read_only(self.store, query, params))
+        with _as_commands():
+            return self._frame(read_only(self.store, query, params))
 
     def run(self, command: str, **options: Any) -> Frame:
         """Run a command, such as ``"fairpair run"``, with its options; return what it made.
 
         ``wh.fairpair_run(...)`` is the same. A list, or a text with commas, stands for several
-        values. The rows are those of the table or view that the command fills.
+        values. The rows are those of the table or view that the command fills; without any, paths
+        of the files that it wrote, or the lines that it prints. What it warns of is a warning.
 
         Raises ``UsageProblem`` for an unknown command or option, and what the command raises.
         """
         done = self._done(command, options)
         if done.query:
             return self.sql(done.query, done.params)
-        return self._frame(pa.Table.from_pylist([dict(row) for row in done.rows]))
+        rows = done.table or done.rows or [{"file": path} for path in done.files]
+        rows = rows or [{"line": line} for line in done.said]
+        return self._frame(pa.Table.from_pylist([dict(row) for row in rows]))
 
     def _done(self, command: str, options: Mapping[str, Any]) -> Done:
         from rich.console import Console
 
         from plumbline.pipelines.command import registry
-        from plumbline.pipelines.command.base import class_of, execute_on
+        from plumbline.pipelines.command.base import WARNING, class_of, execute_on
         from plumbline.pipelines.command.value_sources import made
         from plumbline.pipelines.stages import Stages
 
+        command = registry.current(command)
         if command not in registry.targets():
             there = f"there are {', '.join(registry.targets())}"
             raise UsageProblem(f"command {command!r}", "is unknown", there)
         if "warehouse" in options:
             raise UsageProblem("warehouse", "is the open one", "open the other one")
-        kind = class_of(command)
-        place = {} if "warehouse" in kind.without else {"warehouse": self.store.root}
-        one = made(kind, {**options, **place})
-        one.check()
-        one.ready()
-        done = execute_on(self.store, one, Stages(Console(quiet=True, markup=False)))
-        if done.failed is not None:
-            raise done.failed
+        with _as_commands():
+            kind = class_of(command)
+            place = {} if "warehouse" in kind.without else {"warehouse": self.store.root}
+            one = made(kind, {**options, **place})
+            one.check()
+            one.ready()
+            done = execute_on(self.store, one, Stages(Console(quiet=True, markup=False)))
+            for line in done.said:
+                if line.startswith(WARNING):
+                    warnings.warn(line.removeprefix(WARNING), stacklevel=4)
+            if done.failed is not None:
+                raise done.failed
         return done
 
     def __getattr__(self, name: str) -> Callable[..., Frame]:
         from plumbline.pipelines.command import registry
 
-        for command in registry.targets():
-            if name == command.replace(" ", "_").replace("-", "_"):
-                return self._method(command, name)
-        raise AttributeError(f"a warehouse has no {name!r}")
+        by_name = {_method_name(command): command for command in registry.targets()}
+        by_name |= {_method_name(old): command for old, command in registry.OLD.items()}
+        if name in by_name:
+            return self._method(by_name[name], name)
+        near = [known for known in by_name if known.endswith(f"_{name}")]
+        near = near or get_close_matches(name, dir(self), 3)
+        fix = f"; did you mean {', '.join(near)}?" if near and name[0] != "_" else ""
+        raise AttributeError(f"a warehouse has no {name!r}{fix}")
 
     def _method(self, command: str, name: str) -> Callable[..., Frame]:
         """A command as a method, with its help."""
         from plumbline.pipelines.command.base import class_of, parameters
 
-        def run(**options: Any) -> Frame:
-            return self.run(command, **options)
-
         kind = class_of(command)
+        arguments = [one.name for one in parameters(kind) if one.on.positional]
+
+        def run(*given: Any, **options: Any) -> Frame:
+            if len(given) > len(arguments):
+                there = ", ".join(arguments) or "none"
+                raise UsageProblem(f"{name}()", f"has the arguments {there}", "name its options")
+            return self.run(command, **dict(zip(arguments, given, strict=False)), **options)
+
         lines = [f"    {one.name}: {one.about}" for one in parameters(kind)]
         run.__name__ = run.__qualname__ = name
         run.__doc__ = "\n".join([getdoc(kind) or "", "", "Args:", *lines])
@@ -219,8 +253,7 @@ class Warehouse(Generic[Frame]):
     def __dir__(self) -> list[str]:
         from plumbline.pipelines.command import registry
 
-        names = (name.replace(" ", "_").replace("-", "_") for name in registry.targets())
-        return sorted({*super().__dir__(), *names})
+        return sorted({*super().__dir__(), *map(_method_name, registry.targets())})
 
     def count(self, corpus: str, shards: str | Sequence[str], **options: Any) -> Frame:
         """Count a corpus here and associate its words, as `plumbline corpus count` and `associate`.
@@ -246,7 +279,7 @@ class Warehouse(Generic[Frame]):
         self,
         words: Sequence[str] | None = None,
         *,
-        corpus: str | None = None,
+        corpus: str | Sequence[str] = (),
         contrast: str = "she/he",
     ) -> Frame:
         """Leans of words in the corpora: rows of `word_lean`.
@@ -264,19 +297,38 @@ class Warehouse(Generic[Frame]):
                 pandas has a row of missing values for a word that neither side has nearby. By
                 default all other words, the surest leans first.
             corpus: by default all corpora, a row for each that has the word.
+
+        Raises ``UsageProblem`` for a corpus, or a contrast of these corpora, that isn't there.
         """
-        leans = "FROM word_lean WHERE contrast = $contrast AND coalesce(corpus = $corpus, true)"
-        given = {"contrast": contrast, "corpus": corpus}
+        corpora = self._with_contrast(_listed(corpus), contrast)
+        leans = "FROM word_lean WHERE contrast = $contrast AND list_contains($corpora, corpus)"
+        only = corpora[0] if len(corpora) == 1 and corpus else None
+        given = {"contrast": contrast, "corpora": corpora}
         if words is None:
             surest = "abs(lean_bound_nats) DESC, abs(lean_nats) DESC, corpus, word"
             return self.sql(f"{leans} ORDER BY {surest}", given)
         return self.sql(
             "SELECT leans.* REPLACE (asked.word AS word, $contrast AS contrast, "
-            "coalesce(corpus, $corpus) AS corpus) "
+            "coalesce(corpus, $only) AS corpus) "
             "FROM (SELECT unnest($words::VARCHAR[]) AS word, generate_subscripts($words, 1) AS i) "
             f"AS asked LEFT JOIN ({leans}) AS leans USING (word) ORDER BY i, corpus",
-            given | {"words": [word.lower() for word in _listed(words)]},
+            given | {"only": only, "words": [word.lower() for word in _listed(words)]},
         )
+
+    def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
+        """The corpora named, else all, one of which has leans of the contrast."""
+        from plumbline.jobs.corpus_lookup import corpus_row
+
+        with _as_commands():
+            for name in corpora:
+                corpus_row(self.store, name)
+            rows = rows_of(self.store, "SELECT DISTINCT corpus, contrast FROM word_lean")
+        of = [row for row in rows if not corpora or row["corpus"] in corpora]
+        if contrast not in {row["contrast"] for row in of}:
+            there = ", ".join(sorted({row["contrast"] for row in of}))
+            fix = f"there is {there}" if there else "run `plumbline corpus associate` first"
+            raise UsageProblem(f"contrast {contrast!r}", "no word has a lean of it", fix)
+        return list(corpora) or [row["corpus"] for row in of]
 
     def why(
         self,
@@ -301,7 +353,8 @@ class Warehouse(Generic[Frame]):
 
         asked = {"words": words, "corpus": corpus, "contrast": contrast, "n": n, "seed": seed}
         how = {"targets": targets, "clusters": clusters}
-        answers = made(why.Why, asked | how).answers(self.store)
+        with _as_commands():
+            answers = made(why.Why, asked | how).answers(self.store)
         names = ("word_evidence", "word_source", "word_copies", "word_collocate", "word_snippet")
         tables = (
             pa.Table.from_pylist(list(answers.rows[name]), schema=TABLES[name].arrow)
@@ -378,49 +431,50 @@ class Warehouse(Generic[Frame]):
         Args:
             a, b: names, labels or keys of models, as `plumbline measure` shows them.
 
+        Warns where the models' scores are different measures, such as log-likelihood and
+        pseudo-log-likelihood, as the report does.
+
         Raises:
             UsageProblem: a name that no scored model has, or several; the same model twice, or two
-                without a pair that both scored.
+                without a pair that both scored; an epsilon that is no size.
         """
-        keys = {"a": self._key(a), "b": self._key(b)}
+        from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
+        from plumbline.pipelines.report.sections.compare_models import of_different_measures
+        from plumbline.warehouse.options import make
+
+        given = {} if epsilon_nats is None else {"epsilon": epsilon_nats}
+        params = {"epsilon": make(MeasureOptions, given).epsilon}
+        with _as_commands():
+            one, other = self._model(a), self._model(b)
         both = f"models {a!r} and {b!r}"
-        if keys["a"] == keys["b"]:
+        if one["model_key"] == other["model_key"]:
             raise UsageProblem(both, "are the same one", "give two; measure() shows one model")
-        epsilon = "" if epsilon_nats is None else f", epsilon := {float(epsilon_nats)}"
-        query = f"FROM preference_difference($a, $b{epsilon}) ORDER BY benchmark, groups, measure"
-        table = read_only(self.store, query, keys)
+        params |= {"a": one["model_key"], "b": other["model_key"]}
+        query = "FROM preference_difference($a, $b, epsilon := $epsilon) "
+        with _as_commands():
+            table = read_only(self.store, f"{query} ORDER BY benchmark, groups, measure", params)
         if not table.num_rows:
             raise UsageProblem(both, "scored no pair in common", "score one benchmark with both")
+        for line in of_different_measures([(one["measure"], other["measure"])]):
+            warnings.warn(line, stacklevel=2)
         return self._frame(table)
 
-    def report(
-        self,
-        out: str | Path = "out/report",
-        *,
-        benchmark: str | Sequence[str] = (),
-        model: str | Sequence[str] = (),
-        corpus: str | Sequence[str] = (),
-    ) -> Path:
+    def report(self, out: str | Path = "out/report", **options: Any) -> Path:
         """Write the page that `plumbline report` writes; returns its path.
 
         Args:
-            benchmark, model, corpus: patterns of what it is about, such as ``ages*``; by default
-                of all.
+            options: those of the command, such as ``benchmark="ages*"``, ``at="2026-01-31"``.
         """
-        from plumbline.pipelines.report.write import write_report
+        return Path(self._done("report", {"out": out, **options}).files[0])
 
-        given = {"benchmark": benchmark, "model": model, "corpus": corpus}
-        about = {option: _listed(patterns) for option, patterns in given.items()}
-        return write_report(self.store, out, about=about)
-
-    def _key(self, model: str) -> str:
-        query = "SELECT model_key, model, label FROM model_label JOIN model USING (model_key)"
-        rows = rows_of(self.store, query)
+    def _model(self, model: str) -> dict[str, Any]:
+        query = "SELECT model_key, model, label, measure FROM model_label"
+        rows = rows_of(self.store, f"{query} JOIN model USING (model_key)")
         names = ("label", "model", "model_key")
         for exact in names:
             found = [row for row in rows if row[exact] == model]
             if len(found) == 1:
-                return cast(str, found[0]["model_key"])
+                return found[0]
             if found:
                 labels = ", ".join(sorted(f"{row['label']!r}" for row in found))
                 raise UsageProblem(f"model {model!r}", "names several", f"there is {labels}")
@@ -428,8 +482,21 @@ class Warehouse(Generic[Frame]):
         raise UsageProblem(f"model {model!r}", "has no scores here", f"there is {labels}")
 
 
+def _method_name(command: str) -> str:
+    return command.replace(" ", "_").replace("-", "_")
+
+
 def _listed(given: str | Sequence[str]) -> list[str]:
-    return [given] if isinstance(given, str) else list(given)
+    """A text, or several.
+
+    >>> _listed("nurse"), _listed(("nurse", "cook"))
+    (['nurse'], ['nurse', 'cook'])
+    """
+    if isinstance(given, str):
+        return [given]
+    if not (isinstance(given, Iterable) and all(isinstance(one, str) for one in given)):
+        raise UsageProblem(f"{given!r:.80}", "is not text", "give one text, or a list of them")
+    return list(given)
 
 
 def _arrow(source: Any) -> pa.Table:

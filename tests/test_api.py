@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import errno
+import io
 import json
 import math
+import shutil
 import subprocess
 import sys
+import traceback
+import warnings
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,6 +24,7 @@ import pyarrow as pa
 import pytest
 
 import plumbline
+from plumbline import api
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.distribution import distribution
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -159,6 +168,12 @@ def test_what_is_wrong_is_one_line(here: Path, tmp_path: Path) -> None:
         plumbline.open(here / "w", "excel")  # type: ignore[call-overload]
     wh = plumbline.open(here / "w")
     for wrong, said in [
+        (lambda: wh.words(["nurse"], corpus="novel"), "corpus 'novel': not in the warehouse"),
+        (lambda: wh.words(["nurse"], contrast="she/they"), "there is she/he"),
+        (lambda: wh.words([7]), "is not text"),
+        (lambda: wh.corpus_associate("c"), "has the arguments none"),
+        (lambda: wh.compare("tiny-neox", "tiny-gpt2", epsilon_nats=-1.0), "epsilon = -1.0"),
+        (lambda: wh.compare("tiny-neox", "tiny-gpt2", epsilon_nats=math.nan), "epsilon = nan"),
         (lambda: wh.sql("SELECT nurse FROM word_lean"), "nurse"),
         (lambda: wh.sql("FROM word_leen"), "word_lean"),
         (lambda: wh.sql("COPY (SELECT 1) TO 'x.csv'"), "may write files"),
@@ -171,6 +186,8 @@ def test_what_is_wrong_is_one_line(here: Path, tmp_path: Path) -> None:
         with pytest.raises((UsageProblem, BadInput), match=said) as caught:
             wrong()
         assert "\n" not in str(caught.value)
+        shown = "".join(traceback.format_exception(caught.value))
+        assert "duckdb." not in shown and "pydantic_core" not in shown
     with pytest.raises(BadInput, match="no usable pair"):
         wh.benchmark("empty", [{"sentence_a": "She ran.", "sentence_b": ""}])
 
@@ -211,3 +228,79 @@ def test_a_frame_without_a_lean_is_empty(here: Path) -> None:
     alone = every["delta_nats"].isna()
     assert alone.any() and (every[["n_pair_f", "n_pair_m"]][alone].min(axis=1) == 0).all()
     assert np.isinf(every[["lean_nats_low", "lean_nats_high"]][alone]).any(axis=1).all()
+
+
+def test_errors_of_the_machine_are_those_of_the_command_line(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wh = plumbline.open(here / "w")
+    for error, kind, said in [
+        (duckdb.IOException("Failed to read file x.parquet"), BadInput, "a table can't be read"),
+        (OSError(errno.ENOSPC, "No space left on device", "x"), BadInput, "No space left"),
+        (ModuleNotFoundError("no torch", name="torch"), MissingComponent, "plumbline.models"),
+    ]:
+        monkeypatch.setattr(api, "read_only", Mock(side_effect=error))
+        with pytest.raises(kind, match=said):
+            wh.sql("FROM corpus")
+
+
+def test_models_of_different_measures_are_compared_with_a_warning(
+    here: Path, tmp_path: Path
+) -> None:
+    copy = Path(shutil.copytree(here / "w", tmp_path / "w"))
+    wh = plumbline.open(copy, "arrow")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wh.compare("tiny-neox", "tiny-gpt2")
+    (row,) = wh.sql("FROM model WHERE model = 'tiny-gpt2'").to_pylist()
+    masked = {**row, "measure": "pseudo-log-likelihood (original)"}
+    wh.store.publish("model", [masked], unit=row["model_key"], run_id=row["run_id"])
+    with pytest.warns(UserWarning, match=r"\(log-likelihood, pseudo-log-likelihood \(original\)\)"):
+        wh.compare("tiny-neox", "tiny-gpt2")
+
+
+def test_what_a_command_warns_of_is_a_warning(here: Path, tmp_path: Path) -> None:
+    wh = plumbline.open(tmp_path / "w", create=True)
+    broken = {"sentence_a": "She ran.", "sentence_b": ""}
+    with pytest.warns(UserWarning, match="1 rows of mine were not used: table `reject`"):
+        wh.benchmark("mine", [*PAIRS, broken])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        wh.benchmark("mine", PAIRS)
+
+
+def test_commands_that_print_text_or_write_files_return_what_they_made(
+    here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wh = plumbline.open(here / "w", "arrow")
+    given = ["report", "table", "models", "--warehouse", str(here / "w"), "--format", "csv"]
+    capsys.readouterr()
+    assert main(given) == 0
+    printed = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    rows = wh.report_table("models").to_pylist()
+    assert len(rows) == len(printed) and rows
+    for row, line in zip(rows, printed, strict=True):
+        assert [*row] == [*line] and float(line["US %_low"]) == row["US %_low"]
+    name = wh.report_figure()["name"][0].as_py()
+    files = wh.figure(name, out=tmp_path / "one.svg")["file"].to_pylist()  # an earlier name, too
+    assert files[0] == str(tmp_path / "one.svg") and all(Path(file).is_file() for file in files)
+    assert "Measured with Plumbline" in " ".join(wh.report_card("tiny-gpt2")["line"].to_pylist())
+
+
+def test_a_method_of_another_name_is_suggested(here: Path) -> None:
+    wh = plumbline.open(here / "w")
+    with pytest.raises(AttributeError, match=r"did you mean corpus_associate\?"):
+        wh.associate("c")
+    with pytest.raises(AttributeError, match=r"did you mean measure\?"):
+        wh.mesure()
+
+
+def test_a_script_without_a_guard_checks_a_warehouse(here: Path, tmp_path: Path) -> None:
+    """The child that reads files apart doesn't run the script again."""
+    script = tmp_path / "checks.py"
+    script.write_text(
+        f"import plumbline\nprint('once')\nwh = plumbline.open({str(here / 'w')!r}, 'arrow')\n"
+        "print(wh.warehouse_check()['line'][0])\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["once", f"{here / 'w'}: no problems"]

@@ -323,7 +323,9 @@ def test_the_command(
     assert "No rows: unheard (not in the corpus" in out
     count = ["corpus", "count", *map(str, shards), "--targets", "she-he", *arguments[2:]]
     assert main(count) == 0
-    line = "Dropped: the added word lists nobles; again: plumbline corpus associate --corpus c"
+    line = (
+        "Warning: dropped the added word lists nobles; again: plumbline corpus associate --corpus c"
+    )
     assert line in capsys.readouterr().out
     assert re.search(r" c +│ +2 │", out) and "Wrote word_list, pair_count, word_association" in out
 

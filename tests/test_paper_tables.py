@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
+import json
 import re
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +18,18 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.model import Cell, PageTable, count, estimate, shown
+from plumbline.pipelines.report.paper.methods_paragraph import methods
 from plumbline.pipelines.report.paper.model_card import model_card
 from plumbline.pipelines.report.paper.tables import citations, latex, table_text, tables
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 from tests.conftest import REPOSITORY
-from tests.test_report import build_world
+from tests.metric_rows import fill, pair
+from tests.test_report import build_world, corpus, shard
 
 TEXT = st.text(st.sampled_from("&%$#_{}[]*-`',~^\\<>|−–…≤≥ ab1\n") | st.characters())
 #: What a command of LaTeX prints.
@@ -173,13 +179,76 @@ def test_a_card_has_the_figures_of_its_model_and_says_what_not_to_conclude(
         model_card(world, "gpt-5")
 
 
-def test_what_is_cited_is_what_the_citation_file_names(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_cited_is_what_the_citation_file_names() -> None:
     known = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text(encoding="utf-8"))
-    text = citations()
+    text = (resources.files("plumbline.pipelines.report.paper") / "citations.bib").read_text()
     plain = text.replace("{", "").replace("}", "")
     for paper in known["references"]:
         assert paper["title"] in plain
-    assert text.count("{") == text.count("}") and text.isascii() and "VERSION" not in text
+    assert text.count("{") == text.count("}") and text.isascii()
     keys = re.findall(r"^@[a-z]+\{([a-z0-9]+),$", text, re.M)
     assert len(set(keys)) == len(keys) == 7
-    assert main(["cite"]) == 0 and capsys.readouterr().out == text
+
+
+def cited(store: Store) -> list[str]:
+    text = citations(store)
+    assert "% if" not in text and "VERSION" not in text and text.count("{") == text.count("}")
+    return re.findall(r"^@[a-z]+\{([a-z0-9]+),$", text, re.M)
+
+
+def test_what_was_used_is_cited_and_nothing_else(
+    world: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = Store.open(tmp_path / "w")
+    assert cited(store) == ["plumbline"]
+    fill(store, "benchmark_pair", [pair("winogender", "1")])
+    assert cited(store) == ["plumbline", "rudinger2018winogender"]
+    fill(store, "corpus", [corpus(source="imported")])
+    assert cited(store) == ["plumbline", "rudinger2018winogender", "gao2020pile"]
+    assert cited(world) == ["plumbline", "belem2024unstereoeval"]
+    assert main(["report", "cite", "--warehouse", str(world.root)]) == 0
+    assert capsys.readouterr().out == citations(world)
+
+
+def test_the_paragraph_on_methods_has_the_values_of_the_tables(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "w")
+    build_world(store, n_words=12)
+    fill(store, "corpus", [corpus(targets_hash="abc", tokenizer="t-1", min_count=3)])
+    fill(store, "corpus_shard", [shard(fingerprint="f2"), shard(shard="b", fingerprint="f1")])
+    with recorded(store, "train", {"seed": 7, "steps": [{"seed": 8}]}) as run_id:
+        bad = {"stage": "benchmark", "subject": "made", "reason": "no", "excerpt": ""}
+        bad["run_id"] = run_id
+        fill(store, "reject", [{**bad, "source_file": "x", "source_row": i} for i in (1, 2)])
+    text = methods(Facts(store))
+    hashed = hashlib.sha256(b"f1\nf2").hexdigest()[:16]
+    assert (
+        f"The corpus novels (1 shard, 5 documents, 10 tokens; SHA-256 of its shards' fingerprints "
+        f'{hashed}) was counted by the rule "pairs" in a window of 10 tokens with the targets '
+        "gendered (abc) and the tokeniser t-1; words counted fewer than 3 times were left out."
+    ) in text.splitlines()
+    n_pairs = store.read("benchmark_pair").num_rows
+    assert f"The benchmark made (female/male) has {n_pairs} sentence pairs." in text
+    for row in store.read("model").to_pylist():
+        (line,) = [line for line in text.splitlines() if f"{row['model']} (" in line]
+        about = (row["revision"], row["dtype"], row["backend"], row["measure"])
+        assert all(str(value) in line for value in about if value), row
+    for row in store.read("metric_value").to_pylist():
+        if not row["interval"].startswith("none"):
+            said = re.search(rf"(?:: |; ){re.escape(row['interval'])} of ([^;.]*)", text)
+            assert said and row["metric"] in said[1].split(", ")
+        for value in (row["epsilon_nats"], row["eta_nats"]):
+            assert value is None or f"{round(value, 4):g}" in text
+    assert "Seeds: train 7, 8." in text
+    assert "Rejected, and in no figure: 2 rows of made (benchmark)." in text
+    runs = store.read("run").to_pylist()
+    for name, version in {k: v for r in runs for k, v in json.loads(r["packages"]).items()}.items():
+        assert f"{name} {version}".lower() in text.lower()
+    for commit in {r["git_commit"] for r in runs if r["git_commit"]}:
+        assert f"(commit {commit})" in text
+    of_one = methods(narrowed(Facts(store), {"model": ["model-straight"], "corpus": ["novels"]}))
+    assert "model-straight" in of_one and "model-swapped" not in of_one
+    out = tmp_path / "methods.tex"
+    given = ["--warehouse", str(store.root), "--format", "latex", "--out", str(out)]
+    assert main(["report", "methods", *given]) == 0
+    assert [typeset(line) for line in out.read_text().splitlines()] == text.splitlines()
+    assert methods(Facts(Store.open(tmp_path / "empty"))) == ""

@@ -309,7 +309,7 @@ def test_command(
     arguments = ["score", "import", str(results), "--warehouse", str(store.root)]
     assert main(arguments) == 0
     out = capsys.readouterr().out
-    assert "org/m" in out and "Incomplete: 1 pairs have no score" in out
+    assert "org/m" in out and "Warning: 1 pairs have no score" in out
     assert "1 rows were not used" in out and "Next: plumbline measure" in out
     assert store.read("run").to_pylist()[0]["command"] == "score import"
     write_scores(results, table, "org__m.csv.gz")

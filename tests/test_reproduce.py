@@ -302,7 +302,9 @@ def test_a_small_release_comes_back(tmp_path: Path, capsys: Any) -> None:
 TWIN = {"{pronoun} drank tea.": "0.75", "{pronoun} lost {pronoun1} key.": "-0.75"}
 
 
-def test_tables_1_to_3_and_12_to_14_are_compared(tmp_path: Path, capsys: Any) -> None:
+def test_tables_1_to_3_and_12_to_14_are_compared(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every figure is typed in once right and once wrong; each is found to be what it is."""
     twin = score_rows("org__m-deduped")
     for row in twin:
@@ -327,6 +329,7 @@ def test_tables_1_to_3_and_12_to_14_are_compared(tmp_path: Path, capsys: Any) ->
     for fields in wrong:
         fields[4] = str(float(fields[4]) + (1 if fields[3] == "benchmark_size" else 0.02))
     lines = [*right, *(",".join(fields) for fields in wrong)]
+    monkeypatch.setattr("plumbline.pipelines.commands.reproduce._MOST", 12)
     assert run(where, "--published", printed(where, *lines)) == 1
     rows = list(csv.DictReader((where / "figures.csv").open()))
     typed = [r for r in rows if r["value"]]
@@ -338,7 +341,12 @@ def test_tables_1_to_3_and_12_to_14_are_compared(tmp_path: Path, capsys: Any) ->
         assert [r["outcome"] for r in same] == [AGREE, OFF], line
         assert float(same[0]["ours"]) == pytest.approx(float(value)), line
     shown = capsys.readouterr().out
-    assert re.search(r"┃ fell\b", shown)
+    n_printed = sum("│" in line for line in shown.splitlines())
+    n_more = int(next(iter(re.findall(r"and (\d+) more rows: give --out FILE", shown))))
+    assert n_printed == 12 and n_more > 0
+    assert shown.index("more rows") < shown.index("figures of models:"), "verdict last"
+    (change,) = [row for row in rows if row["n_fell"] and row["measure"] == "us"][:1]
+    assert int(change["n_models"]) and change["difference"] and not change["value"]
     assert "per tenfold" not in shown, "nobody knows how large these models are"
 
 

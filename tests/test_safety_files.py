@@ -468,7 +468,7 @@ def test_associate_says_what_it_drops(
     where = ["--corpus", "c", "--warehouse", str(store.root)]
     assert main(["corpus", "count", str(shard), *where]) == 0
     assert main(["corpus", "associate", *where]) == 0
-    assert "Dropped" not in capsys.readouterr().out
+    assert "dropped" not in capsys.readouterr().out
     weights = tmp_path / "row-sum.csv"
     weights.write_text("word,weight\nnurse,0.5\n")
     assert main(["corpus", "associate", *where, "--word-weights", str(weights)]) == 0
@@ -478,7 +478,7 @@ def test_associate_says_what_it_drops(
     assert main(["corpus", "associate", *where]) == 0
     out = capsys.readouterr().out
     assert f"No longer there: the contrasts {summed}" in out
-    assert f"Dropped: 1 rows of `pair_association` ({summed}), whose deltas changed" in out
+    assert f"Warning: dropped 1 rows of `pair_association` ({summed}), whose deltas changed" in out
     assert "each contrast by --contrast: plumbline benchmark constrain" in out
     assert "seed_word" not in out
     again = associate(store, "c")

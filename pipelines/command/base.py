@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 #: Where results go unless a command or the settings say otherwise.
 DEFAULT_WAREHOUSE = Path("out/warehouse")
+#: How a line of ``Done.said`` begins that is a warning in Python.
+WARNING = "Warning: "
 #: A bound beyond this is no bound that anybody needs to know.
 _MANY = 1_000_000_000
 Row = Mapping[str, Any]
@@ -81,7 +83,10 @@ class Done:
 
     Attributes:
         rows: one row for each thing worked on, columns with their units.
-        said: lines for people that the rows don't say.
+        most: how many of them a terminal shows, 0 for all; JSON, CSV and Python have all.
+        table: what Python returns of a table that is printed as text.
+        said: lines for people that the rows don't say; in Python those that begin with
+            ``WARNING`` are warnings.
         wrote: tables, in ``warehouse`` if that isn't the command's own. files: paths.
         next: the command line that comes next; empty for none.
         query: the view or table rows that it made, with ``params``; Python returns them.
@@ -90,6 +95,8 @@ class Done:
     """
 
     rows: Sequence[Row] = ()
+    most: int = 0
+    table: Sequence[Row] = ()
     said: Sequence[str] = ()
     wrote: Sequence[str] = ()
     files: Sequence[str] = ()

@@ -183,8 +183,11 @@ def show(done: Done, command: Command, form: str) -> None:
         names = ("rows", "said", "wrote", "files")
         _print_json({name: getattr(done, name) for name in names} | {"next": _next(done, command)})
     else:
-        if done.rows:
-            _print_rows(done.rows, form)
+        shown = done.rows[: done.most or None] if form == "table" else done.rows
+        if shown:
+            _print_rows(shown, form)
+        if n_more := len(done.rows) - len(shown):
+            say(f"and {n_more:,} more rows: give --out FILE, or --format csv")
         for line in _lines(done, command):
             say(line, err=form != "table")
     if done.failed is not None:

@@ -79,15 +79,13 @@ def _of_error(error: Exception) -> int:
     """The status for an error; one that is a defect is raised again."""
     import typer
 
-    from plumbline.pipelines import environment_errors, extras
-    from plumbline.warehouse.errors import PlumblineError
+    from plumbline.pipelines.environment_errors import one_line
 
     if isinstance(error, typer.Exit):
         return error.exit_code
     if isinstance(error, typer.Abort):
         return _complain(stop_signals.LINE, stop_signals.STATUS)
-    line = error if isinstance(error, PlumblineError) else None
-    if line := line or extras.missing(error) or environment_errors.problem(error):
+    if line := one_line(error):
         return _complain(str(line), line.exit_code)
     if not hasattr(error, "format_message"):  # not the command line's own usage error
         raise error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.command.base import On, Row, planned
+from plumbline.pipelines.command.base import WARNING, On, Row, planned
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.options import STRICT
 
@@ -88,6 +88,6 @@ def lost(of: CorpusName, done: Associated) -> Iterator[str]:
     for table, n_of in done.dropped.items():
         if n_of:
             yield (
-                f"Dropped: {sum(n_of.values()):,} rows of `{table}` ({', '.join(n_of)}), whose "
-                f"deltas changed; again, each contrast by --contrast: {again[table]}"
+                f"{WARNING}dropped {sum(n_of.values()):,} rows of `{table}` ({', '.join(n_of)}), "
+                f"whose deltas changed; again, each contrast by --contrast: {again[table]}"
             )

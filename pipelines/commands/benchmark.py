@@ -22,7 +22,7 @@ from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.eval_workers.writing.forecast import planned_requests
 from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint
 from plumbline.jobs.corpus_options import LEAST_COUNT
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import BenchmarkName, DataOption, OutputDirectory
 from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.input.remote_files import located
@@ -117,7 +117,7 @@ class Import(DataOption, Command):
                 {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
                 for one in done
             ],
-            said=[line for one in done for line in one.lines()],
+            said=[line for one in done for line in (*_not_used(one), *one.lines())],
             wrote=("benchmark_pair", "reject") if done else (),
             next=f"plumbline score --model ID_OR_PATH --benchmark {first}" if first else "",
             query="FROM benchmark_pair WHERE list_contains($names, benchmark) "
@@ -125,6 +125,11 @@ class Import(DataOption, Command):
             params={"names": list(names)},
             failed=failed[-1] if failed else None,
         )
+
+
+def _not_used(one: room.Imported) -> Iterator[str]:
+    if one.n_rejects:
+        yield f"{WARNING}{one.n_rejects:,} rows of {one.benchmark} were not used: table `reject`"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -418,10 +423,11 @@ class Constrain(Command):
         is_sum = False
         if contrast and SUM in contrast:  # an imported corpus has only a pair, and no lists
             is_sum = bool(summed_list(contrast, contrasts_of(store, corpus_row(store, corpus))))
-        warning = "is a sum over pairs: limits that fit a single pair are too small for it"
+        warning = f"{WARNING}{contrast} is a sum over pairs: limits that fit a single pair "
+        warning += "are too small for it"
         return Done(
             rows=rows,
-            said=[f"{contrast} {warning}"] if is_sum else (),
+            said=[warning] if is_sum else (),
             wrote=("pair_association",),
             next=f"plumbline score --model ID_OR_PATH --benchmark {shlex.quote(self.benchmark[0])}",
             query="FROM pair_association WHERE corpus = $corpus "

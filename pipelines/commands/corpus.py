@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.jobs.corpus_options import CorpusOptions, Memory, VocabularyOptions, bytes_of
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import ContrastOption, InputFile, Seed
 from plumbline.pipelines.commands._corpus import (
     TO_COUNT,
@@ -116,7 +116,9 @@ class Count(CorpusName, CorpusOptions, Command):
         said = [] if counted.changed else ["Up to date: nothing was counted again."]
         if counted.dropped:
             lists = ", ".join(counted.dropped)
-            said.append(f"Dropped: the added word lists {lists}; again: {again} --targets LIST")
+            said.append(
+                f"{WARNING}dropped the added word lists {lists}; again: {again} --targets LIST"
+            )
         return Done(
             rows=[{**{name: row[name] for name in _SHOWN}, "changed": counted.changed}],
             said=said,

@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import WRITTEN, measure
-from plumbline.pipelines.command.base import Command, Context, Done
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done
 from plumbline.pipelines.command.fields import Benchmarks
 from plumbline.pipelines.report.facts import named
 from plumbline.pipelines.report.findings.sentences import unscored
@@ -101,7 +101,7 @@ def _lines(store: Store, few: list[str], names: Sequence[str]) -> Iterator[str]:
             continue
         if row["n_missing"]:
             yield (
-                f"{row['model']} has scores of {row['n_usable'] - row['n_missing']:,} of the "
-                f"{row['n_usable']:,} pairs of {row['benchmark']}; figures are of these. "
+                f"{WARNING}{row['model']} has scores of {row['n_usable'] - row['n_missing']:,} of "
+                f"the {row['n_usable']:,} pairs of {row['benchmark']}; figures are of these. "
                 f"{unscored(row)}"
             )

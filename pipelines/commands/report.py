@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -154,6 +155,7 @@ class Table(Narrowed, Command):
     out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
 
     def run(self, context: Context) -> Done:
+        from plumbline.pipelines.report.model import plain_rows
         from plumbline.pipelines.report.paper import figure_files, tables
 
         facts = self.facts(context.store)
@@ -161,7 +163,8 @@ class Table(Narrowed, Command):
         if not self.name:
             return _listed({name: one.caption for name, one in found.items()}, "table")
         one = figure_files.named(found, "table", self.name)
-        return _given(tables.table_text(one, self.format, self.name), self.out)
+        done = _given(tables.table_text(one, self.format, self.name), self.out)
+        return replace(done, table=list(plain_rows(one)))
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -191,19 +194,42 @@ class Card(Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Cite(Command):
-    """Print BibTeX of Plumbline and of the papers whose methods and data it uses.
+    """Print BibTeX of Plumbline and of the papers whose methods and data a warehouse uses.
 
     Example: plumbline report cite
     """
 
-    opens_warehouse = False
     records = False
-    without = ("warehouse",)
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.paper import tables
 
-        return _given(tables.citations(), None)
+        return _given(tables.citations(context.store), None)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Methods(Narrowed, Command):
+    """Print the paragraph on methods for a paper, one sentence a line, as runs recorded them.
+
+    Versions, commit, hashes of the corpora, revisions, dtypes, rules, intervals, seeds, and what
+    was rejected. Seeds, rejects and versions are those of all runs.
+
+    Example: plumbline report methods --format latex --out methods.tex
+    """
+
+    records = False
+
+    format: Annotated[Literal["text", "latex"], Field(description="How it is written.")] = "text"
+    out: Annotated[OutputFile | None, Field(description="File; else standard output.")] = None
+
+    def run(self, context: Context) -> Done:
+        from plumbline.pipelines.report.paper import tables
+        from plumbline.pipelines.report.paper.methods_paragraph import methods
+
+        lines = methods(self.facts(context.store)).splitlines()
+        if self.format == "latex":
+            lines = [tables.latex(line) for line in lines]
+        return _given("".join(f"{line}\n" for line in lines), self.out)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

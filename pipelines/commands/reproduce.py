@@ -27,6 +27,10 @@ from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.text.progress import progress
 
+#: Rows that a terminal shows before the verdict.
+_MOST = 30
+#: Lines on runs and on the paper among them.
+_MOST_LINES = 15
 #: Progress goes to standard error, where it doesn't mix with results.
 _announce = partial(say, err=True)
 
@@ -38,9 +42,11 @@ class _Figures:
     out: Annotated[OutputFile | None, Field(description="CSV file for all figures.")] = None
 
     def written(self, rows: Sequence[Row]) -> list[str]:
-        """Write the file, if there is to be one; its path."""
+        """Write the file, if there is to be one, with the columns of all rows; its path."""
         if self.out is None:
             return []
+        names = dict.fromkeys(name for row in rows for name in row)
+        rows = [{name: row.get(name) for name in names} for row in rows]
         with disk_problems(self.out):
             self.out.parent.mkdir(parents=True, exist_ok=True)
             self.out.write_text(as_csv(rows), encoding="utf-8", newline="")
@@ -90,7 +96,7 @@ class _Published:
 class Unstereoeval(_Release, _Published, _Figures, Command):
     """Compute the tables of UnStereoEval from its released scores and count what agrees.
 
-    All figures of Tables 1-3 and 8-22; those that differ are printed one by one, all are in --out.
+    All figures of Tables 1-3 and 8-22; those that differ are printed first, all are in --out.
     Those of models without scores are not run. Leaves with status 1 when a figure differs by more
     than 0.011, or scores are incomplete.
 
@@ -112,9 +118,11 @@ class Unstereoeval(_Release, _Published, _Figures, Command):
         if n_off or outcome.incomplete:
             problem = f"{n_off:,} differ, {len(outcome.incomplete):,} sets of scores are incomplete"
             failed = PlumblineError("printed figures", problem)
-        rows = [*run.as_rows(outcome), *claims.as_rows(outcome.claims)]
+        own = run.own_rows(outcome)
+        rows = [*run.as_rows(outcome), *claims.as_rows(outcome.claims), *own]
         return Done(
-            rows=list(run.shown_rows(outcome)),
+            rows=[*run.shown_rows(outcome), *own],
+            most=_MOST,
             said=list(run.lines(outcome)),
             files=self.written(rows),
             wrote=("benchmark_pair", "pair_score", "metric_value"),
@@ -145,13 +153,18 @@ class _Beside(_Published, _Figures):
         printed = papers.figures(paper, self.published)
         found, runs = papers.measured(paper, store, printed, self.same_as)
         names = papers.printed_names(paper, printed, self.same_as)
-        said = [line for one in runs for line in beside.lines(one)]
-        said += [*paper.remarks, *paper.misfits(printed), *paper.claims(store, names)]
+        lines = [line for one in runs for line in beside.lines(one)]
+        lines += [*paper.claims(store, names), *paper.remarks, *paper.misfits(printed)]
+        said = lines[:_MOST_LINES]
+        if n_more := len(lines) - len(said):
+            said += [f"and {n_more:,} more lines on the runs and the paper: give --out FILE"]
         is_whole = all(b.run is not None for b in found)
+        measured = [b for b in found if b.run is not None]
         return Done(
-            rows=[beside.shown_row(b) for b in found if b.run is not None],
+            rows=list(map(beside.shown_row, sorted(measured, key=beside.is_known_to_agree))),
+            most=_MOST - len(said),
             said=[*said, *beside.tally(found)],
-            files=self.written(beside.as_rows(found)),
+            files=self.written([*beside.as_rows(found), *({"note": line} for line in lines)]),
             next="plumbline report" if is_whole else paper.command,
         )
 
@@ -218,6 +231,7 @@ class Lists(Command):
         ]
         return Done(
             rows=compared.coverage,
+            most=_MOST,
             said=said,
             files=[*map(str, write_compared(compared, self.out))],
             next=f"plumbline why WORD --corpus {self.corpus}",
@@ -250,6 +264,7 @@ class Pythia(_Release, _Figures, Command):
         noise = map(asdict, released.noise(checkpoints))
         return Done(
             rows=[*noise, *released.as_rows(crows), *released.over_sizes(ours)],
+            most=_MOST,
             said=[f"{self.evals}: {read}", *released.lines(checkpoints), *released.LIMITS],
             files=self.written(released.as_rows([*crows, *ours])),
         )
@@ -297,6 +312,7 @@ class Anatomy(_Release, Command):
             raise BadInput(f"{self.data}", problem, "give a larger --eta, or the whole release")
         return Done(
             rows=list(tables.shown_rows(found)),
+            most=_MOST,
             said=[line for of in found for line in tables.lines(of)],
             files=[*map(str, tables.write(found, self.out))],
             next="read what the parts are and how far to trust them: docs/anatomy.md",

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
 from plumbline.eval_workers.scoring.dry_run import Task
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import InputDirectory
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
@@ -111,6 +111,12 @@ class Score(ModelOptions, Command):
         rejects = ["reject"] if any(one.n_rejected for one in done) else []
         return Done(
             rows=[asdict(one) for one in done],
+            said=[
+                f"{WARNING}{one.n_rejected:,} pairs of {one.benchmark} can't be scored by "
+                f"{one.model}: table `reject`"
+                for one in done
+                if one.n_rejected
+            ],
             wrote=(*(["pair_score"] if any(one.n_new for one in done) else []), *rejects),
             next="plumbline measure",
             query="FROM scored_pair WHERE list_contains($benchmarks, benchmark) "
@@ -286,9 +292,9 @@ class Import(Command):
         n_rejected, n_missing = (sum(getattr(one, n) for one in done) for n in _NOT_USED)
         said = [f"{sum(len(one.files) for one in done):,} files"]
         if n_rejected:
-            said.append(f"{n_rejected:,} rows were not used: table `reject`, stage `import`")
+            said.append(f"{WARNING}{n_rejected:,} rows were not used: `reject`, stage `import`")
         if n_missing:
-            said.append(f"Incomplete: {n_missing:,} pairs have no score and are in no metric")
+            said.append(f"{WARNING}{n_missing:,} pairs have no score and are in no metric")
         return Done(
             rows=[{n: v for n, v in asdict(one).items() if n != "files"} for one in done],
             said=said,

@@ -270,6 +270,11 @@ def as_rows(beside: Sequence[Beside]) -> list[dict[str, object]]:
     ]
 
 
+def is_known_to_agree(b: Beside) -> bool:
+    """False of figures that somebody looks for first: those outside of the interval."""
+    return b.outcome != OUTSIDE
+
+
 def shown_row(b: Beside) -> dict[str, object]:
     """Printed row of a figure and its run's."""
     (row,) = as_rows([b])

@@ -277,15 +277,21 @@ def as_rows(outcome: ReleaseResult) -> list[dict[str, object]]:
 
 
 def shown_rows(outcome: ReleaseResult) -> Iterator[dict[str, object]]:
-    """Printed rows: outcomes by table, figures that differ, claims, and results of our own."""
+    """Printed rows: outcomes by table, figures that differ, and claims."""
     counts = Counter((c.figure.table, c.outcome) for c in outcome.compared)
     for number in sorted({c.figure.table for c in outcome.compared}):
         yield {"table": number, **{o: counts[number, o] for o in OUTCOMES}}
     yield from (row for row in as_rows(outcome) if row["outcome"] in (OFF, CONTRADICTED))
     yield from claims.table(outcome.claims)
-    yield from outcome.starts
-    yield from ({name: r[name] for name in _SIZE} for r in outcome.sizes if not r["family"])
-    yield from ({name: r[name] for name in _CHANGE} for r in outcome.deduplication)
+
+
+def own_rows(outcome: ReleaseResult) -> list[dict[str, object]]:
+    """Results that the paper doesn't have: the pronoun's place, model size, deduplication."""
+    return [
+        *outcome.starts,
+        *({name: r[name] for name in _SIZE} for r in outcome.sizes if not r["family"]),
+        *({name: r[name] for name in _CHANGE} for r in outcome.deduplication),
+    ]
 
 
 #: Change per tenfold number of parameters, and from a model to its -deduped twin.

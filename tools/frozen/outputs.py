@@ -42,6 +42,7 @@ READING = (
     "table models --format csv",
     "card closed-swapped",
     "cite",
+    "report methods",
     "reproduce fairpair --as GPT2=closed",
     "reproduce disclosure --as 'LLaMA2 7B=closed'",
     "reproduce lists --corpus letters",

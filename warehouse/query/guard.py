@@ -56,7 +56,7 @@ def one_line() -> Iterator[None]:
     except duckdb.Error as e:
         kind = UnknownName if isinstance(e, duckdb.CatalogException) else UsageProblem
         message = " ".join(str(e).split("\n\nLINE ")[0].split())
-        raise kind("SQL", message, "names and columns: docs/tables.md, docs/sql.md") from e
+        raise kind("SQL", message, "names and columns: docs/tables.md, docs/sql.md") from None
 
 
 def read_only(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
+from types import ModuleType
 
 import duckdb
 import pyarrow as pa
@@ -299,12 +301,15 @@ class _Apart:
         """Problems as of ``_rows_problems``; ``MemoryError`` also if a file ends the child."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, get_context("spawn"), _enter_sandbox)
-        # The child, which inherits this, leaves a terminal's Ctrl-C to its parent.
+        # The child, which inherits this, leaves a terminal's Ctrl-C to its parent; and it runs no
+        # script that asked for a check, and asks below no `if __name__ == "__main__"`.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
         try:
             try:
                 rows = self._pool.submit(_limited_problems, table, file, path)
             finally:
+                sys.modules["__main__"] = script
                 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             return rows.result()
         except BrokenProcessPool as e:

@@ -14,9 +14,12 @@ from plumbline.pipelines.report.model import Cell, PageTable, numbered, plain_ro
 from plumbline.pipelines.report.plain import markdown_table
 from plumbline.pipelines.report.write import named_sections
 from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import terminal
 
+_USED_IF = "% if: "
 FORMATS = ("latex", "markdown", "csv")
 #: Characters of a name, which has whole words: it is typed.
 _LONGEST = 60
@@ -118,7 +121,16 @@ def _row(cells: Iterator[str]) -> str:
     return f"{' & '.join(cells)} \\\\"
 
 
-def citations() -> str:
-    """BibTeX of Plumbline and of the papers whose methods and data it uses."""
-    path = resources.files(__package__) / "citations.bib"
-    return path.read_text(encoding="utf-8").replace("VERSION", plumbline.__version__)
+def citations(warehouse: OpenWarehouse) -> str:
+    """BibTeX of Plumbline and of the papers whose methods and data a warehouse uses.
+
+    An entry that isn't always cited has a query below its first line, which gives rows if it is.
+    """
+    text = (resources.files(__package__) / "citations.bib").read_text(encoding="utf-8")
+    used = []
+    for entry in text.replace("VERSION", plumbline.__version__).strip().split("\n\n"):
+        about, *lines = entry.splitlines()
+        query = lines.pop(0).removeprefix(_USED_IF) if lines[0].startswith(_USED_IF) else ""
+        if not query or rows_of(warehouse, f"{query} LIMIT 1"):
+            used.append("\n".join([about, *lines]))
+    return "\n\n".join(used) + "\n"

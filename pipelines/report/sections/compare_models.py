@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
@@ -86,8 +86,17 @@ def _by_pd(row: Row, untold: str) -> str:
 
 
 def _alerts(compared: Sequence[tuple[Rows, str]]) -> list[str]:
-    """A warning where models were scored by different measures."""
-    every = {(r["measure"], r["reference_measure"]) for rows, _ in compared for r in rows}
+    return of_different_measures(
+        {(r["measure"], r["reference_measure"]) for rows, _ in compared for r in rows}
+    )
+
+
+def of_different_measures(every: Collection[tuple[str, str]]) -> list[str]:
+    """A warning where two models that are compared were scored by different measures.
+
+    >>> of_different_measures([("log-likelihood", "log-likelihood")])
+    []
+    """
     if all(one == other for one, other in every):
         return []
     names = ", ".join(sorted({measure for both in every for measure in both}))

@@ -1,0 +1,131 @@
+"""The paragraph on methods for a paper, from what was recorded; its words are a template."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import resources
+
+from jinja2 import Environment, StrictUndefined
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import counted, shown
+from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.warehouse.query.history import flat
+from plumbline.warehouse.regular_files import kept_object
+
+_CORPORA = """
+SELECT c.*, l.hash
+FROM corpus AS c
+LEFT JOIN (
+    SELECT corpus, sha256(string_agg(fingerprint, chr(10) ORDER BY fingerprint))[:16] AS hash
+    FROM corpus_shard WHERE status = 'counted' GROUP BY corpus
+) AS l USING (corpus)
+ORDER BY corpus
+"""
+_BENCHMARKS = """
+SELECT
+    benchmark,
+    array_to_string(list_sort(list(DISTINCT group_a || '/' || group_b)), ', ') AS groups,
+    count(*) FILTER (is_natural IS NOT FALSE) AS n_pairs,
+    count(*) FILTER (is_natural IS FALSE) AS n_unnatural
+FROM benchmark_pair
+WHERE benchmark IN (SELECT benchmark FROM pair_score UNION SELECT benchmark FROM pair_choice)
+GROUP BY benchmark ORDER BY benchmark
+"""
+_MODELS = """
+SELECT m.*, t.corpus AS trained_on, t.seed
+FROM model AS m LEFT JOIN trained_key AS t USING (model_key)
+ORDER BY m.model, m.revision, m.model_key
+"""
+_INTERVALS = """
+SELECT DISTINCT interval, metric, benchmark, model_key, corpus
+FROM metric_value WHERE interval NOT LIKE 'none%' ORDER BY interval, metric
+"""
+_REJECTED = """
+SELECT stage, subject, count(*) AS n FROM reject GROUP BY ALL ORDER BY stage, subject
+"""
+_FAILED = "SELECT corpus, count(*) AS n FROM corpus_shard WHERE status = 'failed' GROUP BY corpus"
+_RUNS = "FROM run WHERE status = 'finished' ORDER BY started_at, run_id"
+#: What models that are in one sentence have in common.
+_ALIKE = (
+    *("backend", "backend_version", "dtype", "quantisation", "measure", "text_form"),
+    "bos_policy",
+)
+
+
+def methods(facts: Facts) -> str:
+    """Sentences, one a line, on corpora, benchmarks, models, rules, seeds, rejects and versions.
+
+    Of a corpus the hash is SHA-256 of the sorted fingerprints of its counted shards, 16 digits.
+    """
+    metrics, runs = facts.rows("metric"), facts.query(_RUNS)
+    epsilons, etas = (
+        sorted({r[name] for r in metrics if r[name] is not None})
+        for name in ("epsilon_nats", "eta_nats")
+    )
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    words = (resources.files(__package__) / "methods.txt").read_text("utf-8")
+    return environment.from_string(words).render(
+        counted=counted,
+        corpora=facts.query(_CORPORA),
+        benchmarks=facts.query(_BENCHMARKS),
+        models=list(_models(facts)),
+        epsilons=[shown(epsilon, 4) for epsilon in epsilons],
+        etas=[f"{eta:g}" for eta in etas],
+        intervals=_by(facts.query(_INTERVALS), "interval", "metric"),
+        seeds=list(_seeds(runs)),
+        rejected=list(_rejected(facts)),
+        n_runs=len(runs),
+        versions=_versions(runs),
+        commits=sorted({row["git_commit"] for row in runs if row["git_commit"]}),
+    )
+
+
+def _models(facts: Facts) -> Iterator[Row]:
+    """Settings, each with ``names`` of the models that were scored by them."""
+    alike: dict[tuple[object, ...], list[str]] = {}
+    for row in facts.query(_MODELS):
+        about = [f"revision {row['revision']}"] if row["revision"] else []
+        if row["trained_on"]:
+            about.append(f"trained on {row['trained_on']} with seed {row['seed']}")
+        name = f"{row['model']} ({', '.join(about)})" if about else row["model"]
+        alike.setdefault(tuple(row[c] for c in _ALIKE), []).append(name)
+    for settings, names in alike.items():
+        yield {**dict(zip(_ALIKE, settings, strict=True)), "names": names}
+
+
+def _by(rows: Rows, name: str, other: str) -> dict[str, list[str]]:
+    """The different values of one column by those of another."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        found.setdefault(row[name], {})[row[other]] = None
+    return {key: list(values) for key, values in found.items()}
+
+
+def _seeds(runs: Rows) -> Iterator[str]:
+    """The seeds of each command that recorded any."""
+    found: dict[str, set[str]] = {}
+    for row in runs:
+        options = kept_object(row, "config")
+        for step in (options, *options.get("steps", [])):
+            for name, value in flat(step).items():
+                if name.split(".")[-1] == "seed" and value is not None:
+                    found.setdefault(row["command"], set()).add(str(value))
+    for command, seeds in sorted(found.items()):
+        yield f"{command} {', '.join(sorted(seeds))}"
+
+
+def _rejected(facts: Facts) -> Iterator[str]:
+    for row in facts.query(_REJECTED):
+        yield f"{counted(row['n'], 'row')} of {row['subject']} ({row['stage']})"
+    for row in facts.query(_FAILED):
+        yield f"{counted(row['n'], 'shard')} of {row['corpus']} (count)"
+
+
+def _versions(runs: Rows) -> dict[str, list[str]]:
+    """Each package's versions in the runs, Plumbline's first."""
+    found: dict[str, set[str]] = {}
+    for row in runs:
+        for name, version in kept_object(row, "packages").items():
+            found.setdefault(str(name), set()).add(str(version))
+    return {name: sorted(of) for name, of in sorted(found.items())}
