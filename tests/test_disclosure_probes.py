@@ -176,7 +176,7 @@ def test_rows_that_can_t_be_read_are_rejected_by_their_number(tmp_path: Path) ->
     assert [(s.number, s.problem) for s in read_sentences(path)] == [
         (1, None),
         (2, "the row holds 2 fields, expected 1"),
-        (3, "the row holds bytes that are not UTF-8"),
+        (3, "the row holds bytes that are not UTF-8, or half a surrogate pair"),
     ]
     lines = tmp_path / "a.jsonl"
     lines.write_text('{"t": "x"}\n{"t"\n[1]\n')
@@ -188,7 +188,7 @@ def test_half_a_character_takes_its_row_alone(store: Store, tmp_path: Path) -> N
     path = tmp_path / "a.jsonl"
     path.write_text('{"t": "My friend ran \\ud83d, and"}\n{"t": "Someone ran."}\n')
     assert [s.problem for s in read_sentences(path, "t")] == [
-        "the row holds bytes that are not UTF-8",
+        "the row holds bytes that are not UTF-8, or half a surrogate pair",
         None,
     ]
     done = derive_probe(store, "mine", path, "r", column="t", allow_gendered=True)

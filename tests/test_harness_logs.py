@@ -264,6 +264,11 @@ _pieces = st.lists(
 )
 
 
+@pytest.mark.parametrize("value", [-(10**400), -1e308, -math.inf, math.nan, 0.5])
+def test_a_log_probability_that_is_none(value: float) -> None:
+    assert str(figure("She ran.", [("She", value), (" ran.", value)])).startswith("a log-prob")
+
+
 @given(_pieces, st.sampled_from(["", "</s>"]))
 def test_the_figure_is_the_sum_over_the_sentence_alone(
     pieces: list[tuple[str, float]], after: str

@@ -138,6 +138,16 @@ def test_bad_rows_are_kept_with_their_reason(store: Store, tmp_path: Path) -> No
     assert done.n_pairs + done.n_rejects == len(rows) + 3
 
 
+def test_half_a_surrogate_pair_takes_its_row_alone(store: Store, tmp_path: Path) -> None:
+    odd = [ROWS[0] | {name: "x \ud83d"} for name in ("sentence_a", "category", "note")]
+    odd += [ROWS[0] | {"\ud83d": "x"}, ROWS[0] | {"note": {"\ud83d": ["\ud83d"]}}]
+    _, pairs = taken(store, as_jsonl(tmp_path / "p.jsonl", [*odd, ROWS[1]]))
+    assert [p["sentence_a"] for p in pairs] == [ROWS[1]["sentence_a"]]
+    assert len(reasons(store)) == len(odd) and all(
+        "surrogate" in reason for reason in reasons(store).values()
+    )
+
+
 def test_rows_that_equal_an_earlier_one_are_rejected_and_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

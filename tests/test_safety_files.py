@@ -248,7 +248,7 @@ def test_a_configuration_without_end_is_refused_before_anything_is_built(
 ) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"} | said))
     with pytest.raises(BadInput, match="more than 4,096"):
-        loading.refuse_endless(Source("m", str(tmp_path), "r", is_local=True))
+        loading.check_configuration(Source("m", str(tmp_path), "r", is_local=True))
 
 
 @pytest.mark.parametrize(

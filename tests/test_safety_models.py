@@ -210,6 +210,24 @@ def test_a_generate_of_its_own_is_not_run(base: Path, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("architectures", [["GPT2LMHeadModel"]]),
+        ("architectures", [None]),
+        ("architectures", 5),
+        ("model_type", ["gpt2"]),
+        ("problem_type", ["regression"]),
+        ("dtype", ["float32"]),
+        ("quantization_config", "int8"),
+    ],
+)
+def test_a_configuration_whose_names_are_no_texts(
+    base: Path, tmp_path: Path, key: str, value: object
+) -> None:
+    assert "config.json" in refused(copied(base, tmp_path / "model", **{key: value}))
+
+
 @pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
 def test_foreign_kernels_are_not_fetched(base: Path, tmp_path: Path, key: str) -> None:
     model = copied(base, tmp_path / "model", **{key: "somebody/kernel"})

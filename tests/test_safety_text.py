@@ -143,6 +143,13 @@ def test_commands_print_hostile_names_and_words_harmlessly(
             assert "\\x1b[2J" in out + err, name
 
 
+def test_an_error_that_quotes_a_long_value_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["corpus", "x" * 99_999], ["runs", "list", "--format", "x" * 99_999]):
+        assert main(words) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert len(line) < 2_100
+
+
 def test_errors_and_warnings_and_stages(capsys: pytest.CaptureFixture[str]) -> None:
     told = str(BadInput(HOSTILE, HOSTILE, HOSTILE))
     assert is_harmless(told) and "\n" not in told and told.count("\\x1b[2J") == 3

@@ -3,6 +3,7 @@ out before anything is scored."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,12 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         "which is above 0",
     ),
     "not a number": (_each(lambda values, n: [None, float("nan"), *values[2:]]), "nan for the to"),
+    "infinite": (_each(lambda values, n: [None, -math.inf, *values[2:]]), "-inf for the to"),
+    "as good as infinite": (
+        _each(lambda values, n: [None, -1e308, -1e308, *values[3:]]),
+        "-inf for the to",
+    ),
+    "no float": (_each(lambda values, n: [None, -(10**400), *values[2:]]), "-inf for the to"),
     "a hole": (_each(lambda values, n: [*values[:3], None, *values[4:]]), "gives no log-prob"),
     "a token left out": (
         _of_logprobs(tokens=lambda t: [*t[:4], *t[5:]], token_logprobs=lambda v: [*v[:4], *v[5:]]),

@@ -72,6 +72,15 @@ def test_an_empty_table_is_an_empty_view_of_the_same_types(
     assert view.schema.types == TABLES[name].arrow.types
 
 
+def test_a_directory_may_be_named_like_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    store = Store.open(Path("a:b"))
+    store.publish("word_count", [{"corpus": "c", "word": "w", "n_word": 1}], unit="u", run_id="r")
+    assert store.read("word_count").num_rows == 1
+
+
 def test_a_file_names_its_table_and_run(store: Store) -> None:
     store.publish("word_count", words("c", tea=1), unit="u", run_id="run-7")
     (file,) = store.snapshot().files("word_count")

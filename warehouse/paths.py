@@ -124,7 +124,8 @@ def replacing(path: Path) -> Iterator[Path]:
     ('tea', 1)
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f"_{uuid.uuid4().hex}.tmp"  # also of ".", which has no name
+    # Also of ".", which has no name; absolute, since libraries take `a:b/c` for an address.
+    temporary = path.parent.absolute() / f"_{uuid.uuid4().hex}.tmp"
     try:
         yield temporary
         os.replace(temporary, path)

@@ -62,7 +62,7 @@ def read_sentences(path: Path, column: str | None = None) -> Iterator[SourceSent
 def _checked(sentence: SourceSentence) -> SourceSentence:
     problem = sentence.problem
     if problem is None and any("\ud800" <= c <= "\udfff" for c in sentence.text):
-        problem = "the row holds bytes that are not UTF-8"
+        problem = "the row holds bytes that are not UTF-8, or half a surrogate pair"
     return SourceSentence(sentence.number, sentence.text.strip(), problem)
 
 

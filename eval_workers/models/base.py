@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -22,9 +23,24 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.instruction import Instruction
 
 
+#: Sums of a text's log-probabilities stay finite below it.
+_LARGEST_NATS = 1e300
+
+
 def texts_hash(texts: Sequence[str]) -> str:
     """Hash of some texts in their order (16 hex digits)."""
     return hashlib.sha256(json.dumps(list(texts)).encode()).hexdigest()[:16]
+
+
+def as_nats(value: float) -> float:
+    """A log-probability of somebody else's JSON; one too large for a sum of them is infinite.
+
+    >>> as_nats(-2), as_nats(-(10**400)), as_nats(-1e308)
+    (-2.0, -inf, -inf)
+    """
+    if abs(value) > _LARGEST_NATS:
+        return math.inf if value > 0 else -math.inf
+    return float(value)
 
 
 #: A text as the model sees it: token ids, without BOS.

@@ -113,7 +113,7 @@ def explain(
     with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
         n_word = counts["n_word"].to_numpy()
         rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
-        key = {"corpus": corpus, "contrast": contrast, "run_id": run_id}
+        key = {"corpus": corpus, "contrast": contrast, "word": "", "run_id": run_id}
         for one in questions:
             how = one, pairs, n_word, sampling, clusters
             for table, some in _answered(evidence, *how, progress).items():

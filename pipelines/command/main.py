@@ -14,6 +14,8 @@ from plumbline.pipelines.process import stop_signals, streams
 
 #: A shell asks for what may come next by this variable.
 _COMPLETE = "_PLUMBLINE_COMPLETE"
+#: Characters of an error.
+_LONGEST = 2_000
 _FIRST_STEPS = """\
 Which way does a language model lean, and does it follow the text it learned from?
 
@@ -98,6 +100,8 @@ def _complain(message: str, status: int) -> int:
     from plumbline.warehouse.text.escape import say
 
     Console(stderr=True).print("[bold red]error:[/] ", end="")
+    if len(message) > _LONGEST:  # as of a value that is given
+        message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
     say(message or "wrong usage; add --help", err=True)
     return status
 

@@ -23,8 +23,9 @@ _SOON_S = 0.05
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 _received = threading.Event()
 _complained = threading.Event()
-#: The stop broke into what can raise nothing, and comes once more.
-_lost = threading.Event()
+#: The stop broke into what can raise nothing, and comes once more: as the watching thread and the
+#: handler wait for it.
+_lost, _expected = threading.Event(), threading.Event()
 
 
 def received() -> bool:
@@ -69,7 +70,9 @@ def sigterm_interrupts(
 
 
 def _stop(_number: int, _frame: FrameType | None) -> None:
-    if received():  # somebody is in a hurry: all that is kept is safe from a kill
+    if _expected.is_set():
+        _expected.clear()
+    elif received():  # somebody is in a hurry: all that is kept is safe from a kill
         _end()
     _received.set()
     raise KeyboardInterrupt
@@ -81,7 +84,7 @@ def _again(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
     elif isinstance(unraisable.exc_value, KeyboardInterrupt):
         _lost.set()
-        _received.clear()
+        _expected.set()
         _thread.start_new_thread(_interrupt_soon, ())
 
 

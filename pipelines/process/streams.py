@@ -29,7 +29,7 @@ def _surviving(stream: TextIO | None, number: int) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(_Surviving(number, "w", closefd=False)),
         encoding=stream.encoding if stream else "utf-8",
-        errors=stream.errors if stream else "backslashreplace",
+        errors="backslashreplace",  # of an encoding that lacks a word's letters
         line_buffering=is_lines,
         write_through=number == 2,
     )

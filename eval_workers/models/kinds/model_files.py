@@ -100,12 +100,12 @@ def read_config(model: str, options: ModelOptions) -> tuple[Source, Any]:
     """Source, at a commit, and configuration of a model of any kind; no weights are loaded.
 
     Raises ``BadInput`` for a model that can't be loaded, and for a configuration that asks for a
-    third party's code or for more layers than models have.
+    third party's code or more layers than models have, or whose names are no texts.
     """
     loading.silence()
     trusts_code = options.trust_remote_code is not None
     source = loading.at_commit(find_source(model, options.revision, trusts_code))
-    loading.refuse_endless(source)
+    loading.check_configuration(source)
     if trusts_code:
         loading.refuse_foreign_code(source)
     config = loading.load(source, AutoConfig.from_pretrained)

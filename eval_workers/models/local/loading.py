@@ -33,6 +33,7 @@ _SAFE = ("model.safetensors", "model.safetensors.index.json")
 #: What a configuration calls its numbers of layers and experts, and the most that are built.
 _COUNTED = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
 _MOST = 4096
+_NAMES = ("architectures", "model_type", "problem_type", "dtype", "torch_dtype")
 _COMMIT = re.compile("[0-9a-f]{40}")
 #: BOS by convention, for tokenizers of these model types that name none.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
@@ -88,20 +89,31 @@ def _listed() -> set[str]:
     return {model.id for name in model_lists.LISTS.names() for model in model_lists.load(name)}
 
 
-def refuse_endless(source: Source) -> None:
-    """Raise ``BadInput`` for a configuration that claims more layers or experts than models have.
+def check_configuration(source: Source) -> None:
+    """Raise ``BadInput`` for a configuration whose names are no texts, or that is endless.
 
-    Each would be built before it turns out to have no weights.
+    Layers and experts would be built before it turns out that they have no weights.
     """
-    what = f"model {source.name}"
     parts = [_content(source, "config.json")]
     for part in parts:  # grows by the configurations inside it
         for key, value in part.items():
+            problem = ""
             if isinstance(value, dict):
                 parts.append(value)
             elif _COUNTED.fullmatch(key) and isinstance(value, int) and value > _MOST:
-                problem = f"its config.json claims {key} {value:,}, more than {_MOST:,}"
-                raise BadInput(what, problem, "check where it comes from")
+                problem = f"claims {key} {value:,}, more than {_MOST:,}"
+            elif key in _NAMES and value is not None:
+                names = value if key == "architectures" and isinstance(value, list) else [value]
+                problem = "" if all(map(_is_text, names)) else f"has no name as {key}"
+            elif key == "quantization_config" and value is not None:
+                problem = f"has no table as {key}"
+            if problem:
+                fix = "check where it comes from"
+                raise BadInput(f"model {source.name}", f"its config.json {problem}", fix)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
 
 
 def refuse_foreign_code(source: Source) -> None:

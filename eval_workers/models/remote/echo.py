@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.chat.client import ChatClient, Failure, completion
 from plumbline.eval_workers.chat.ledger import ServerAnswer
+from plumbline.eval_workers.models.base import as_nats
 
 if TYPE_CHECKING:
     import openai
@@ -82,7 +83,7 @@ def read_echo(body: str, text: str) -> Echo:
     >>> body = json.dumps({"choices": [{"text": "She ran off", "logprobs": logprobs}]})
     >>> echo = read_echo(body, "She ran")
     >>> echo.context, echo.text_pieces, echo.text_logprobs_nats
-    (('<s>',), ('She', 'ran'), (-2, -5))
+    (('<s>',), ('She', 'ran'), (-2.0, -5.0))
     """
     content = _object(body)
     tokens, values = _tokens(content)
@@ -135,7 +136,7 @@ def _tokens(content: dict[str, Any]) -> tuple[list[str], list[float | None]]:
         raise EchoFault("gives tokens that are not a text")
     if not all(value is None or type(value) in (int, float) for value in values):
         raise EchoFault("gives log-probabilities that are not numbers")
-    return tokens, values
+    return tokens, [value if value is None else as_nats(value) for value in values]
 
 
 def _short(tokens: Sequence[str]) -> str:

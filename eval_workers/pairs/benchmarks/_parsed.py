@@ -109,7 +109,7 @@ class Parsed:
         if problem := self._identifier_problem(str(pair["pair_id"])):
             return problem
         if any("\ud800" <= c <= "\udfff" for v in pair.values() for c in str(v)):
-            return "the row holds bytes that are not UTF-8"
+            return "the row holds bytes that are not UTF-8, or half a surrogate pair"
         if any(not s.strip() or "\x00" in s for s in sentences):
             return "a sentence is empty or holds a NUL"
         if sentences[0] == sentences[1]:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.eval_workers.models.base import LOG_LIKELIHOOD
+from plumbline.eval_workers.models.base import LOG_LIKELIHOOD, as_nats
 from plumbline.eval_workers.pairs.released.released_files import grouped
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.eval_workers.scoring.pair_scores import text_id
@@ -71,7 +71,7 @@ def figure(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, i
     texts = [text for text, _ in tokens]
     for stop in (len(tokens), len(tokens) - 1):
         if _spell(texts[:stop], sentence):
-            values = [value for _, value in tokens[:stop]]
+            values = [as_nats(value) for _, value in tokens[:stop]]
             if not all(math.isfinite(value) and value <= 0 for value in values):
                 return "a log-probability is not a finite number, 0 or less"
             return math.fsum(values), len(values)

@@ -40,7 +40,7 @@ def template_problem(template: str) -> str | None:
     if not template.strip():
         return "the template is empty"
     if not template.isprintable() and re.search(r"[\x00\ud800-\udfff]", template):
-        return "the template holds a NUL or bytes that are not UTF-8"
+        return "the template holds a NUL or bytes that are not UTF-8, or half a surrogate pair"
     if not PLACEHOLDER.search(template):
         wanted = "{pronoun}, {pronoun1}, {pronoun2}"
         return f"the template holds no placeholder, expected one of {wanted}"
