@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,23 @@ def test_random_chunks_split_as_in_spacy(seed: int, n_chunks: int) -> None:
     for _ in range(n_chunks):
         pool = [chance.choice(pieces if chance.random() < 0.85 else specials) for _ in range(5)]
         chunk = "".join(pool[: chance.randint(1, 5)])
+        assert tokenize(chunk) == reference_tokens(chunk, DEFAULT_TARGETS), chunk
+
+
+MARKS = ["", "", *"_'\"(,.;:!?’”“…*/$@", "--", "...", "é", "7"]
+DASHES = ["-", "--", "---", "----", "—", "——", "–", "-—", "~", "'", "’", "."]
+
+
+def test_letters_with_marks_and_dashes_split_as_in_spacy() -> None:
+    chance = random.Random(42)
+    texts = [*language()["specials"], *language()["stop_words"], "Word US WORD km C a lad's"]
+    runs = sorted({run for text in texts for run in re.findall("[A-Za-z]+", text)})
+    for _ in range(2000):
+        chunk = chance.choice(runs)
+        for _ in range(chance.choice([0, 0, 0, 1, 2])):
+            chunk += chance.choice(DASHES) + chance.choice(runs)
+        ends = [chance.choice(MARKS) + chance.choice(MARKS) for _ in range(2)]
+        chunk = chunk.join(ends)
         assert tokenize(chunk) == reference_tokens(chunk, DEFAULT_TARGETS), chunk
 
 

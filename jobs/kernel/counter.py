@@ -165,7 +165,7 @@ class Counter:
             self._pairs = AllPairs(options.rule, options.window, n_rows)
         else:
             self._pairs = TargetPairs(options.targets, options.rule, options.window)
-        self._texts = np.empty(BATCH_BYTES + SLACK, np.uint8)
+        self._texts = np.empty(BATCH_BYTES + 2 * SLACK, np.uint8)
         self._reader = new_record(ReaderState)
         self._reader.texts, self._reader.limit = address(self._texts), BATCH_BYTES
         self._field = options.text_field

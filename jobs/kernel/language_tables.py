@@ -8,7 +8,9 @@ therefore part of :data:`TOKENIZER_VERSION`.
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib import resources
 from typing import Any, NamedTuple
@@ -29,6 +31,7 @@ BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range
 # First character of the first and of the second piece of an exception that is reassembled.
 OPENER, JOINER = 1 << 15, 1 << 16
 
+_RUN = re.compile("[A-Za-z]+")
 _LANGUAGE_FLAGS = {
     "alpha": ALPHA,
     "lower": LOWER,
@@ -48,7 +51,7 @@ class Tables(NamedTuple):
     Attributes:
         flags: uint32[0x110000], bits above by code point.
         lower: int32[0x110000], simple lowercase. U+0130 maps to i; its dot is added in the kernel.
-        lang: int32, the exceptions and units; lang[:8] are the starts of its parts, see
+        lang: int32, the exceptions and units; lang[:9] are the starts of its parts, see
             :func:`_lang`.
     """
 
@@ -140,12 +143,15 @@ def _concatenated(words: list[str]) -> tuple[NDArray[np.int32], NDArray[np.int32
     return start, codes("".join(words)).copy()
 
 
-# Indices in lang[:8]. SLOT_MASK holds the number of slots minus one.
-SLOTS, SLOT_MASK, STARTS, CODES, CUTS, PARTS, UNIT_STARTS, UNIT_CODES = range(8)
+# Indices in lang[:9]. SLOT_MASK holds the number of slots minus one.
+SLOTS, SLOT_MASK, STARTS, CODES, CUTS, PARTS, UNIT_STARTS, UNIT_CODES, RUNS = range(9)
 
 
 def _lang(
-    specials: dict[str, list[str]], parts: dict[str, list[str]], units: list[str]
+    specials: dict[str, list[str]],
+    parts: dict[str, list[str]],
+    units: list[str],
+    stops: Iterable[str],
 ) -> NDArray[np.int32]:
     """Exceptions and units as one int32 array.
 
@@ -153,7 +159,8 @@ def _lang(
     (relative). CUTS: bit k set when a token of the exception ends after k characters. PARTS: the
     same for the pieces it is split into when it is not looked up as an exception, 0 when it need
     not be reassembled. UNIT_STARTS: the number of units, then their offsets in
-    UNIT_CODES.
+    UNIT_CODES. RUNS: bit n set at 32 * first letter + last letter, of each the low five bits, when
+    a run of n ASCII letters between other characters may not be a word of its own.
     """
     words = list(specials)
     if max(map(len, words)) > MAX_SPECIAL:
@@ -170,8 +177,9 @@ def _lang(
         np.array([_cuts(parts.get(w, [])) for w in words], np.int32),
         np.concatenate([np.array([len(units)], np.int32), unit_start]).astype(np.int32),
         unit_codes,
+        _split_runs(specials, stops),
     ]
-    starts = 8 + np.cumsum([0] + [block.size for block in blocks[:-1]])
+    starts = 9 + np.cumsum([0] + [block.size for block in blocks[:-1]])
     starts[SLOT_MASK] = slots.size - 1
     return np.concatenate([starts.astype(np.int32), *blocks])
 
@@ -185,6 +193,17 @@ def _special_slots(words: list[str]) -> NDArray[np.int32]:
             at = (at + 1) & (size - 1)
         slots[at] = index + 1
     return slots
+
+
+def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
+    """RUNS: those that an exception splits, and those of stop words with an apostrophe."""
+    split = specials | {word: [] for word in stops if not word.isalpha()}
+    runs = np.zeros(1 << 10, np.int32)
+    for word, pieces in split.items():
+        for run in _RUN.findall(word):
+            if not any(run in piece for piece in pieces):
+                runs[(ord(run[0]) & 31) << 5 | ord(run[-1]) & 31] |= 1 << len(run)
+    return runs
 
 
 @lru_cache(maxsize=1)
@@ -206,5 +225,5 @@ def tables() -> Tables:
     for word in parts:
         flags[ord(word[0])] |= OPENER
         flags[ord(parts[word][1][0])] |= JOINER
-    lang = _lang(specials, parts, [*facts["units"], *facts["long_currency"]])
+    lang = _lang(specials, parts, [*facts["units"], *facts["long_currency"]], stop_words())
     return Tables(flags, _lowercase(), lang)

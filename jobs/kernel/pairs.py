@@ -302,14 +302,15 @@ class TargetPairs:
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
         """Table word, target (dictionary-encoded), n_pair of every pair, once; forget all pairs."""
-        used = self._table[self._table[:, 0] > 0].view(np.int64)
+        rows = np.flatnonzero(self._table[:, 0] != 0)
+        used = self._table.take(rows, axis=0).view(np.int64)  # four times as fast as a mask
         late_word, late_target = np.divmod(used[:, 0] - 1, len(self._targets))
         self._table[:] = 0
         self.state.n = 0
         n_words = min(len(vocabulary), DENSE_WORDS)  # of a small shard few
         dense = self._dense[:, :n_words]
         cells = np.flatnonzero(dense != 0)  # the comparison makes it three times faster
-        target, word = np.divmod(cells, max(n_words, 1))
+        target, word = cells // n_words, cells % n_words
         n_pair = dense[target, word]
         dense[:] = 0
         yield pair_table(

@@ -10,7 +10,15 @@ from __future__ import annotations
 import numpy as np
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
-from plumbline.jobs.kernel.memory import get8, get64, get_int, put8, put64, trailing_zeros
+from plumbline.jobs.kernel.memory import (
+    get8,
+    get64,
+    get_int,
+    put8,
+    put64,
+    range_bits,
+    trailing_zeros,
+)
 from plumbline.jobs.kernel.word_splitting import put_utf8
 from plumbline.jobs.kernel.words import WordState, add_word, find_word
 
@@ -26,8 +34,6 @@ MAX_SOURCE = 200
 OTHER, NO_SOURCE = range(2)
 #: What :func:`read_lines` returns.
 DONE, FULL, DOUBT = range(3)
-
-_LOW, _HIGH = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 
 
 class ReaderState:
@@ -57,20 +63,10 @@ class ReaderState:
 
 
 @compiled
-def _byte_bits(word: int, byte: int) -> int:
-    """High bit of each byte of a word that equals ``byte``; exact up to the first one."""
-    x = word ^ (_LOW * np.uint64(byte))
-    return (x - _LOW) & ~x & _HIGH
-
-
-@compiled
-def _stops(word: int) -> int:
-    """High bit of each byte that ends plain ASCII: below 0x20, quote, backslash, from 0x80 on.
-
-    Exact up to and including the first one, which is all a forward scan uses.
-    """
-    control = (word - _LOW * np.uint64(0x20)) & ~word & _HIGH
-    return control | _byte_bits(word, 0x22) | _byte_bits(word, 0x5C) | (word & _HIGH)
+def _stops(at: int) -> int:
+    """Bits of the bytes at..at+63 that are not plain ASCII: controls, quote, backslash, above."""
+    marks = range_bits(at, _QUOTE, 1) | range_bits(at, _BACKSLASH, 1)
+    return marks | range_bits(at, 0, 0x20) | range_bits(at, 0x80, 0x80)
 
 
 @compiled
@@ -136,11 +132,11 @@ def _escaped_code(i: int, e: int) -> int:
 def _string_end(i: int, b: int) -> int:
     """Offset of the closing quote of the string whose content starts at i, -1 when malformed."""
     while i < b:
-        stops = _stops(get64(i, 0))
+        stops = _stops(i)
         if stops == np.uint64(0):
-            i += 8
+            i += 64
             continue
-        i += trailing_zeros(stops) >> 3
+        i += trailing_zeros(stops)
         if i >= b:
             return -1
         c = get8(i, 0)
@@ -349,14 +345,14 @@ def _unescape(r: ReaderState) -> None:
     s, e, out = r.at, r.end, r.texts
     n, limit = r.n, r.limit
     while s < e and n < limit:
-        word = get64(s, 0)
-        put64(out + n, 0, word)
-        hit = _byte_bits(word, _BACKSLASH)
+        for k in range(8):
+            put64(out + n, k, get64(s, k))
+        hit = range_bits(s, _BACKSLASH, 1)
         if hit == np.uint64(0):
-            s += 8
-            n += 8
+            s += 64
+            n += 64
             continue
-        k = trailing_zeros(hit) >> 3
+        k = trailing_zeros(hit)
         s += k
         n += k
         if s >= e:
@@ -372,17 +368,17 @@ def _unescape(r: ReaderState) -> None:
         put8(out, n, 10 if c == 110 else 9 if c == 116 else 13 if c == 114 else c)
         n += 1
         s += 2
-    # The last step may have copied past the end.
+    # The last step may have copied past the end, and up to 63 bytes past the limit.
     r.at, r.n = min(s, e), n - max(s - e, 0)
 
 
 @compiled
 def _line_end(i: int, b: int) -> int:
     while i < b:
-        hit = _byte_bits(get64(i, 0), 10)
+        hit = range_bits(i, 10, 1)
         if hit:
-            return min(i + (trailing_zeros(hit) >> 3), b)
-        i += 8
+            return min(i + trailing_zeros(hit), b)
+        i += 64
     return b
 
 

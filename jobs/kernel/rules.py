@@ -28,6 +28,7 @@ from plumbline.jobs.kernel.language_tables import (
     PARTS,
     PREFIX,
     QUOTE,
+    RUNS,
     SLOT_MASK,
     SLOTS,
     STARTS,
@@ -70,6 +71,13 @@ def find_special(lang: int, cps: int, a: int, b: int) -> int:
                 return np.int64(index)
         at = (at + 1) & mask
     return -1
+
+
+@compiled
+def may_split(lang: int, first: int, last: int, n: int) -> bool:
+    """True if an exception may split a run of n ASCII letters from ``first`` to ``last``."""
+    at = (first & 31) << 5 | last & 31
+    return n <= MAX_SPECIAL and (get32(lang, get32(lang, RUNS) + at) >> n) & 1 != 0
 
 
 @compiled

@@ -1,4 +1,4 @@
-"""The words of one chunk, compiled: decoded, split by the rules, lowercased, looked up."""
+"""The words of one chunk, compiled: split by bit masks or else by the rules, then looked up."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from plumbline.jobs.kernel.language_tables import (
     ALNUM,
     CASED,
     IGNORABLE,
-    JOINER,
     MARK,
-    OPENER,
     tables,
 )
 from plumbline.jobs.kernel.memory import (
@@ -19,21 +17,23 @@ from plumbline.jobs.kernel.memory import (
     address,
     get8,
     get32,
+    get64,
     get_int,
     new_record,
     put8,
     put32,
+    put64,
+    range_bits,
+    trailing_zeros,
 )
-from plumbline.jobs.kernel.rules import (
-    find_special,
-    prefix_length,
-    split_chunk,
-    suffix_length,
-)
+from plumbline.jobs.kernel.rules import may_split, split_chunk
 from plumbline.jobs.kernel.words import WordState, add_word, find_word
 
 #: A run of bytes without whitespace longer than this is cut (at a character).
 MAX_CHUNK = 1 << 16
+#: Longest chunk that is looked at as 64 bytes.
+_MAX_PLAIN = 62
+_ONES, _SPACES = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0x2020202020202020)
 
 _SIGMA, _SMALL_SIGMA, _FINAL_SIGMA = 0x3A3, 0x3C3, 0x3C2
 _DOTTED_I, _DOT_ABOVE = 0x130, 0x307
@@ -102,11 +102,10 @@ def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: in
 
     Returns the number of its words, including stop words. There must be room for all.
     """
+    n = _plain_words(split, words, ids, s, e)
+    if n >= 0:
+        return n
     n_cps = _decode(s, e, split.cps)
-    start, end = _only_word(split.flags, split.lang, split.cps, n_cps)
-    if end:
-        _add_letters(split, words, ids, start, end)
-        return 1
     n_pieces = split_chunk(split.flags, split.lang, split.cps, n_cps, split.ends, split.tail)
     n = start = 0
     for k in range(n_pieces):
@@ -117,38 +116,55 @@ def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: in
 
 
 @compiled
-def _only_word(flags: int, lang: int, cps: int, n: int) -> tuple[int, int]:
-    """The ASCII letters of a chunk that has at most a prefix before and a suffix after them.
+def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
+    """:func:`split_words` of a chunk whose words are its runs of ASCII letters; -1 for others.
 
-    Most new chunks are like that, and only an exception splits their letters, so a few look-ups
-    decide. Returns where the letters start and end; 0, 0 for any other chunk.
+    Those are most new chunks: one run, or several with dashes between them, with any marks before
+    and after. How marks are split off doesn't matter then, since words are stripped of them, and
+    only an exception splits a run.
     """
-    a = prefix_length(flags, cps, 0, n)
-    if a > 1 or (a and get32(flags, get32(cps, 0)) & (ALNUM | OPENER)):
-        return 0, 0
-    z = a
-    while z < n and 97 <= get32(cps, z) | 32 <= 122:
-        z += 1
-    if z == a or z < n - 1:
-        return 0, 0
-    if z < n:
-        if get32(flags, get32(cps, z)) & (ALNUM | JOINER):
-            return 0, 0
-        if suffix_length(flags, lang, cps, a, n) != 1:
-            return 0, 0
-    for start in range(a + 1):
-        for end in range(z, n + 1):
-            if find_special(lang, cps, start, end) >= 0:
-                return 0, 0
-    return a, z
+    n, one = e - s, np.uint64(1)
+    if n > _MAX_PLAIN:
+        return -1
+    inside = (one << np.uint64(n)) - one
+    letters = (range_bits(s, ord("A"), 26) | range_bits(s, ord("a"), 26)) & inside
+    others = (range_bits(s, ord("0"), 10) | range_bits(s, 0x80, 0x80)) & inside
+    # U+2000 to U+203F: no letters, marks or numbers, but quotes and dashes.
+    general, long_dashes = np.uint64(0), np.uint64(0)
+    if others:
+        general = range_bits(s, 0xE2, 1) & range_bits(s + 1, 0x80, 1)
+        long_dashes = general & range_bits(s + 2, 0x93, 2)
+        if others & ~(general | general << one | general << np.uint64(2)):
+            return -1
+    left, hyphens, end = letters, range_bits(s, ord("-"), 1), 0
+    while left:
+        start = trailing_zeros(left)
+        if end:
+            n_dash = start - end
+            dash = (one << np.uint64(n_dash)) - one
+            is_hyphens = n_dash <= 3 and (hyphens >> np.uint64(end)) & dash == dash
+            if not (is_hyphens or (n_dash == 3 and (long_dashes >> np.uint64(end)) & one)):
+                return -1
+        end = start + trailing_zeros(~(left >> np.uint64(start)))
+        if may_split(split.lang, get8(s, start), get8(s, end - 1), end - start):
+            return -1
+        left &= _ONES << np.uint64(end)
+    n = 0
+    while letters:
+        start = trailing_zeros(letters)
+        end = start + trailing_zeros(~(letters >> np.uint64(start)))
+        _add_letters(split, words, ids, s + start, s + end)
+        letters &= _ONES << np.uint64(end)
+        n += 1
+    return n
 
 
 @compiled
-def _add_letters(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> None:
-    """Append the word of the ASCII letters a..b unless it is a stop word."""
-    cps, out, n = split.cps + 4 * a, split.word, b - a
-    for k in range(n):
-        put8(out, k, get32(cps, k) | 32)
+def _add_letters(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> None:
+    """Append the word of the ASCII letters s..e unless it is a stop word."""
+    out, n = split.word, e - s
+    for k in range((n + 7) >> 3):
+        put64(out, k, get64(s, k) | _SPACES)
     word = find_word(words, out, out + n)
     if words.n_targets <= word < words.n_fixed:
         return
