@@ -165,7 +165,7 @@ def test_the_name_to_install_is_that_of_the_project(monkeypatch: pytest.MonkeyPa
     sources = [path for room in ROOMS for path in (REPOSITORY / room).rglob("*.py")]
     for path in (*pages, *sources):
         text = path.read_text(encoding="utf-8")
-        assert not re.search(r"install \W*plumbline(\[|\s|`)", text), path
+        assert not re.search(r"\binstall \W*plumbline(\[|\s|`)", text), path
     installed = {"plumbline": "0.1.0"}
     monkeypatch.setattr(metadata, "distribution", lambda name: look(installed, name))
     assert distribution() == "0.1.0"

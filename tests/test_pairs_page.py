@@ -61,7 +61,8 @@ def test_readme_from_texts_and_pairs_to_a_preference(
     monkeypatch.chdir(tmp_path)
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     write_texts(Path("novels"))
-    why, prefers, released = blocks("sh", readme)
+    install, why, prefers, released = blocks("sh", readme)
+    assert install.startswith("pip install .")
     Path("pairs.csv").write_text(blocks("csv", readme)[0], encoding="utf-8")
     run(why)
     assert "“wept”" in capsys.readouterr().out

@@ -318,7 +318,7 @@ def test_a_package_that_is_missing_is_one_line(
 ) -> None:
     for name in (package, "obstore.fsspec"):
         monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(MissingComponent, match=rf"{package}.*pip install 'plumbline\[cloud\]'"):
+    with pytest.raises(MissingComponent, match=rf"{package}.*pip install 'plumbline-lm\[cloud\]'"):
         expand_shards([address])
 
 

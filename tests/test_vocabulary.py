@@ -223,9 +223,9 @@ def test_a_package_that_is_not_installed_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "fasttext", None)
     monkeypatch.setitem(sys.modules, "nltk.corpus", None)
-    with pytest.raises(MissingComponent, match=r"plumbline\[vocabulary\]"):
+    with pytest.raises(MissingComponent, match=r"plumbline-lm\[vocabulary\]"):
         english.load_model(model)
-    with pytest.raises(MissingComponent, match=r"plumbline\[vocabulary\]"):
+    with pytest.raises(MissingComponent, match=r"plumbline-lm\[vocabulary\]"):
         english.load_wordnet()
 
 

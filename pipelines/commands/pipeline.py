@@ -167,6 +167,8 @@ def _beside(warehouse: str) -> Path:
     ('study', 'study/ages-out', 'runs-out')
     """
     there = Path(Path(warehouse).name) if address(warehouse) else Path(warehouse)
+    if not there.name:
+        return OUT
     if there.name == DEFAULT_WAREHOUSE.name and there != Path(there.name):
         return there.parent
     return there.with_name(f"{there.name}-out")
