@@ -214,7 +214,7 @@ def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[Warehouse
             continue
         try:
             yield from files.add(store, log.snapshot(store.place, version), is_newest=False)
-        except FileNotFoundError:  # compacted meanwhile
+        except (FileNotFoundError, UsageProblem):  # compacted meanwhile
             continue
         except BadInput as e:
             path = store.root / log.COMMITS / f"{version:020}.json"

@@ -334,11 +334,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
     Raises ``BadInput`` for a log that is damaged or of a newer Plumbline, ``UsageProblem`` for a
     version that does not exist, or no longer.
     """
-    number = _newest(place)
-    if version is not None and version not in (kept := versions(place)):
-        problem = f"is not kept: there are {kept[0]} to {number}"
-        raise UsageProblem(f"version {version}", problem, "see `plumbline warehouse history`")
-    number = number if version is None else version
+    number = _newest(place) if version is None else version
 
     def parsed(content: bytes) -> Snapshot:
         values: dict[str, Any] = json.loads(content)
@@ -364,8 +360,13 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
     try:
         state = _parsed(place, f"{COMMITS}/{number:020}.json", parsed)
     except FileNotFoundError:
-        if version is None and number not in versions(place):  # compacted since it was listed
+        kept = versions(place)
+        if version is None and number not in kept:  # compacted since it was listed
             return snapshot(place)
+        if version is not None and number not in kept:
+            problem = f"is not kept: there are {min(kept, default=0)} to {_newest(place)}"
+            fix = "see `plumbline warehouse history`"
+            raise UsageProblem(f"version {version}", problem, fix) from None
         raise
     refuse_newer(place, state.format)
     for table in state.tables:

@@ -12,6 +12,7 @@ from plumbline.pipelines.report.model import counted, shown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.history import flat
 from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.storage.run_records import recorded_versions
 
 _CORPORA = """
 SELECT c.*, l.hash
@@ -126,6 +127,6 @@ def _versions(runs: Rows) -> dict[str, list[str]]:
     """Each package's versions in the runs, Plumbline's first."""
     found: dict[str, set[str]] = {}
     for row in runs:
-        for name, version in kept_object(row, "packages").items():
+        for name, version in recorded_versions(row).items():
             found.setdefault(str(name), set()).add(str(version))
     return {name: sorted(of) for name, of in sorted(found.items())}
