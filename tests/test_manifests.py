@@ -16,7 +16,6 @@ from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers
 from plumbline.warehouse.storage.log import File, Unit
-from plumbline.warehouse.storage.migration import migrate
 from plumbline.warehouse.storage.store import Store
 from tests.checked import problems
 
@@ -131,20 +130,24 @@ def test_a_base_is_an_earlier_manifest(store: Store) -> None:
             log._read_manifest(store.place, "word_count", older)
 
 
-def test_a_warehouse_of_whole_lists_is_migrated_and_its_past_stays_readable(
+def test_a_warehouse_of_whole_lists_is_read_and_written_to_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Its first new commit makes it one that an earlier Plumbline refuses."""
     with monkeypatch.context() as former:
         former.setattr(formats, "MIGRATIONS", ())
         former.setattr(log, "_content", lambda _, manifest: manifest.content())
         store = Store.open(tmp_path / "w")
         for number in range(5):
             publish(store, f"u{number}")
-    with pytest.raises(BadInput, match="warehouse migrate"):
-        Store.open(store.root)
-    assert migrate(store.root).files == ()
     store = Store.open(store.root)
+    assert store.read("word_count").num_rows == 5 and store.snapshot().format == formats.OLDEST
     publish(store, "new")
+    assert store.snapshot().format == formats.newest_version()
     assert len(chain(store)) == 2 and store.read("word_count").num_rows == 6
     assert store.pinned(3).read("word_count").num_rows == 3
     assert {p.problem for p in check(store)} == {"its run r is not in `run`"}
+    with monkeypatch.context() as former:
+        former.setattr(formats, "MIGRATIONS", ())
+        with pytest.raises(BadInput, match="newer version 5, this Plumbline reads 4"):
+            Store.open(store.root)

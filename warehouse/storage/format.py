@@ -53,7 +53,10 @@ def newest_version() -> int:
 
 
 def has_rows_of_now(version: int) -> bool:
-    """True if files of a version are read as those of the newest: only the log changed since."""
+    """True if rows of a version are read as those of the newest: only the log changed since.
+
+    The next commit makes such a warehouse one of the newest version.
+    """
     return version >= OLDEST and not any(m.changes for m in MIGRATIONS[version - OLDEST :])
 
 

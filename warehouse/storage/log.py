@@ -30,7 +30,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import delta
-from plumbline.warehouse.storage.format import newest_version
+from plumbline.warehouse.storage.format import has_rows_of_now, newest_version
 from plumbline.warehouse.storage.place import Place
 
 COMMITS = "_log/commits"
@@ -387,11 +387,14 @@ def _digest(values: Mapping[str, Any]) -> str:
 
 
 class Draft:
-    """The next state of a warehouse, to which a commit's change is applied."""
+    """The next state of a warehouse, to which a commit's change is applied.
+
+    It is of the newest format, unless rows of the base have to be migrated first.
+    """
 
     def __init__(self, base: Snapshot) -> None:
         self.base = base
-        self.format = base.format
+        self.format = newest_version() if has_rows_of_now(base.format) else base.format
         self.leases = dict(base.leases)
         self._files: dict[str, tuple[File, ...]] = {}
 

@@ -106,8 +106,8 @@ class OpenWarehouse:
         fills it.
 
         Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an
-        older one that must be migrated first; ``UsageProblem`` for a path with glob characters,
-        which DuckDB would read as a pattern.
+        older one whose rows must be migrated first; ``UsageProblem`` for a path with glob
+        characters, which DuckDB would read as a pattern.
         """
         place = place_of(root)
         if not is_marked(place):
@@ -123,7 +123,7 @@ class OpenWarehouse:
                 place.create(MARKER, json.dumps({"warehouse_version": LOGGED}).encode())
                 place.create(README, _README.encode())
         version = migratable(place).format
-        if version < newest_version():
+        if not has_rows_of_now(version):
             problem = f"has version {version}, this Plumbline reads version {newest_version()}"
             fix = f"run `plumbline warehouse migrate --warehouse {place}`"
             raise BadInput(f"warehouse {place}", problem, fix)
