@@ -125,6 +125,7 @@ def main(
         if real and "gpu" in wanted:
             try:
                 report_gpu(gpu.run(real, here, *GPU))
+                report_agreement(*gpu.agreement(real, here, GPU[1]))
             except MissingComponent as e:
                 print(e)
 
@@ -147,6 +148,15 @@ def report_gpu(found: gpu.Outcome) -> None:
     for way in found.ways:
         if way.missing:
             console.print(f"{way.name}: {way.missing}", markup=False)
+
+
+def report_agreement(n_sentences: int, found: list[gpu.Agreement]) -> None:
+    """Print how far the scores of a GPU are from those of a CPU in float32."""
+    title = f"70 M parameters, {n_sentences} sentences of Winogender, beside float32 on a CPU"
+    table = _table(title, "way", "largest difference, nats")
+    for one in found:
+        table.add_row(one.name, "missing" if one.nats is None else f"{one.nats:.1e}")
+    Console(width=120).print(table)
 
 
 def report_split(found: splitting.Split) -> None:

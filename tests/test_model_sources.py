@@ -19,8 +19,9 @@ from peft import LoraConfig, PromptTuningConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 
+from plumbline.eval_workers.models import transformers_backend
 from plumbline.eval_workers.models.kinds.model_files import kind_of
-from plumbline.eval_workers.models.local import weights
+from plumbline.eval_workers.models.local import hidden, weights
 from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
@@ -266,6 +267,25 @@ def test_heads_that_share_one_key_attend_without_the_fused_kernel(
     assert backend.loaded.config._attn_implementation == "eager"
     exact = [total for total, _ in one_by_one(shared, "<s>", SENTENCES)]
     assert found == pytest.approx(exact, abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_rows_of_small_trees_have_the_scores_of_single_texts(
+    saved: dict[str, Path], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a GPU lays out a pass: several trees in rows of one width, and longer texts in one."""
+    texts = [*SENTENCES, " ".join(SENTENCES[:3])]
+    exact = [total for total, _ in one_by_one(saved[kind], BOS, texts)]
+    monkeypatch.setitem(transformers_backend._TREE_NODES, "cpu", 12)
+    monkeypatch.setitem(hidden._STEP, "cpu", 5)
+    shapes = []
+    mask = hidden._mask
+    monkeypatch.setattr(hidden, "_mask", lambda *a: shapes.append(a[0].shape) or mask(*a))
+    backend = TransformersBackend(str(saved[kind]), ModelOptions())
+    found = [score.logprob_nats for score in backend.score(texts)]
+    assert found == pytest.approx(exact, abs=1e-4)
+    assert max(n_rows for n_rows, _ in shapes) > 1
+    assert {width % 5 for _, width in shapes} == {0}
 
 
 def test_quantising_what_is_quantised(saved: dict[str, Path], tmp_path: Path) -> None:

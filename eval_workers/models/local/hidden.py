@@ -1,30 +1,51 @@
-"""A forward pass over a tree of texts (``local.tree``), also with gradients."""
+"""A forward pass over trees of texts (``local.tree``), also with gradients."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from plumbline.eval_workers.models.local.tree import Tree
 
+#: Widths are multiples of this: a GPU's attention prepares anew for each shape it meets.
+_STEP = {"cpu": 1, "cuda": 64}
 
-def hidden_of_tree(model: Any, made: Tree) -> torch.Tensor:
-    """Last hidden states of a causal model, one row per node."""
-    device = model.device
-    ends = torch.tensor(made.ends, device=device)
+
+def hidden_of_trees(model: Any, trees: Sequence[Tree]) -> torch.Tensor:
+    """Last hidden states of a causal model, ``[tree, node, unit]``: each tree in its own row.
+
+    Rows have the nodes of the largest tree, on a GPU some more; what is behind a tree's own nodes
+    is padding, which no node of a tree attends to.
+    """
+    step = _STEP[model.device.type]
+    width = -(-max(len(made.tokens) for made in trees) // step) * step
+
+    def rows(values: list[list[int]], padding: Sequence[int]) -> torch.Tensor:
+        padded = [[*row, *padding[len(row) :]] for row in values]
+        return on_device(padded, model.device)
+
+    nothing = [0] * width
+    ends = rows([made.ends for made in trees], range(1, width + 1))  # padding sees itself alone
     hidden: torch.Tensor = model.base_model(
-        input_ids=torch.tensor(made.tokens, device=device)[None],
-        position_ids=torch.tensor(made.depths, device=device)[None],
-        attention_mask=_mask(ends, model.dtype)[None, None],
+        input_ids=rows([made.tokens for made in trees], nothing),
+        position_ids=rows([made.depths for made in trees], nothing),
+        attention_mask=_mask(ends, model.dtype)[:, None],
         use_cache=False,
     ).last_hidden_state
-    return hidden[0]
+    return hidden
+
+
+def on_device(values: Any, device: torch.device) -> torch.Tensor:
+    """A tensor of integers; a GPU takes it in turn, and the caller doesn't wait for that."""
+    here = torch.tensor(values)
+    return here.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else here
 
 
 def _mask(ends: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Added to attention scores: 0 at a node's ancestors and itself, else the lowest value."""
-    nodes = torch.arange(len(ends), device=ends.device)
-    attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends)
+    nodes = torch.arange(ends.shape[1], device=ends.device)
+    attends = (nodes <= nodes[:, None]) & (nodes[:, None] < ends[:, None])
     mask = torch.zeros(attends.shape, dtype=dtype, device=ends.device)
     return mask.masked_fill_(~attends, torch.finfo(dtype).min)

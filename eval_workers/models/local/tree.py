@@ -4,8 +4,7 @@ In a causal model a token's log-probability depends on the tokens before it alon
 the same beginning share that part of the computation. One forward pass holds a tree in depth-first
 order: BOS is the root, each node attends to itself and its ancestors and has its depth for a
 position. The subtree of ``k`` is the nodes from ``k`` up to ``ends[k]``, so node ``j`` attends to
-``k`` just when ``k <= j < ends[k]``. No node is padding. A sequence's last token predicts nothing,
-so it isn't a node.
+``k`` just when ``k <= j < ends[k]``. A sequence's last token predicts nothing, so it isn't a node.
 """
 
 from __future__ import annotations
@@ -90,6 +89,20 @@ def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
         paths.append(path[:])
         before = sequence
     return Tree(tokens, depths, _ends(depths), paths)
+
+
+def forest(sequences: Sequence[Tokens], bos: int, n_nodes: int) -> list[Tree]:
+    """Trees of consecutive sorted sequences, each of as many as ``n_nodes`` hold.
+
+    >>> [t.tokens for t in forest([(1, 2, 3), (1, 2, 4), (1, 5, 6)], bos=0, n_nodes=3)]
+    [[0, 1, 2], [0, 1, 5]]
+    """
+    trees, start = [], 0
+    while start < len(sequences):
+        end = end_of_tree(sequences, start, n_nodes)
+        trees.append(tree(sequences[start:end], bos))
+        start = end
+    return trees
 
 
 def _ends(depths: list[int]) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from plumbline.eval_workers.models.base import Tokens
-from plumbline.eval_workers.models.local.hidden import hidden_of_tree
+from plumbline.eval_workers.models.local.hidden import hidden_of_trees
 from plumbline.eval_workers.models.local.tree import n_nodes, tree
 from plumbline.eval_workers.training.mitigation.targets import TuningTarget
 
@@ -77,7 +77,8 @@ class WordReader:
 
     def _in_tree(self, sequences: Sequence[Tokens]) -> tuple[_Logits, list[list[int]]]:
         shared = tree(sequences, self.bos)
-        hidden, output = hidden_of_tree(self.model, shared), self.model.get_output_embeddings()
+        (hidden,) = hidden_of_trees(self.model, [shared])
+        output = self.model.get_output_embeddings()
         return lambda nodes: output(hidden[nodes]), shared.paths
 
     def _alone(self, sequences: Sequence[Tokens]) -> tuple[_Logits, list[list[int]]]:
