@@ -148,7 +148,6 @@ def test_commands(tmp_path: Path) -> None:
     shown = run(["show", "use-5", *warehouse]).output
     assert "[She] drank." in shown and "plumbline score" in shown
     assert isinstance(run(["show", "x", *warehouse]).exception, UsageProblem)
-    assert "Example" in run(["import", "--help"]).output
 
 
 def test_of_several_without_files_each_is_named_and_the_advice_is_given_once(

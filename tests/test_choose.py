@@ -6,9 +6,6 @@ import hashlib
 import json
 import math
 import re
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -235,37 +232,6 @@ def test_a_few_pairs_without_a_choice_are_nothing_to_use(store: Store) -> None:
     with serving(sampler=lambda body: Say("As an AI I have no opinion.")) as server, problem:
         asked(store, server, 1)
     assert store.read("pair_choice").num_rows == 6
-
-
-_KILLED = """
-import sys
-from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
-from plumbline.eval_workers.scoring.choices.pair_choices import choose
-from plumbline.warehouse.storage.store import Store
-
-options = ChoiceOptions(model="m", n=2, base_url=sys.argv[2], concurrency=1)
-choose(Store.open(sys.argv[1]), "demo", options, options.server(), "run")
-"""
-
-
-def test_killed_midway_nothing_that_was_answered_is_asked_again(store: Store) -> None:
-    fill(store, 12)
-    running: list[subprocess.Popen[bytes]] = []
-    answer = chooser(0.6, 0.1)
-
-    def fatal(body: dict[str, Any]) -> Say:
-        if len(server.bodies) == 30:
-            running[0].send_signal(signal.SIGKILL)
-        return answer(body)
-
-    with serving(sampler=fatal) as server:
-        command = [sys.executable, "-c", _KILLED, str(store.root), server.url]
-        running.append(subprocess.Popen(command))
-        assert running[0].wait(60) == -signal.SIGKILL
-        server.sampler = answer
-        assert not store.read("pair_choice").num_rows
-        assert asked(store, server, 2).n_asks == 48
-    assert server.n_asked == 48 + 1  # the one that was on its way
 
 
 @pytest.mark.parametrize(

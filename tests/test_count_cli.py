@@ -17,24 +17,6 @@ from plumbline.warehouse.storage.store import Store
 run = CliRunner()
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "corpus split",
-        "corpus count",
-        "corpus associate",
-        "corpus list",
-        "corpus status",
-        "corpus verify",
-        "why",
-    ],
-)
-def test_help_has_an_example(command: str) -> None:
-    shown = run.invoke(app, [*command.split(), "--help"])
-    assert shown.exit_code == 0
-    assert f"plumbline {command}" in " ".join(shown.output.split())
-
-
 def test_the_next_command_is_one_for_the_shell(tmp_path: Path) -> None:
     shard, out = tmp_path / "a.jsonl", tmp_path / "it's cut"
     shard.write_text('{"text": "She saw the nurse."}\n')

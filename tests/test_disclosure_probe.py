@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from typer.main import get_command
 
 from plumbline.eval_workers.disclosure import set_measures as measure
-from plumbline.eval_workers.disclosure import word_probabilities
 from plumbline.eval_workers.disclosure.attributes import (
     WORD_LIST,
     texts_to_score,
@@ -154,35 +152,6 @@ def test_a_second_run_scores_nothing_and_a_changed_prompt_alone(
         r for r in before if r["prompt_id"] == "00"
     ]
     assert {r["prompt_id"] for r in _rows(store)} == {"00", "01"}
-
-
-def test_a_run_that_was_stopped_goes_on(
-    store: Store, saved: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(word_probabilities, "CHUNK_PROMPTS", 1)
-    words = list_file(tmp_path / "mine.toml", [("she", "he")])
-    put_prompts(store, "demo", PROMPTS)
-    score, calls = TransformersBackend.score, [0]
-
-    def stopping(self: TransformersBackend, texts: Sequence[str]) -> list[TextScore]:
-        calls[0] += 1
-        if calls[0] == 3:
-            raise KeyboardInterrupt
-        return score(self, texts)
-
-    monkeypatch.setattr(TransformersBackend, "score", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        _probe(store, saved["gpt2"], words)
-    assert not _rows(store)
-    assert _probe(store, saved["gpt2"], words).n_new == 3
-    assert calls[0] == 4  # two chunks were kept
-    stopped = [r["probability"] for r in _rows(store)]
-    whole = Store.open(tmp_path / "other")
-    put_prompts(whole, "demo", PROMPTS)
-    monkeypatch.setattr(TransformersBackend, "score", score)
-    _probe(whole, saved["gpt2"], words)
-    assert stopped == [r["probability"] for r in _rows(whole)]
-    assert not list((store.root / "_work" / "probe").rglob("*.parquet"))
 
 
 def test_words_that_can_t_be_spelled_take_their_pairs_along(

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
@@ -20,7 +19,7 @@ from plumbline.eval_workers.disclosure.written import (
     write_probe,
     writing,
 )
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 
@@ -72,20 +71,6 @@ def test_as_many_prompts_as_are_wanted(store: Store) -> None:
     assert len(rejects) == done.n_rejects > 0
     assert {r["source_file"] for r in rejects} <= {r["request_id"] for r in asked}
     assert {r["reason"] for r in rejects} == {"holds the gendered word 'woman'"}
-
-
-def test_a_budget_stops_it_and_the_next_run_goes_on(store: Store) -> None:
-    friend = Friend()
-    with serving(friend) as server:
-        with pytest.raises(Interrupted, match="requests"):
-            budget = Budget(max_requests=1)
-            write_probe(_build(store, server, budget=budget), "friends", [SEED], _spec(n_prompts=6))
-        assert server.n_asked == 1 and not _prompts(store)
-        write_probe(_build(store, server), "friends", [SEED], _spec(n_prompts=6))
-        assert len(_prompts(store)) == 6 and set(server.asked.values()) == {1}
-        n_asked, before = server.n_asked, _prompts(store)
-        write_probe(_build(store, None), "friends", [SEED], _spec(n_prompts=6))  # a replay
-        assert (server.n_asked, _prompts(store)) == (n_asked, before)
 
 
 def test_a_model_that_repeats_itself_ends_with_fewer(store: Store) -> None:

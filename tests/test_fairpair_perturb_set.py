@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.chat.requests import ChatModel
@@ -36,11 +30,10 @@ from plumbline.eval_workers.fairpair.perturbation.terms import load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Perturbed
 from plumbline.eval_workers.fairpair.probe_prompts import load as load_prompts
 from plumbline.eval_workers.fairpair.probe_prompts import prompt_rows
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
-from tests.conftest import REPOSITORY
 
 LONG = (
     " The work is hard but pays well, and every morning starts with tea, bread, a walk along the"
@@ -215,59 +208,6 @@ def test_a_chat_model_perturbs_and_is_asked_once(store: Store) -> None:
     before = _rows(store)
     perturb_set(store, "cs", "m", "s", _llm(store, None, "run"), "run")
     assert _rows(store) == before and server.n_asked == 6
-
-
-def test_the_budget_stops_and_a_larger_one_goes_on(store: Store) -> None:
-    _continuations(store, [f" He ran {i}." + LONG for i in range(4)])
-    with serving(_obedient) as server:
-        with pytest.raises(Interrupted, match="could exceed 5 requests; 5 of 8 texts are done"):
-            few = _llm(store, server, "run", budget=Budget(max_requests=5))
-            perturb_set(store, "cs", "m", "s", few, "run")
-        assert not _rows(store) and server.n_asked == 5
-        perturb_set(store, "cs", "m", "s", _llm(store, server, "run"), "run")
-    assert server.n_asked == 8 and set(server.asked.values()) == {1}
-    assert len(_rows(store)) == 8
-
-
-_RUN = """
-import sys
-from pathlib import Path
-from tests.test_fairpair_perturb_set import MODEL, QUICK
-from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
-    LlmPerturber,
-    ledger_name,
-    load_wording,
-)
-from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
-from plumbline.eval_workers.chat.chat_session import Build, Server
-from plumbline.warehouse.storage.store import Store
-store = Store.open(Path(sys.argv[1]))
-build = Build(store, ledger_name("cs"), "run", Server(sys.argv[2], 5.0, QUICK))
-perturb_set(store, "cs", "m", "s", LlmPerturber(build, MODEL, load_wording()), "run", chunk=8)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_run_asks_nothing_twice(store: Store) -> None:
-    _continuations(store, [f" He ran {i}." + LONG for i in range(15)])
-
-    def slow(prompt: str, count: int) -> Say:
-        say = _obedient(prompt, count)
-        return Say(say.text, delay_s=0.05)
-
-    with serving(slow) as server:
-        command = [sys.executable, "-c", _RUN, str(store.root), server.url]
-        process = subprocess.Popen(command, cwd=REPOSITORY)
-        deadline = time.monotonic() + 60
-        while sum(server.answered.values()) < 12 and time.monotonic() < deadline:
-            time.sleep(0.01)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-        assert not _rows(store)
-        perturb_set(store, "cs", "m", "s", _llm(store, server, "run"), "run", chunk=8)
-    assert len(_rows(store)) == 30 and len(server.asked) == 30
-    # those on their way when it was killed may be asked again, no others
-    assert server.n_asked <= 30 + QUICK.concurrency
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -21,10 +16,9 @@ from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.writing import wordings as prompts
 from plumbline.eval_workers.writing.build import convert_sentences, judge_pairs, write_sentences
 from plumbline.eval_workers.writing.written_sentences import Progress, WritingSpec, WrittenSentence
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, good_script, serving
-from tests.conftest import REPOSITORY
 
 MODEL = ChatModel("scripted")
 SPEC = WritingSpec(MODEL, prompts.load(), n_sentences=3)
@@ -327,66 +321,6 @@ def test_conversions_are_asked_for_until_they_are_right(store: Store) -> None:
     assert one.sentence == "He gave Tom his spoon."
     assert (two.sentence, two.reason) == (None, '"Ann" became "No"')
     assert server.n_asked == 2 + 3
-
-
-KILLED = """
-import sys
-from tests.test_generation import MODEL, QUICK, SPEC, Build, Server, write_sentences
-from plumbline.warehouse.storage.store import Store
-url, root = sys.argv[1:]
-write_sentences(Build(Store.open(root), "demo", "killed", Server(url, 60.0, QUICK)),
-                [f"word{c}" for c in "abcdefghij"], SPEC)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_build_pays_for_nothing_twice(store: Store) -> None:
-    held = False
-
-    def holding(prompt: str, count: int) -> Say:
-        """Answers nine requests; those after them wait until the process that asked is gone."""
-        while not held and sum(server.answered.values()) >= 9 and killed.poll() is None:
-            time.sleep(0.01)
-        return good_script(prompt, count)
-
-    with serving(holding) as server:
-        command = [sys.executable, "-c", KILLED, server.url, str(store.root)]
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-        killed = subprocess.Popen(command, env=environment, cwd=REPOSITORY)
-        deadline = time.monotonic() + 60
-        # All four places taken by requests that are held: what was answered before is used.
-        while server.n_asked - sum(server.answered.values()) < 4 or server.n_asked < 13:
-            assert killed.poll() is None and time.monotonic() < deadline
-            time.sleep(0.01)
-        answered = server.answered.copy()
-        killed.send_signal(signal.SIGKILL)
-        killed.wait()
-        held = True
-        n_before, before = server.n_asked, server.asked.copy()
-        ledger = store.work_directory("generate", "demo") / "ledger.jsonl"
-        with ledger.open("ab") as file:
-            file.write(b'{"event": "replied", "request_id": "torn')
-        words = [f"word{c}" for c in "abcdefghij"]
-        written = write_sentences(_build(store, server, "again"), words, SPEC)
-    assert len(_texts(written)) == 60
-    assert sum(answered.values()) >= 9 and n_before <= 9 + 2 * 4
-    asked_again = {body for body in before if server.asked[body] > before[body]}
-    assert len(asked_again) <= 4 and not asked_again & set(answered)
-    assert len(server.asked) == len(_requests(store)) == 20
-    again = [r for r in _requests(store) if r["n_attempts"] > 1]
-    assert len(again) == len(asked_again) > 0
-    assert all("the run ended before a reply" in r["error"] for r in again)
-    assert write_sentences(_build(store, None), words, SPEC) == written
-
-
-def test_one_process_writes_a_benchmark_at_a_time(store: Store) -> None:
-    from plumbline.eval_workers.chat.ledger import open_ledger
-
-    with (
-        open_ledger(store, "demo", "other"),
-        pytest.raises(UsageProblem, match="another command writes to it: process"),
-    ):
-        write_sentences(_build(store, None), WORDS, SPEC)
 
 
 def test_a_damaged_ledger_is_named_by_its_line(store: Store) -> None:

@@ -40,11 +40,6 @@ def run(*arguments: object) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("name", ["measure", "report", "sql"])
-def test_help_has_an_example(name: str) -> None:
-    assert f"Example: plumbline {name}" in run(name, "--help")
-
-
 def test_measure_prints_what_it_wrote_and_what_is_next(scored: Path) -> None:
     output = run("measure", "--warehouse", scored, "--eta", 0.4)
     # Student's t of 5 degrees; the jackknife's error is that of 25 / 6 rows.

@@ -58,11 +58,6 @@ def test_every_command_that_loads_a_model_takes_its_options(
         assert (option in shown) == (field.name not in _LOADING[command]), option
 
 
-def test_a_wrong_option_of_a_command_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", "--benchmark", "b", "--model", "m", "--batch-tokens", "0"]) == 2
-    assert "batch_tokens = 0: should be greater than 0" in capsys.readouterr().err
-
-
 def test_words_of_options_make_the_same_options() -> None:
     chosen = ModelOptions(dtype="float16", batch_tokens=9, per_token=True, adapter="a b")
     assert words(chosen) == [

@@ -316,5 +316,3 @@ def test_command(
     assert main(arguments) == 3
     err = capsys.readouterr().err
     assert "both hold org/m use-5" in err and err.count("\n") == 1
-    assert main(["score", "import", "--help"]) == 0
-    assert "Example" in capsys.readouterr().out

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,8 +11,7 @@ import pytest
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Draw, Sample, SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.work import chunk_plan as chunks
-from plumbline.eval_workers.work import continuations, runner
+from plumbline.eval_workers.work import runner
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.steps import sample_set, shown
@@ -201,72 +197,3 @@ def test_an_instruction_stands_before_the_prompt(
 def test_a_set_that_is_not_there_is_refused(store: Store, model: Path) -> None:
     with pytest.raises(UsageProblem, match="prompts 'demo': are not in the warehouse"):
         _sample(store, model, 1)
-
-
-_KILLED = """
-import os, signal, sys
-from plumbline.eval_workers.work import continuations
-from plumbline.eval_workers.work.runner import run_steps
-from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.warehouse.storage.store import Store
-
-continuations.CHUNK_DRAWS = 10
-calls, compute = [], TransformersBackend.continue_
-
-def killed(self, draws, options):
-    calls.append(draws)
-    samples = compute(self, draws, options)
-    if len(calls) == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return samples
-
-TransformersBackend.continue_ = killed
-how = SamplingOptions(temperature=6.0, max_new_tokens=12)
-store = Store.open(sys.argv[1])
-run_steps(store, sys.argv[2], ModelOptions(), [continuations.Continuations("demo", how, 13)], "run")
-"""
-
-
-@pytest.mark.slow
-def test_killed_midway_the_same_command_ends_with_the_same_rows(
-    store: Store,
-    model: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    drawn: list[Draw],
-) -> None:
-    fill(store)
-    command = [sys.executable, "-c", _KILLED, str(store.root), str(model)]
-    killed = subprocess.run(command, capture_output=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert _rows(store) == []
-    monkeypatch.setattr(continuations, "CHUNK_DRAWS", 10)
-    done = _sample(store, model, 13)
-    assert done.n_new == 65 and done.n_samples == 65
-    assert len(drawn) == 4 * 13 - 3 * 10  # the fourth of six chunks died unfinished
-    undisturbed = Store.open(tmp_path / "undisturbed")
-    fill(undisturbed)
-    _sample(undisturbed, model, 13)
-    assert _rows(store) == _rows(undisturbed)
-    assert not list((store.root / "_work").rglob("*.parquet"))
-
-
-def test_a_damaged_chunk_is_drawn_again(
-    store: Store, model: Path, monkeypatch: pytest.MonkeyPatch, drawn: list[Draw]
-) -> None:
-    fill(store)
-    monkeypatch.setattr(continuations, "CHUNK_DRAWS", 10)
-    write = chunks.write_results
-    n_written = []
-
-    def torn(path: Path, *rest: Any) -> None:
-        write(path, *rest)
-        n_written.append(path)
-        if len(n_written) == 2:
-            path.write_bytes(path.read_bytes()[:100])
-
-    monkeypatch.setattr(chunks, "write_results", torn)
-    assert _sample(store, model, 5).n_samples == 25
-    assert len(n_written) == 3 and len(drawn) == 30

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import signal
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.budget import Budget
 from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.chat.client import RetryPolicy
 from plumbline.eval_workers.models.base import texts_hash
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions, sample_seed
 from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Sampler, Say, serving
 from tests.test_sample import fill
@@ -172,54 +168,3 @@ def test_what_ended_otherwise_is_rejected_and_the_rest_kept(store: Store) -> Non
     for row in _rows(store):
         cut = row["seed"] % 2 == 0
         assert (row["finish"], row["n_tokens"]) == (("length", 4) if cut else ("stop", None))
-
-
-def test_a_budget_stops_and_a_larger_one_goes_on(store: Store) -> None:
-    fill(store)
-    with serving(sampler=honest) as server:
-        with pytest.raises(Interrupted, match=r"10 requests; 10 of \d+ samples are done"):
-            _sample(store, server, 7, budget=Budget(max_requests=10))
-        assert server.n_asked == 10 and not _rows(store)
-        assert _sample(store, server, 7).n_samples == 35
-    assert server.n_asked == 28 and set(server.asked.values()) == {1}
-
-
-_KILLED = """
-import sys
-from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.chat.client import RetryPolicy
-from plumbline.eval_workers.chat.chat_session import Server
-from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
-from plumbline.warehouse.storage.store import Store
-
-store, server = Store.open(sys.argv[1]), Server(sys.argv[2], 10.0, RetryPolicy(1, 2, 0.01))
-how = SamplingOptions(max_new_tokens=20)
-sample_from_server(store, "demo", ServedModel("m"), server, how, 7, "run")
-"""
-
-
-@pytest.mark.slow
-def test_killed_midway_no_sample_that_was_answered_is_asked_for_again(
-    store: Store, tmp_path: Any
-) -> None:
-    fill(store)
-    running: list[subprocess.Popen[bytes]] = []
-
-    def fatal(body: dict[str, Any]) -> Say:
-        if len(server.bodies) == 14:
-            running[0].send_signal(signal.SIGKILL)
-        return honest(body)
-
-    with serving(sampler=fatal) as server:
-        command = [sys.executable, "-c", _KILLED, str(store.root), server.url]
-        running.append(subprocess.Popen(command))
-        assert running[0].wait(60) == -signal.SIGKILL
-        server.sampler = honest
-        assert not _rows(store)
-        assert _sample(store, server, 7).n_samples == 35
-    assert server.n_asked == 28 + 1  # the one that was on its way
-    undisturbed = Store.open(tmp_path / "undisturbed")
-    fill(undisturbed)
-    with serving(sampler=honest) as server:
-        _sample(undisturbed, server, 7)
-    assert _rows(store) == _rows(undisturbed)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,11 +18,13 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring import pair_scores
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.work import runner
 from plumbline.eval_workers.work.runner import NothingUsed
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import new_run_id
 from plumbline.warehouse.storage.store import Store
+from tests.steps import shown
 from tests.tiny_models import one_by_one, save
 
 TEMPLATES = [
@@ -103,106 +101,6 @@ def test_a_second_run_scores_nothing_and_a_changed_pair_alone(
     assert after[3]["logprob_a_nats"] != before[3]["logprob_a_nats"]
     _pairs(store, TEMPLATES[:2])  # pairs that left the benchmark leave the scores
     assert (_score(store, model).n_new, len(_rows(store))) == (0, 2)
-
-
-_KILLED = """
-import os, signal, sys
-from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.warehouse.storage.store import Store
-
-pair_scores.CHUNK_TEXTS = 16
-calls, compute = [], TransformersBackend.score
-
-def killed(self, texts):
-    calls.append(texts)
-    scores = compute(self, texts)
-    if len(calls) == 4:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return scores
-
-TransformersBackend.score = killed
-store = Store.open(sys.argv[1])
-pair_scores.score_benchmarks(store, sys.argv[2], ["demo"], ModelOptions(), "killed")
-"""
-
-
-@pytest.mark.slow
-def test_killed_midway_the_same_command_ends_with_the_same_rows(
-    store: Store,
-    model: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    texts_scored: list[str],
-) -> None:
-    _pairs(store, TEMPLATES)
-    command = [sys.executable, "-c", _KILLED, str(store.root), str(model)]
-    killed = subprocess.run(command, capture_output=True, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert _rows(store) == []
-    monkeypatch.setattr(pair_scores, "CHUNK_TEXTS", 16)
-    assert _score(store, model).n_new == 42
-    assert len(texts_scored) == 82 - 3 * 16  # the fourth of six chunks died unfinished
-    undisturbed = Store.open(tmp_path / "undisturbed")
-    _pairs(undisturbed, TEMPLATES)
-    _score(undisturbed, model)
-    assert _rows(store) == _rows(undisturbed)
-    assert not list((store.root / "_work").rglob("*.parquet"))
-
-
-_WORKER = """
-import os, pathlib, signal, sys, time
-from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.warehouse.storage.store import Store
-
-pair_scores.CHUNK_TEXTS = 4
-root, model, name, n_lives = sys.argv[1:]
-log, here, compute = pathlib.Path(root).parent / f"{name}.log", [], TransformersBackend.score
-
-def watched(self, texts):
-    here.append(texts)
-    if len(here) > int(n_lives):
-        os.kill(os.getpid(), signal.SIGKILL)
-    log.with_suffix(".begun").touch()
-    while len(list(log.parent.glob("*.begun"))) < 3:  # each has a chunk, however busy the machine
-        time.sleep(0.05)
-    time.sleep(0.1)  # so that all workers get more
-    scores = compute(self, texts)
-    with log.open("a") as file:
-        file.writelines(f"{text}\\n" for text in texts)
-    return scores
-
-TransformersBackend.score = watched
-pair_scores.score_benchmarks(Store.open(root), model, ["demo"], ModelOptions(), name)
-"""
-
-
-@pytest.mark.slow
-def test_workers_share_the_chunks_and_a_dead_ones_are_taken_over(
-    store: Store, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _pairs(store, TEMPLATES)
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", _WORKER, str(store.root), str(model), name, lives],
-            env={**os.environ, "OMP_NUM_THREADS": "1"},  # three share the machine's cores
-        )
-        for name, lives in [("one", "99"), ("two", "99"), ("killed", "1")]
-    ]
-    assert [worker.wait() for worker in workers] == [0, 0, -signal.SIGKILL]
-    logs = {path.stem: path.read_text().splitlines() for path in store.root.parent.glob("*.log")}
-    scored = [text for texts in logs.values() for text in texts]
-    assert len(scored) == len(set(scored)) == 82
-    assert set(logs) == {"one", "two", "killed"}
-    monkeypatch.setattr(pair_scores, "CHUNK_TEXTS", 4)
-    undisturbed = Store.open(tmp_path / "undisturbed")
-    _pairs(undisturbed, TEMPLATES)
-    _score(undisturbed, model)
-    assert _rows(store) == _rows(undisturbed)
-    assert not list((store.root / "_work").rglob("*.*"))
 
 
 def test_chunks_of_another_size_give_the_same_scores(
@@ -353,3 +251,32 @@ def test_a_model_is_gone_when_its_memory_is_given_back(
     monkeypatch.setattr(devices, "release", release)
     assert _score(store, model).n_new == 2
     assert gone == [False, True]  # before its weights are loaded, and at the end
+
+
+def test_a_work_directory_that_cannot_be_written_is_one_line(
+    store: Store, model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file in its place: what refuses the directory, for every user."""
+    _pairs(store, TEMPLATES)
+    (store.root / "_work").write_text("in the way")
+    arguments = ["score", "--model", str(model), "--benchmark", "demo"]
+    assert main([*arguments, "--warehouse", str(store.root)]) == 3
+    error = capsys.readouterr().err
+    assert f"{store.root / '_work'}" in error and "Not a directory" in error
+    assert error.count("\n") == 1
+    (run,) = store.read("run").to_pylist()
+    assert run["status"] == "failed" and "Not a directory" in run["error"]
+
+
+def test_progress_counts_pairs(store: Store, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_scores, "CHUNK_TEXTS", 16)
+    _pairs(store, TEMPLATES)
+    _pairs(store, TEMPLATES[:3], "other")
+    told = shown(monkeypatch, runner)
+    done = score_benchmarks(store, str(model), ["demo", "other"], ModelOptions(), "run")
+    assert told[0] == ("demo", 0, 45) and told[-1] == ("other", 45, 45)
+    steps = [n for name, n, _ in told if name == "demo"]
+    assert steps == sorted(steps) and len(set(steps)) > 3 and steps[-1] == 42
+    assert all(one.pairs_per_s and one.pairs_per_s > 0 for one in done)
+    again = score_benchmarks(store, str(model), ["demo"], ModelOptions(), "run")
+    assert again[0].pairs_per_s is None

@@ -7,28 +7,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep
 from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.base import TextScore
-from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.scoring.held_out import Document, HeldOut
-from plumbline.eval_workers.scoring.pair_scores import PairScores, Scored, score_benchmarks
-from plumbline.eval_workers.scoring.perplexity import Perplexity
+from plumbline.eval_workers.scoring.pair_scores import Scored, score_benchmarks
 from plumbline.eval_workers.work import helpers
-from plumbline.eval_workers.work.continuations import Continuations
 from plumbline.eval_workers.work.helpers import Job
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.wordlists import WordPair, load
 from tests.conftest import REPOSITORY
 from tests.test_score import _pairs, _rows, _score
 from tests.tiny_models import save
@@ -285,17 +277,3 @@ def test_memory_that_runs_out_is_one_line() -> None:
                 raise error
     with pytest.raises(RuntimeError, match="shapes"), devices.memory_problems("m"):
         raise RuntimeError("shapes do not match")
-
-
-def test_every_step_can_be_handed_over(store: Store) -> None:
-    """A helper gets the same step, whatever it is of."""
-    pairs = (WordPair("she", "he"),)
-    steps = (
-        PairScores("demo", per_token=True),
-        Perplexity(HeldOut("texts", (Document("a.txt", 1, "A text."),)), 32),
-        Continuations("demo", SamplingOptions(top_p=None, instruction="Go on:"), 3),
-        ProbeStep("demo", replace(load("she-he"), pairs=pairs), Instruction("Go on:")),
-    )
-    job = Job(str(store.root), "m", ModelOptions(device="cpu"), steps)
-    line = job.to_json()
-    assert b"\n" not in line and Job.from_json(line) == job

@@ -378,5 +378,3 @@ def test_the_commands_write_a_world_and_train_on_it(tmp_path: Path, monkeypatch)
     commands = store.read("run")
     assert sorted(commands["command"].to_pylist()) == ["corpus demo"] * 2 + ["train"] * 2
     assert json.loads(commands["config"][0].as_py())["seed"] == 0
-    for arguments in (["corpus", "demo", "--help"], ["train", "--help"]):
-        assert "Example: plumbline" in run(app, arguments).output

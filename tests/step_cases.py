@@ -1,0 +1,461 @@
+"""A small case of every resumable step, and processes that are killed or short of room in one."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import multiprocessing
+import os
+import re
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from plumbline.eval_workers.chat.budget import Budget
+from plumbline.eval_workers.chat.chat_session import Build, Server
+from plumbline.eval_workers.chat.client import RetryPolicy
+from plumbline.eval_workers.chat.requests import ChatModel
+from plumbline.eval_workers.disclosure import word_probabilities, written
+from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
+from plumbline.eval_workers.fairpair.perturbation import chat_perturber
+from plumbline.eval_workers.fairpair.perturbation.perturbed_set import perturb_set
+from plumbline.eval_workers.models.instruction import Instruction
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.scoring import pair_scores, perplexity
+from plumbline.eval_workers.scoring.choices import pair_choices
+from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
+from plumbline.eval_workers.scoring.held_out import Document, HeldOut
+from plumbline.eval_workers.scoring.pair_scores import PairScores
+from plumbline.eval_workers.scoring.perplexity import Perplexity
+from plumbline.eval_workers.work import chunk_plan, continuations, runner, served_samples
+from plumbline.eval_workers.work.continuations import Continuations
+from plumbline.eval_workers.work.runner import run_steps
+from plumbline.eval_workers.work.served_samples import ServedModel, sample_from_server
+from plumbline.eval_workers.work.step import Step
+from plumbline.eval_workers.writing.build import convert_sentences, judge_pairs, write_sentences
+from plumbline.eval_workers.writing.written_sentences import WrittenSentence
+from plumbline.warehouse.errors import PlumblineError
+from plumbline.warehouse.storage.store import Store
+from tests import (
+    test_choose,
+    test_fairpair_perturb_set,
+    test_generation,
+    test_sample,
+    test_sample_server,
+    test_score,
+)
+from tests.chat_server import Sampler, Say, Script, good_script
+from tests.conftest import REPOSITORY
+from tests.prompt_rows import put_prompts
+from tests.tiny_models import SENTENCES
+
+Row = Mapping[str, Any]
+#: Columns that a run which was stopped and resumed may have otherwise.
+_OF_A_RUN = {"run_id", "n_attempts", "n_tokens_most", "cost", "seconds", "error"}
+
+#: What steps publish beside their own table.
+_BESIDE = ("token_logprob", "sampling", "instruction", "attribute_pair", "model", "reject")
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A step whose chunks a model computes; ``chunk``: the constant that makes them small."""
+
+    step: Step[Any]
+    fill: Callable[[Store], None]
+    module: ModuleType
+    chunk: str
+    size: int
+
+    def run(self, store: Store, model: str) -> None:
+        run_steps(store, model, ModelOptions(), [self.step], "run")
+
+    def rows(self, store: Store) -> dict[str, list[Row]]:
+        return _rows(store, self.step.table, *_BESIDE)
+
+    def small_chunks(self) -> None:
+        setattr(self.module, self.chunk, self.size)
+
+
+def _rows(store: Store, *tables: str) -> dict[str, list[Row]]:
+    """Rows of tables in a fixed order, without the columns that a stop may change."""
+    read = {table: store.read(table).to_pylist() for table in tables}
+    kept = {
+        table: [{k: v for k, v in row.items() if k not in _OF_A_RUN} for row in rows]
+        for table, rows in read.items()
+    }
+    return {table: sorted(rows, key=repr) for table, rows in kept.items()}
+
+
+def _fill_pairs(store: Store) -> None:
+    test_score._pairs(store, test_score.TEMPLATES[-22:])
+
+
+def _fill_prompts(store: Store) -> None:
+    put_prompts(store, "demo", [f"The {who} said" for who in ("clerk", "nurse", "boss", "cook")])
+
+
+_DOCUMENTS = tuple(Document("a.txt", i, text) for i, text in enumerate(SENTENCES, 1))
+_SAMPLING = SamplingOptions(6.0, None, max_new_tokens=12, instruction="Go on:")
+
+#: Steps by name whose chunks have files of their own until they are published.
+COMPUTED: dict[str, Computed] = {
+    "score": Computed(
+        PairScores("demo", per_token=True), _fill_pairs, pair_scores, "CHUNK_TEXTS", 8
+    ),
+    "perplexity": Computed(
+        Perplexity(HeldOut("texts", _DOCUMENTS), 32),
+        *(lambda store: None, perplexity, "CHUNK_CHARACTERS", 90),
+    ),
+    "probe": Computed(
+        ProbeStep("demo", load_words(None, "she-he"), Instruction("Go on:")),
+        *(_fill_prompts, word_probabilities, "CHUNK_PROMPTS", 1),
+    ),
+    "sample": Computed(
+        Continuations("demo", _SAMPLING, 13),
+        *(test_sample.fill, continuations, "CHUNK_DRAWS", 10),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A step whose replies are paid for: a ledger has each as it comes.
+
+    Attributes:
+        asks: the function that asks, as ``askers`` names it.
+        answer: the whole answer of a server to the body of a request.
+        run: with the address of a server, or without one from the ledger.
+        unit: what a budget that is used up counts.
+    """
+
+    asks: str
+    fill: Callable[[Store], None]
+    answer: Sampler
+    run: Callable[[Store, str, Budget], object]
+    tables: tuple[str, ...]
+    unit: str
+
+    def rows(self, store: Store) -> dict[str, list[Row]]:
+        return _rows(store, *self.tables, "reject", "generation_request")
+
+    def small_chunks(self) -> None:
+        """Its requests are asked for one by one."""
+
+
+def _server(url: str) -> Server | None:
+    return Server(url, 60.0, RetryPolicy(concurrency=1, max_attempts=2)) if url else None
+
+
+def _by(script: Script) -> Sampler:
+    """The answers of a script that are the same however often it is asked."""
+    return lambda body: script(body["messages"][-1]["content"], 1)
+
+
+def _nothing(store: Store) -> None:
+    pass
+
+
+def _build(store: Store, ledger: str, url: str, budget: Budget) -> Build:
+    return Build(store, ledger, "run", _server(url), budget)
+
+
+def _choose(store: Store, url: str, budget: Budget) -> None:
+    most = {"max_requests": budget.max_requests} if budget.max_requests else {}
+    where = {"base_url": url} if url else {}
+    options = ChoiceOptions(model="m", n=2, concurrency=1, **where, **most)
+    pair_choices.choose(store, "demo", options, options.server() if url else None, "run")
+
+
+def _sampled(store: Store, url: str, budget: Budget) -> None:
+    how = SamplingOptions(max_new_tokens=20)
+    given = (store, "demo", ServedModel("m"), _server(url), how, 4, "run", budget)
+    sample_from_server(*given)
+
+
+def _written(store: Store, url: str, budget: Budget) -> None:
+    words = [f"word{c}" for c in "abcdef"]
+    write_sentences(_build(store, "demo", url, budget), words, test_generation.SPEC)
+
+
+def _judged(store: Store, url: str, budget: Budget) -> None:
+    pairs = [
+        {"pair_id": str(k), "word": "clock", "sentence_a": f"She wound clock {k}."}
+        | {"sentence_b": f"He wound clock {k}."}
+        for k in range(6)
+    ]
+    build, spec = _build(store, "demo", url, budget), test_generation.SPEC
+    judge_pairs(build, pairs, spec.model, spec.prompts)
+
+
+def _judging(prompt: str, count: int) -> Say:
+    return Say("Unlikely." if "She wound clock 2." in prompt else "Likely.")
+
+
+def _converted(store: Store, url: str, budget: Budget) -> None:
+    unclear = [
+        WrittenSentence(f"She gave Tom her spoon {k}.", "spoon", "she", "r", k) for k in range(1, 9)
+    ]
+    build, spec = _build(store, "demo", url, budget), test_generation.SPEC
+    done = convert_sentences(build, unclear, spec.model, spec.prompts)
+    assert [one.sentence for one in done] == [f"He gave Tom his spoon {k}." for k in range(1, 9)]
+
+
+def _converting(prompt: str, count: int) -> Say:
+    (number,) = set(re.findall(r"spoon (\d)", prompt))
+    return Say(f"He gave Tom his spoon {number}.")
+
+
+def _perturbed(store: Store, url: str, budget: Budget) -> None:
+    build = _build(store, chat_perturber.ledger_name("cs"), url, budget)
+    wording = chat_perturber.load_wording()
+    perturber = chat_perturber.LlmPerturber(build, ChatModel("scripted"), wording)
+    perturb_set(store, "cs", "m", "s", perturber, "run")
+
+
+def _continued(store: Store) -> None:
+    texts = [f" He ran {k}.{test_fairpair_perturb_set.LONG}" for k in range(5)]
+    test_fairpair_perturb_set._continuations(store, texts)
+
+
+_THINGS = "tea chess snow maps drums soup trains poems clocks kites rivers ferns stamps lakes owls"
+
+
+def _friendly(body: dict[str, Any]) -> Say:
+    """Sentences that depend on the seed; one in three is of no use."""
+    n = int(re.search(r"Write (\d+)", body["messages"][-1]["content"])[1])  # type: ignore[index]
+    things = _THINGS.split()
+    said = [f"My friend owns {things[(body['seed'] * 7 + k) % 15]} by the pound." for k in range(n)]
+    said[2::3] = ["My friend is a brave woman."] * len(said[2::3])
+    return Say("\n".join(f"{k}. {text}" for k, text in enumerate(said, 1)))
+
+
+def _friends(store: Store, url: str, budget: Budget) -> None:
+    build = _build(store, written.ledger_name("friends"), url, budget)
+    wording = replace(written.load_wording(), at_once=2)
+    spec = written.PromptSpec(ChatModel("scripted"), wording, n_prompts=8)
+    written.write_probe(build, "friends", ["My friend owns a canoe"], spec)
+
+
+_WRITING = "plumbline.eval_workers.writing.build"
+#: Steps by name that ask a server, each reply once.
+ASKED: dict[str, Asked] = {
+    "choose": Asked(
+        f"{pair_choices.__name__}:PairChoices.compute",
+        lambda store: test_choose.fill(store, 6),
+        test_choose.chooser(0.7, 0.1),
+        *(_choose, ("pair_choice", "model"), "asks"),
+    ),
+    "served samples": Asked(
+        f"{served_samples.__name__}:_AskedModel.continue_",
+        *(test_sample.fill, test_sample_server.honest, _sampled),
+        *(("continuation", "sampling", "model"), "samples"),
+    ),
+    "sentences": Asked(
+        *(f"{_WRITING}:write_sentences", _nothing, _by(good_script), _written, (), "words"),
+    ),
+    "judgements": Asked(
+        *(f"{_WRITING}:judge_pairs", _nothing, _by(_judging), _judged, (), "pairs"),
+    ),
+    "conversions": Asked(
+        *(f"{_WRITING}:convert_sentences", _nothing, _by(_converting), _converted, ()),
+        "conversions",
+    ),
+    "perturbations": Asked(
+        f"{chat_perturber.__name__}:LlmPerturber.perturb",
+        *(_continued, _by(test_fairpair_perturb_set._obedient), _perturbed),
+        *(("perturbed_continuation",), "texts"),
+    ),
+    "prompts": Asked(
+        f"{written.__name__}:write_probe",
+        *(_nothing, _friendly, _friends, ("probe_prompt",), "seed sentences"),
+    ),
+}
+CASES: dict[str, Computed | Asked] = {**COMPUTED, **ASKED}
+
+
+def step_classes() -> set[type[Step[Any]]]:
+    """Every step of the product that says so itself."""
+    for path in _sources():
+        if re.search(r"^class \w+\(Step\b", path.read_text("utf-8"), re.M):
+            import_module(_module(path))
+    ours = [kind for kind in Step.__subclasses__() if kind.__module__.startswith("plumbline.")]
+    return {kind for kind in ours if not kind.__abstractmethods__}
+
+
+def askers() -> set[str]:
+    """Every public function that has requests asked through a ledger, as MODULE:NAME.
+
+    For a private function of a module that does so, those that call it.
+    """
+    found: set[str] = set()
+    for path in _sources():
+        functions = dict(_functions(ast.parse(path.read_text("utf-8"))))
+        asking = {name for name, calls in functions.items() if calls & {"build.run"}}
+        for name in [name for name in asking if name.startswith("_") and "." not in name]:
+            asking.remove(name)
+            asking |= {other for other, calls in functions.items() if name in calls}
+        found |= {f"{_module(path)}:{name}" for name in asking}
+    return found
+
+
+def _sources() -> list[Path]:
+    return sorted((REPOSITORY / "eval_workers").rglob("*.py"))
+
+
+def _module(path: Path) -> str:
+    return ".".join(("plumbline", *path.relative_to(REPOSITORY).with_suffix("").parts))
+
+
+def _functions(tree: ast.Module) -> list[tuple[str, set[str]]]:
+    """Functions and methods with what each calls; a ledger's `run`, whoever has it, by one name."""
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    inside = [("", tree.body), *((f"{one.name}.", one.body) for one in classes)]
+    return [
+        (
+            f"{prefix}{node.name}",
+            {
+                re.sub(r"^(\w+\.)*(build|Build\(.*\))\.run$", "build.run", ast.unparse(call.func))
+                for call in ast.walk(node)
+                if isinstance(call, ast.Call)
+            },
+        )
+        for prefix, body in inside
+        for node in body
+        if isinstance(node, ast.FunctionDef)
+    ]
+
+
+# ---- processes
+
+#: A disturbance of a case, in the process in which it is going to run.
+Disturb = Callable[..., None]
+#: Seconds that a process may take.
+_WAIT_S = 60.0
+_MODULES = (
+    "plumbline.eval_workers.models.transformers_backend",
+    "transformers.conversion_mapping",
+    "transformers.models.gpt_neox.modeling_gpt_neox",
+    "pandas",
+)
+
+
+def _context() -> multiprocessing.context.ForkServerContext:
+    """Processes that begin with the model's modules loaded, which takes seconds."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__, *_MODULES])
+    return context
+
+
+def started(
+    name: str, store: Store, where: str, disturb: Disturb, *given: object, report: Path
+) -> BaseProcess:
+    """A process that runs a case; its error is written to ``report``."""
+    arguments = (name, str(store.root), where, disturb, given, str(report))
+    process = _context().Process(target=_run, args=arguments)
+    process.start()
+    return process
+
+
+def ended(process: BaseProcess) -> int | None:
+    """The exit status of a process, negative for a signal."""
+    process.join(_WAIT_S)
+    return process.exitcode
+
+
+def _run(
+    name: str, root: str, where: str, disturb: Disturb, given: Sequence[object], report: str
+) -> None:
+    gc.freeze()  # as in conftest: what is loaded is not looked through again
+    case = CASES[name]
+    case.small_chunks()
+    disturb(case, *given)
+    store = Store.open(root)
+    try:
+        if isinstance(case, Asked):
+            case.run(store, where, Budget())
+        else:
+            case.run(store, where)
+    except PlumblineError as e:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        Path(report).write_text(str(e), encoding="utf-8")
+        sys.exit(e.exit_code)
+
+
+def undisturbed(case: Computed | Asked) -> None:
+    """Nothing happens to it."""
+
+
+def killed_in_chunk(case: Computed, number: int) -> None:
+    """SIGKILL once a chunk is computed and before it is written."""
+    kind, n_calls = type(case.step), 0
+    compute = kind.compute
+
+    def killed(self: Any, model: Any, items: Sequence[Any]) -> Sequence[Any]:
+        nonlocal n_calls
+        n_calls += 1
+        results = compute(self, model, items)
+        if n_calls == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return results
+
+    kind.compute = killed  # type: ignore[method-assign]
+
+
+def sharing(case: Computed, log: str, n_workers: int, n_lives: int) -> None:
+    """Log computed chunks; wait until each worker has one; SIGKILL in the one after ``n_lives``."""
+    kind, path, n_calls = type(case.step), Path(log), 0
+    compute = kind.compute
+
+    def watched(self: Any, model: Any, items: Sequence[Any]) -> Sequence[Any]:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls > n_lives:
+            os.kill(os.getpid(), signal.SIGKILL)
+        path.with_suffix(".begun").touch()
+        end = time.monotonic() + _WAIT_S
+        while len(list(path.parent.glob("*.begun"))) < n_workers and time.monotonic() < end:
+            time.sleep(0.02)  # each has a chunk, however busy the machine
+        results = compute(self, model, items)
+        with path.open("a", encoding="utf-8") as file:
+            file.writelines(f"{item!r}\n" for item in items)
+        return results
+
+    kind.compute = watched  # type: ignore[method-assign]
+
+
+def full_at(case: Computed, function: str, number: int) -> None:
+    """From a call on, the disk takes no file of more than 500 bytes."""
+    module = runner if function == "publish" else chunk_plan
+    real, n_calls = getattr(module, function), 0
+
+    def full(*arguments: Any) -> Any:
+        nonlocal n_calls
+        n_calls += 1
+        if n_calls == number:
+            full_beyond(case, 500)
+        return real(*arguments)
+
+    setattr(module, function, full)
+
+
+def full_beyond(case: Computed | Asked, n_bytes: int) -> None:
+    """The disk takes no file of more than so many bytes."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, resource.RLIM_INFINITY))
+
+
+def kill(process: BaseProcess) -> None:
+    """SIGKILL, and wait until it is gone."""
+    with suppress(ProcessLookupError):
+        process.kill()
+    process.join(_WAIT_S)

@@ -1,0 +1,264 @@
+"""Every command, from its class: help, wrong values, dry runs and warehouses that can't be written.
+
+Nothing here knows a command by name, unless it is one that says no for a reason given here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+
+from plumbline.pipelines.command import registry
+from plumbline.pipelines.command.base import Parameter, class_of, has_plan, parameters
+from plumbline.pipelines.command.main import main
+from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
+from tests.metric_rows import fill, pair
+from tests.prompt_rows import put_prompts
+from tests.test_constrain import filled
+from tests.test_full_disk import READ_ONLY, can_mount
+from tests.tiny_models import save
+
+#: An address at which nobody listens.
+NOBODY = "http://127.0.0.1:9/v1"
+COMMANDS = tuple(registry.targets())
+#: A value by the name of the field that needs one, for any command.
+VALUES: dict[str, str] = {
+    **dict.fromkeys(("shards", "texts", "text", "file", "files"), "texts.jsonl.zst"),
+    **dict.fromkeys(("corpus", "a", "b"), "c"),
+    **dict.fromkeys(("name", "names", "benchmark"), "d"),
+    **dict.fromkeys(("model", "base", "tuned"), "model"),
+    **dict.fromkeys(("probe_set", "sets"), "prompts"),
+    **dict.fromkeys(("data", "evals", "directory"), "data"),
+    **dict.fromkeys(("run_id", "first", "second"), "RUN"),
+    **{"out": "new/COMMAND", "repo": "me/d", "uri": "elsewhere", "version": "1", "path": "FILE"},
+}
+#: What some commands need beside, or otherwise.
+OTHERWISE: dict[str, dict[str, str]] = {
+    "corpus count": {"corpus": "new"},
+    "why": {"words": "tea"},
+    "benchmark import": {"names": "closed-world"},
+    "benchmark compare": {"names": "d b"},
+    "benchmark build": {"name": "mine", "words": "tea,cook", "model": "m"},
+    "score": {"model": "model"},
+    "score choose": {"model": "m", "base_url": NOBODY},
+    "disclosure prompts": {"probe_set": "topics"},
+    "disclosure probe": {"model": "model"},
+    "disclosure sweep": {"by": "decoding"},
+    "fairpair run": {"probe_set": "common-sents", "model": "model"},
+    "runs note": {"text": "a note"},
+    "sql": {"query": "FROM corpus"},
+}
+#: Commands that get no further with this little, by what they say then.
+WANTING: dict[str, str] = {
+    "corpus verify": "2 of 16 checks fail",
+    "corpus filter": "corpus 'c': ",
+    "benchmark build": "wants a key",
+    "benchmark compare": "has no pair made for a seed word",
+    "disclosure compare": r"holds no adapter_config\.json",
+    "fairpair report": "has no figures of FairPair",
+    "intervene show": "holds no changed text",
+    "report card": "no such model has scores here",
+    "report export": "has results to write",
+    "report push": "no such model has scores here",
+    "reproduce unstereoeval": "no directory data/datasets/raw",
+    "reproduce fairpair": "holds no run of the paper's models",
+    "reproduce disclosure": "holds no run of the paper's models",
+    "reproduce lists": "of list gendered was not counted",
+    "reproduce pythia": "is no regular file",
+    "reproduce anatomy": "no directory data/datasets/raw",
+    "warehouse check": "has 7 problems",
+}
+#: Those of them whose plan gets no further either.
+WANTING_PLANS = {"disclosure compare": WANTING["disclosure compare"]}
+WANTING_PLANS["reproduce cause"] = "no such file"
+#: Commands that write to the warehouse, though no row in `run` or class says so.
+WRITERS = {"pipeline", "benchmark push", "runs note", "warehouse migrate", "warehouse pull"}
+
+
+def place_of(directory: Path) -> Path:
+    """A working directory with a warehouse `w` that has something of what commands start from."""
+    write_jsonl_zst(directory / "texts.jsonl.zst", ["she has tea and he has coffee"] * 40)
+    (directory / "data").mkdir()
+    save("gpt2", directory / "model")
+    store = filled(Store.open(directory / "w"))
+    counts = [{"corpus": "c", "word": w, "n_word": 4} for w in ("tea", "she", "he")]
+    store.publish("word_count", counts, unit="a", run_id="r")
+    counted = {"corpus": "c", "rule": "pairs", "window": 10, "word": "tea"}
+    pairs = [{**counted, "target": w, "n_pair": 2} for w in ("she", "he")]
+    store.publish("pair_count", pairs, unit="a", run_id="r")
+    fill(store, "benchmark_pair", [pair("d", "1", sentence_a="She ran.", sentence_b="He ran.")])
+    put_prompts(store, "prompts", ["The clerk said", "The nurse said"])
+    (row,) = store.read("corpus").to_pylist()
+    row |= {"n_kept_tokens": 12, "n_pairs": 9, "rule": "pairs", "window": 10}
+    store.publish("corpus", [row], unit="corpus", run_id="r")
+    with recorded(store, "corpus list", {}):
+        pass
+    return directory
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return place_of(tmp_path_factory.mktemp("commands"))
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it to work in."""
+    shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(tmp_path / "here")
+    return tmp_path / "here"
+
+
+def words_of(name: str, where: Path) -> list[str]:
+    """A command line that gives a command what it needs."""
+    kind = class_of(name)
+    own = OTHERWISE.get(name, {})
+    words = name.split()
+    store = Store.open(where / "w", create=False)
+    (run,) = store.read("run")["run_id"].to_pylist()
+    (file,) = store.snapshot().files("word_count")
+    marks = {"RUN": run, "FILE": f"w/{file.path}", "COMMAND": name.replace(" ", "-")}
+    for one in parameters(kind):
+        if one.name in own or one.default is ...:
+            value = own.get(one.name) or VALUES[one.name]
+            for mark, text in marks.items():
+                value = value.replace(mark, text)
+            values = value.split() if one.is_list else [value]
+            words += values if one.on.positional else [one.option, value]
+    if any(one.name == "warehouse" for one in parameters(kind)):
+        words += ["--warehouse", "w"]
+    return words
+
+
+def content(where: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of every file."""
+    found = ((path, path.stat()) for path in sorted(where.rglob("*")))
+    return {str(path): (about.st_size, about.st_mtime_ns) for path, about in found}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_has_every_option_and_an_example(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    kind = class_of(name)
+    assert main([*name.split(), "--help"]) == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert f"Example: plumbline {name}" in shown
+    for one in parameters(kind):
+        assert one.about and (one.on.positional or f"{one.option} " in shown), one.name
+    own = [one.option for one in parameters(kind)]
+    assert ("--dry-run" in shown) == (has_plan(kind) or "--dry-run" in own)
+
+
+def wrong(one: Parameter) -> str | None:
+    """A text that is no value of a field's type; ``None`` where any is."""
+    kinds = [*get_args(one.kind), one.kind]
+    inner = [kind for kind in kinds if get_origin(kind) is Literal]
+    if inner:
+        return "no-such-thing"
+    return "two" if {int, float} & {*kinds} and str not in kinds else None
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_wrong_value_is_one_line(
+    name: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, before = words_of(name, here), content(here)
+    for one in parameters(class_of(name)):
+        if (value := wrong(one)) is not None and not one.on.positional:
+            assert main([*words, one.option, value]) == 2, one.option
+            (line,) = capsys.readouterr().err.strip().splitlines()
+            assert one.option in line or f"{one.path[-1]} = " in line, line
+    assert main([*words, "--no-such-option"]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "--no-such-option" in line
+    assert content(here) == before
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if has_plan(class_of(name))])
+def test_a_dry_run_writes_nothing(
+    name: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, before = words_of(name, here), content(here)
+    status = main([*words, "--dry-run", "--format", "json"])
+    out, err = capsys.readouterr()
+    assert content(here) == before
+    if name in WANTING_PLANS:
+        assert status in (2, 3) and re.fullmatch(f"error: .*{WANTING_PLANS[name]}.*\n", err)
+        return
+    assert status == 0, err
+    owns = [one.name for one in parameters(class_of(name))]
+    assert out if "format" in owns else isinstance(json.loads(out), list)
+
+
+#: Runs commands one after the other in this process; how each ended.
+_ALL = """
+import io, json, sys
+from contextlib import redirect_stderr, redirect_stdout
+from plumbline.pipelines.command.main import main
+ends = {}
+for name, words in json.load(sys.stdin).items():
+    err = io.StringIO()
+    with redirect_stdout(io.StringIO()), redirect_stderr(err):
+        try:
+            status = main(words)
+        except BaseException as e:
+            status = repr(e)
+    ends[name] = [status, err.getvalue()]
+json.dump(ends, open(sys.argv[1], "w"))
+"""
+
+
+@pytest.fixture(scope="module")
+def ends(made: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+    """How each command ends on a warehouse that can't be written to, which no right gets around."""
+    if not can_mount():
+        pytest.skip("no mounts in a namespace of one's own")
+    where = tmp_path_factory.mktemp("read-only")
+    shutil.copytree(made, where, dirs_exist_ok=True)
+    lines = {name: words_of(name, where) for name in COMMANDS}
+    report = tmp_path_factory.mktemp("report") / "ends.json"
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PREFECT_", "PLUMB"))}
+    subprocess.run(
+        [
+            *("unshare", "--mount", "--map-root-user", "sh", "-c", READ_ONLY, str(where / "w")),
+            *(sys.executable, "-c", _ALL, str(report)),
+        ],
+        cwd=where,
+        env=kept | {"PYTHONPATH": str(REPOSITORY)},
+        input=json.dumps(lines),
+        text=True,
+        check=True,
+        timeout=600,
+    )
+    found: dict[str, list[Any]] = json.loads(report.read_text())
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_read_only_warehouse_is_one_line_or_can_be_read(
+    name: str, ends: dict[str, list[Any]]
+) -> None:
+    status, err = ends[name]
+    errors = [line for line in err.splitlines() if line.startswith("error:")]
+    assert len(errors) == (status != 0) and "Traceback" not in err, err
+    kind = class_of(name)
+    if name in WANTING:
+        assert status in (2, 3) and re.search(WANTING[name], errors[0]), err
+    elif name in WRITERS or (kind.records and kind.opens_warehouse):
+        assert status == 3 and "Read-only file system" in errors[0], err
+    else:
+        assert status == 0, err
