@@ -28,7 +28,7 @@ from plumbline.warehouse.storage.run_records import publish as publish_run
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.checked import problems
-from tests.test_safety_files import filled
+from tests.hostile import filled
 from tools.same_tables import differences
 
 #: Commands that write or publish, and the table whose decay each must notice.

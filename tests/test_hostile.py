@@ -226,10 +226,10 @@ def test_a_directory_of_no_model_is_seen_before_packages_load(
         backends.open_backend("/proc", ModelOptions())
 
 
-@pytest.mark.parametrize("files", [["m.gguf"], ["m.gguf/q4.gguf", "m.gguf/config.json"]])
+@pytest.mark.parametrize("files", [["m.gguf"], ["m/q4.gguf", "m/config.json"], ["m/q4.gguf"]])
 def test_gguf_is_refused_by_its_name(tmp_path: Path, files: list[str]) -> None:
     for name in files:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"GGUF")
     with pytest.raises(BadInput, match=r"is GGUF, which isn't read here \(give the model it was"):
-        backends.open_backend(str(tmp_path / "m.gguf"), ModelOptions())
+        backends.open_backend(str(tmp_path / Path(files[0]).parts[0]), ModelOptions())

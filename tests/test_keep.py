@@ -9,7 +9,11 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,8 @@ from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers, plan
 from plumbline.warehouse.storage.log import Unit
 from plumbline.warehouse.storage.store import Store
+from tests.conftest import REPOSITORY
+from tests.hostile import filled
 from tests.metric_rows import delta, fill, pair, score
 
 
@@ -215,6 +221,115 @@ def test_unfinished_work_of_others_stays(kept: Store) -> None:
     assert chunks.is_dir() and Path(staged.directory).is_dir()
     kept.discard(staged)
     assert leftovers(kept, 0) and not Path(staged.directory).exists()
+
+
+#: A command, or rows of a run, that stops before it makes its commit until it may go on.
+_STOPS = """
+import sys, time
+from pathlib import Path
+from plumbline.pipelines.command.main import main
+from plumbline.warehouse.storage import log
+from plumbline.warehouse.storage.run_records import recorded
+from plumbline.warehouse.storage.store import Store
+
+create, (where, *command) = log._create_commit, sys.argv[1:]
+
+def stopping(place, made, mine):
+    if made.about != "publish run":
+        print("ready", flush=True)
+        sys.stdin.readline()
+    return create(place, made, mine)
+
+log._create_commit = stopping
+if command:
+    sys.exit(main([*command, "--warehouse", where]))
+store = Store.open(where)
+row = {"corpus": "theirs", "word": "tea", "n_word": 9}
+with recorded(store, "other", {}) as run_id:
+    store.publish("word_count", [row], unit="u", run_id=run_id)
+    print("published", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextmanager
+def stopped(store: Store, *command: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has written all files of its commit, but not the commit; killed at the end."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _STOPS, str(store.root), *command],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def unnamed(store: Store) -> set[str]:
+    """Data files and manifests that no version names, found without our own search for them."""
+    named = set()
+    for version in log.versions(store.place):
+        state = log.snapshot(store.place, version)
+        for table, manifest in state.tables.items():
+            named |= {f"_log/tables/{m}" for m in log.chain(store.place, table, manifest)}
+            named |= {file.path for file in state.files(table)}
+    walked = {n for n in store.place.walk() if n.startswith("_log/tables/") or ".parquet" in n}
+    return walked - named
+
+
+KILLED = {"restore": ("warehouse", "restore", "4"), "measure": ("measure",)}
+
+
+@pytest.mark.parametrize("name", KILLED)
+def test_the_next_command_of_a_kind_removes_what_a_killed_one_left(kept: Store, name: str) -> None:
+    command, where = KILLED[name], ["--warehouse", str(kept.root)]
+    filled(kept)
+    with stopped(kept, *command):
+        pass
+    left = unnamed(kept)
+    kinds = {"manifest" if n.startswith("_log") else "data" for n in left}
+    assert kinds == ({"manifest"} if name == "restore" else {"manifest", "data"})
+    assert main(["warehouse", "history", *where]) == 0  # isn't recorded, so it removes nothing
+    assert main(["corpus", "vet", "--corpus", "c s", *where]) != 0  # is of another kind
+    assert unnamed(kept) == left
+    assert main([*command, *where]) == 0
+    assert not unnamed(kept)
+    of_it = [row for row in kept.read("run").to_pylist() if row["command"] == " ".join(command[:2])]
+    assert [row["status"] for row in of_it] == ["interrupted", "finished"]
+    assert of_it[0]["error"].startswith("killed: process ")
+    assert check(kept) == []
+
+
+def test_nothing_that_another_writer_may_still_name_is_removed(kept: Store) -> None:
+    """It is about to make its commit; then it computes, under a run that has no end yet."""
+    where = ["--warehouse", str(kept.root)]
+    filled(kept)
+    with stopped(kept, "measure"):
+        pass
+    left = unnamed(kept)
+    with stopped(kept) as other:
+        assert other.stdin is not None and other.stdout is not None
+        theirs = unnamed(kept) - left
+        assert {name.split("/")[0] for name in theirs} == {"_log", "word_count"}
+        assert main(["measure", *where]) == 0
+        assert unnamed(kept) == left | theirs
+        said = "ready\n"
+        while said == "ready\n":  # again where `measure` was faster
+            other.stdin.write("\n")
+            other.stdin.flush()
+            said = other.stdout.readline()
+        assert said == "published\n"
+        assert kept.read("word_count", corpus="theirs").num_rows == 1
+        assert unnamed(kept) == left
+        assert main(["measure", *where]) == 0
+        assert unnamed(kept) == left, "a run has no end yet"
+    assert main(["measure", *where]) == 0
+    assert not unnamed(kept)
+    assert kept.read("word_count", corpus="theirs").num_rows == 1
 
 
 def test_leftovers_go_and_work_that_saves_time_stays(kept: Store) -> None:

@@ -1,96 +1,248 @@
-"""Files, columns and settings that aren't what they should be: one line, no hang, no traceback."""
+"""Kinds of files × what is in them × what reads them: one line, no hang, bounded memory."""
 
 from __future__ import annotations
 
-import io
+import gzip
 import json
+import math
 import os
 import resource
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
+import zstandard
 
-from plumbline.eval_workers.chat.client import checked_url
-from plumbline.eval_workers.models.local import loading
-from plumbline.eval_workers.models.local.source import Source, find_source
-from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+from plumbline.eval_workers.chat import replies as parse
+from plumbline.eval_workers.chat.ledger import look, open_ledger
+from plumbline.eval_workers.disclosure import neutral
+from plumbline.eval_workers.models.local.source import find_source
+from plumbline.eval_workers.models.sampling_contract import Sample
+from plumbline.eval_workers.training.trained_models import train_model
+from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.eval_workers.work.chunk_plan import Chunk, ChunkPlan
-from plumbline.jobs.association.associations import associate
+from plumbline.jobs.counting.lines import line_blocks
 from plumbline.jobs.counting.partials import _read
+from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.write import _write, write_report
-from plumbline.pipelines.sql import shell
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.shards import expand_shards
-from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.input.remote_files import ByteStream
+from plumbline.warehouse.input.shards import documents, expand_shards
 from plumbline.warehouse.regular_files import content, json_object
+from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.compaction import plan
-from plumbline.warehouse.storage.locks import temporary_directory
+from plumbline.warehouse.storage.locks import claimed, holder, lock
+from plumbline.warehouse.storage.log import Unit, commit
 from plumbline.warehouse.storage.run_records import recorded
-from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text import toml_file
+from plumbline.warehouse.storage.store import Store, cast
+from plumbline.warehouse.text import csv_rows, progress, toml_file
+from plumbline.warehouse.text.csv_rows import read_text, records
 from tests.conftest import REPOSITORY
-from tests.metric_rows import association, delta, fill, pair, score, scored_by
-from tests.test_safety_text import is_harmless
-
-WORDS = [f"word{k}" for k in range(20)]
+from tests.hostile import filled, peak_mb, spoilt
 
 
 @pytest.fixture(autouse=True)
-def _no_hang() -> Iterator[None]:
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine, no line of progress stands beside the one that is looked for."""
+    monkeypatch.setattr(progress, "PATIENCE_S", math.inf)
+
+
+@pytest.fixture
+def no_hang() -> Iterator[None]:
     """Whatever waits for a pipe is interrupted."""
-    signal.alarm(60)
+    signal.alarm(300)
     yield
     signal.alarm(0)
 
 
-def filled(store: Store) -> Store:
-    """A warehouse with the tables that commands read."""
-    counts = ("n_shards", "n_shards_failed", "n_documents", "n_rejected", "n_tokens", "n_pairs")
-    row: dict[str, object] = dict.fromkeys((*counts, "n_kept_tokens", "n_tokens_pruned"), 0)
-    row |= {"corpus": "c", "source": "counted", "targets": "she-he", "run_id": "r"}
-    row |= {"n_words": 20, "n_words_kept": 20, "min_count": 1, "rule": "pairs", "window": 10}
-    with recorded(store, "fill", {}):
-        fill(store, "corpus", [row])
-        fill(store, "word_count", [{"corpus": "c", "word": w, "n_word": 9} for w in WORDS])
-        fill(store, "word_delta", [delta(w, k - 9.5) for k, w in enumerate(WORDS)])
-        fill(store, "benchmark_pair", [pair("b", w, word=w) for w in WORDS])
-        fill(store, "pair_association", [association("b", w, 0.5) for w in WORDS])
-        fill(store, "pair_score", [score("b", w, 0.5, "m", "k") for w in WORDS])
-        fill(store, "model", [scored_by("m", key="k")])
-    return store
+# Kinds of files, what is in them instead, and what reads them
 
 
-def spoilt(path: Path, damage: str) -> None:
-    """Make a file what nobody expects there."""
-    whole = path.read_bytes()
-    path.unlink()
-    if damage == "pipe":
-        os.mkfifo(path)
-    elif damage == "directory":
-        path.mkdir()
-    elif damage == "circle":
-        path.symlink_to(path)
-    elif damage == "cut":
-        path.write_bytes(whole[:-40])
-    elif damage == "flipped":
-        middle = len(whole) // 2
-        path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :])
-    elif damage != "gone":
-        path.write_bytes(damage.encode("latin-1"))
+class Reader(NamedTuple):
+    """A kind of file: makes a whole one, reads it, and the pattern of its error's line."""
+
+    make: Callable[[Store], Path]
+    read: Callable[[Store, Path], object]
+    line: str
 
 
-DAMAGES = [
+def beside(*names: str, content: str = "") -> Callable[[Store], Path]:
+    """Makes files of these names in a directory beside the warehouse; the first is the one."""
+
+    def make(store: Store) -> Path:
+        directory = store.root.parent / "beside"
+        directory.mkdir()
+        for name in names:
+            (directory / name).write_text(content)
+        return directory / names[0]
+
+    return make
+
+
+def in_work(kind: str, name: str, file: str) -> Callable[[Store], Path]:
+    """Makes a file in a directory of unfinished work."""
+
+    def make(store: Store) -> Path:
+        path = store.work_directory(kind, name) / file
+        path.write_text("{}")
+        return path
+
+    return make
+
+
+def opened_ledger(store: Store, _: Path) -> None:
+    with open_ledger(store, "b", "r"):
+        pass
+
+
+def model_beside(_: Store, path: Path) -> object:
+    return find_source(str(path.parent), None)
+
+
+#: What a small JSON file may hold instead of what we wrote.
+CONTENTS = ["null", "[]", "{}", "[" * 100_000, "\xff\xfe", "7" * 5000, '{"files": [3]}']
+NO_FILES = ["pipe", "directory", "circle"]
+ROW = {"request_id": "q", "prompt": "p", "model": "m", "parameters": "{}", "run_id": "r"}
+ROW |= {"purpose": "write", "word": None, "pronoun": None, "round": 1}
+ASKED = {"event": "asked", "row": ROW, "n_tokens": 5, "cost": None}
+EVENTS = [
+    None,
+    [],
+    {"event": "row"},
+    {"event": "row", "row": 5},
+    {"event": "row", "row": ROW | {"n_attempts": "many"}},
+    {"event": "row", "row": ROW | {"request_id": []}},
+    {"event": "row", "row": ROW | {"cost": {}, "reply": 7}},
+    {"event": "row", "row": ROW | {"nobody": 1}},
+    {"event": "row", "row": ROW | {"n_attempts": 10**30}},
+    {"event": "replied", "request_id": "another"},
+    ASKED | {"n_tokens": "all"},
+    ASKED | {"row": ROW | {"request_id": 5}},
+]
+LEDGERS = [f"{json.dumps(ASKED)}\n{json.dumps(event)}\n" for event in EVENTS]
+PACKED = gzip.compress(b"word\n") + gzip.compress(b"tea\n")
+COUNTS = in_work("count", "x", "mark.json")
+REPLIES = in_work("generate", "b", "ledger.jsonl")
+COUNTED_AGAIN = "its shard is counted again then"
+WEIGHTS = ("model.safetensors", "tokenizer.json", "config.json")
+TABLE = beside("scores.csv.gz")
+
+READERS = {
+    "counts": Reader(COUNTS, lambda _, path: _read(path), COUNTED_AGAIN),
+    "counts, compacted": Reader(COUNTS, lambda store, _: plan(store), COUNTED_AGAIN),
+    "marker": Reader(
+        lambda store: store.root / "plumbline.json",
+        lambda store, _: Store.open(store.root),
+        r"plumbline\.json",
+    ),
+    "settings": Reader(beside("a.toml"), lambda _, path: toml_file.read(path), "can't be read"),
+    "weights": Reader(beside(*WEIGHTS, content="{}"), model_beside, "not a regular file"),
+    "tokenizer": Reader(
+        beside(*reversed(WEIGHTS[:2]), "config.json", content="{}"),
+        model_beside,
+        "not a regular file",
+    ),
+    "shard": Reader(
+        beside("a.jsonl"), lambda _, path: expand_shards([str(path)]), "is not a regular file"
+    ),
+    "replies": Reader(REPLIES, lambda store, _: look(store, "b"), r"ledger\.jsonl"),
+    "replies, resumed": Reader(REPLIES, opened_ledger, r"ledger\.jsonl"),
+    "language model": Reader(
+        beside("lid.bin"),
+        lambda _, path: load_language(path),
+        r"not a fastText model|expected __label__en and others",
+    ),
+    "packed table": Reader(TABLE, lambda _, path: read_text(path), "can't be read to its end"),
+}
+DAMAGES = {
+    "counts": [*NO_FILES, *CONTENTS],
+    "counts, compacted": [*NO_FILES, *CONTENTS[:-1]],  # the last names files, all it looks for
+    "marker": [*NO_FILES, *CONTENTS],
+    "settings": [*NO_FILES, "\xff"],
+    "weights": NO_FILES,
+    "tokenizer": NO_FILES,
+    "shard": ["pipe", "circle"],
+    "replies": LEDGERS,
+    "replies, resumed": ["pipe", "directory", *LEDGERS],
+    "language model": ["\x80\x04.", "\x00" * 64, "\xba\x16\x4f\x2f" * 99],
+    "packed table": [t.decode("latin-1") for t in (PACKED[:-3], PACKED + b"rubbish", PACKED[:12])],
+}
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        pytest.param(name, damage, id=f"{name}-{damage if damage in NO_FILES else k}")
+        for name in READERS
+        for k, damage in enumerate(DAMAGES[name])
+    ],
+)
+def test_a_file_that_is_none_is_one_line(store: Store, name: str, damage: str) -> None:
+    reader = READERS[name]
+    path = reader.make(store)
+    spoilt(path, damage)
+    with pytest.raises(BadInput, match=reader.line) as raised:
+        reader.read(store, path)
+    assert str(raised.value).isprintable()
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("damage", ["pipe", "circle", "", "x" * 99])
+def test_a_chunk_that_is_none_is_computed_again(tmp_path: Path, damage: str) -> None:
+    work = ChunkPlan.of([Chunk(["a"], 1)], tmp_path, Sample)
+    (path,) = work.chunks
+    path.write_text("x")
+    spoilt(path, damage)
+    assert work.results() is None and work.todo() == [path]
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("name", ["zero", "null"])
+@pytest.mark.parametrize("read", [content, json_object])
+def test_a_device_is_not_read_without_end(read: Callable[[Path], object], name: str) -> None:
+    with pytest.raises(OSError, match="not a regular file"):
+        read(Path("/dev") / name)
+
+
+def test_shards_have_names_in_utf_8(tmp_path: Path) -> None:
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.jsonl")
+    Path(odd).write_text("")
+    with pytest.raises(BadInput, match="not in UTF-8"):
+        expand_shards([odd])
+
+
+# Commands that read a damaged file, or a forged one whose hash is right
+
+
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("damage", [*NO_FILES, "\xff"])
+def test_settings_that_are_no_file_end_a_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: str
+) -> None:
+    path = tmp_path / "a.toml"
+    path.write_text("")
+    spoilt(path, damage)
+    assert main(["config", "--conf", str(path)]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(path) in line
+
+
+TABLE_DAMAGES = [
     ["cut", "gone", "circle"],
     pytest.param(["flipped", "", "pipe", "directory"], marks=pytest.mark.slow),
 ]
-READERS: dict[str, tuple[str, tuple[str, ...]]] = {
+TABLE_READERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "measure": ("pair_score", ("measure",)),
     "report": ("word_delta", ("report", "--out", "out")),
     "benchmark list": ("benchmark_pair", ("benchmark", "list")),
@@ -105,8 +257,9 @@ READERS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("damages", DAMAGES)
-@pytest.mark.parametrize("name", READERS)
+@pytest.mark.usefixtures("no_hang")
+@pytest.mark.parametrize("damages", TABLE_DAMAGES)
+@pytest.mark.parametrize("name", TABLE_READERS)
 def test_every_reader_names_a_damaged_file_and_the_way_back(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -114,7 +267,7 @@ def test_every_reader_names_a_damaged_file_and_the_way_back(
     name: str,
     damages: list[str],
 ) -> None:
-    table, command = READERS[name]
+    table, command = TABLE_READERS[name]
     monkeypatch.chdir(tmp_path)
     whole = filled(Store.open(tmp_path / "whole")).root
     for k, damage in enumerate(damages):
@@ -133,61 +286,6 @@ def test_every_reader_names_a_damaged_file_and_the_way_back(
         assert name == "warehouse check" or len(err.strip().splitlines()) == 1, err
 
 
-#: What a small JSON file may hold instead of what we wrote.
-CONTENTS = ["null", "[]", "{}", "[" * 100_000, "\xff\xfe", "7" * 5000, '{"files": [3]}']
-ODD = ["pipe", "directory", "circle", *CONTENTS]
-
-
-@pytest.mark.parametrize("damage", ODD)
-def test_a_ledger_that_is_none_is_named(store: Store, damage: str) -> None:
-    directory = store.work_directory("count", "x")
-    path = directory / "mark.json"
-    path.write_text("{}")
-    spoilt(path, damage)
-    with pytest.raises(BadInput, match="its shard is counted again then"):
-        _read(path)
-    with pytest.raises(BadInput, match="its shard is counted again then"):
-        if damage == '{"files": [3]}':  # of a shard, as far as compaction needs to know
-            _read(path)
-        plan(store)
-
-
-@pytest.mark.parametrize("damage", ["pipe", "circle", "", "x" * 99])
-def test_a_chunk_that_is_none_is_computed_again(tmp_path: Path, damage: str) -> None:
-    from plumbline.eval_workers.models.sampling_contract import Sample
-
-    work = ChunkPlan.of([Chunk(["a"], 1)], tmp_path, Sample)
-    (path,) = work.chunks
-    path.write_text("x")
-    spoilt(path, damage)
-    assert work.results() is None and work.todo() == [path]
-
-
-@pytest.mark.parametrize("damage", ["pipe", "directory", "circle", "\xff"])
-def test_settings_and_lists_that_are_no_files(tmp_path: Path, damage: str) -> None:
-    path = tmp_path / "a.toml"
-    path.write_text("")
-    spoilt(path, damage)
-    with pytest.raises(BadInput, match="can't be read"):
-        toml_file.read(path)
-    assert main(["config", "--conf", str(path)]) == 3
-
-
-@pytest.mark.parametrize("damage", ODD)
-def test_a_marker_that_is_none(store: Store, damage: str) -> None:
-    spoilt(store.root / "plumbline.json", damage)
-    with pytest.raises(BadInput, match=r"plumbline\.json"):
-        Store.open(store.root)
-
-
-def test_a_device_is_not_read_without_end() -> None:
-    for path in (Path("/dev/zero"), Path("/dev/null")):
-        with pytest.raises(OSError, match="not a regular file"):
-            content(path)
-    with pytest.raises(OSError, match="not a regular file"):
-        json_object(Path("/dev/zero"))
-
-
 @pytest.mark.parametrize("text", ["null", "[]", "[" * 100_000, "no JSON"])
 @pytest.mark.parametrize("column", ["config", "packages"])
 def test_options_of_runs_that_are_none(
@@ -201,62 +299,144 @@ def test_options_of_runs_that_are_none(
     assert f"column {column} of run {run_id}" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["a" * 5000, "a" * 97, "o/" + "a" * 95])
-def test_a_name_that_no_hub_has_is_refused_before_the_hub_is_asked(
-    name: str, monkeypatch: pytest.MonkeyPatch
+#: A table, one of its columns, commands that read it, and the forgeries that they notice: a NULL
+#: that SQL reads is what only `warehouse check` reports.
+READ = {
+    "word_delta": ("delta_nats", ("corpus words --corpus c --n 3", "report --out page"), "etl"),
+    "pair_score": ("logprob_a_nats", ("measure", "report --out page"), "tl"),
+    "corpus": ("n_words", ("corpus verify --corpus c", "report --out page"), "tl"),
+}
+
+
+def forged(store: Store, table: str, change: Any) -> Path:
+    """Put a changed copy of a table's only file in its place, as its author would."""
+    (old,) = store.snapshot().files(table)
+    rows = change(store.rows(store.path(old)))
+    part = store.root / "part.parquet"
+    pq.write_table(rows, part)
+    partition = dict(zip(TABLES[table].partitions, old.partition, strict=True))
+    new = store.adopt(table, partition, part, (Unit("u", rows.num_rows, old.units[0].run_id),))
+    commit(store.place, lambda draft: draft.swap(table, [old], [new]), "r")
+    return store.root / new.path
+
+
+def emptied(name: str, rows: pa.Table) -> pa.Table:
+    """The column is NULL in every row."""
+    at = rows.column_names.index(name)
+    return rows.set_column(at, name, pa.nulls(rows.num_rows, rows.schema.field(name).type))
+
+
+def texts(name: str, rows: pa.Table) -> pa.Table:
+    """The column is a text that is no number, and no JSON."""
+    at = rows.column_names.index(name)
+    return rows.set_column(at, name, pa.array(["tea\x1b[2J"] * rows.num_rows))
+
+
+def lacking(name: str, rows: pa.Table) -> pa.Table:
+    return rows.drop_columns([name])
+
+
+def most(name: str, rows: pa.Table) -> pa.Table:
+    """Every number is infinite or as large as can be."""
+    value = float("inf") if pa.types.is_floating(rows.schema.field(name).type) else 2**63 - 1
+    at = rows.column_names.index(name)
+    return rows.set_column(at, name, pa.array([value] * rows.num_rows))
+
+
+@pytest.mark.parametrize("change", [emptied, texts, lacking, most])
+@pytest.mark.parametrize(
+    "table", ["word_delta", *(pytest.param(t, marks=pytest.mark.slow) for t in [*READ][1:])]
+)
+def test_a_forged_column_is_one_line(
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    table: str,
+    change: Any,
 ) -> None:
-    monkeypatch.setattr(loading, "load", pytest.fail)
-    options = ModelOptions(adapter=name)
-    with pytest.raises((BadInput, OSError), match=r"neither a directory nor|name too long"):
-        TransformersBackend("gpt2", options)
-    with pytest.raises((BadInput, OSError), match=r"neither a directory nor|name too long"):
-        TransformersBackend(name, ModelOptions())
-
-
-def test_shards_are_regular_files_with_names_in_utf_8(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "pipe.jsonl")
-    (tmp_path / "circle.jsonl").symlink_to("circle.jsonl")
-    for name in ("pipe", "circle"):
-        with pytest.raises(BadInput, match="is not a regular file"):
-            expand_shards([str(tmp_path / f"{name}.jsonl")])
-    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.jsonl")
-    Path(odd).write_text("")
-    with pytest.raises(BadInput, match="not in UTF-8"):
-        expand_shards([odd])
-
-
-@pytest.mark.parametrize("damage", ["pipe", "directory", "circle"])
-@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
-def test_weights_that_are_no_files(tmp_path: Path, damage: str, name: str) -> None:
-    for file in ("config.json", "model.safetensors", "tokenizer.json"):
-        (tmp_path / file).write_text("{}")
-    spoilt(tmp_path / name, damage)
-    with pytest.raises(BadInput, match="not a regular file"):
-        find_source(str(tmp_path), None)
+    monkeypatch.chdir(tmp_path)
+    column, commands, noticed = READ[table]
+    path = forged(filled(store), table, lambda rows: change(column, rows))
+    named = False
+    for command in commands:
+        status = main([*command.split(), "--warehouse", str(store.root)])
+        out, err = capsys.readouterr()
+        assert "\x1b[2J" not in out + err and len(err.splitlines()) <= 1
+        assert status == (3 if err else 0)
+        named |= str(path) in err or "Conversion Error" in err
+    assert named == (change.__name__[0] in noticed)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "text",
     [
-        {"num_hidden_layers": 10**6},
-        {"n_layer": 10**12},
-        {"text_config": {"num_local_experts": 10**6}},
+        None,
+        pytest.param('{"eta": []}', marks=pytest.mark.slow),
+        pytest.param("null", marks=pytest.mark.slow),
+        pytest.param("[" * 100_000, marks=pytest.mark.slow),
     ],
 )
-def test_a_configuration_without_end_is_refused_before_anything_is_built(
-    tmp_path: Path, said: dict[str, object]
+def test_options_of_metrics_that_are_none(
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str | None,
 ) -> None:
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"} | said))
-    with pytest.raises(BadInput, match="more than 4,096"):
-        loading.check_configuration(Source("m", str(tmp_path), "r", is_local=True))
+    monkeypatch.chdir(tmp_path)
+    where = ["--warehouse", str(filled(store).root)]
+    assert main(["measure", *where]) == 0
+
+    def change(rows: pa.Table) -> pa.Table:
+        at = rows.column_names.index("options")
+        return rows.set_column(at, "options", pa.array([text] * rows.num_rows, pa.string()))
+
+    forged(store, "metric_value", change)
+    (run,) = store.read("run").filter(pc.field("command") == "measure")["run_id"].to_pylist()
+    for command in ("report --out page", f"runs compare {run} {run}", "measure"):
+        capsys.readouterr()
+        status = main([*command.split(), *where])
+        err = capsys.readouterr().err
+        assert len(err.splitlines()) <= 1 and status == (3 if err else 0), err
 
 
-@pytest.mark.parametrize(
-    "url", ["http://[::1", "http://h:99999/v1", "http://h:x", "http://a\nb/v1", "http://a b/"]
-)
-def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
-    with pytest.raises(UsageProblem, match="is not an http"):
-        checked_url(url)
+@pytest.mark.parametrize("damage", ["pipe", "directory", "circle", "link", "\xff\x1b[2J" * 999])
+def test_a_lock_that_is_none(store: Store, tmp_path: Path, damage: str) -> None:
+    """It is taken or refused in one line; what a link leads to is not written."""
+    path = store.work_directory("locks") / "x.claim"
+    path.write_text("")
+    secret = tmp_path / "secret"
+    secret.write_text("mine")
+    if damage == "link":
+        path.unlink()
+        path.symlink_to(secret)
+    else:
+        spoilt(path, damage)
+    assert str(UsageProblem(holder(path))).isprintable()
+    try:
+        with lock(store, "x", "x"), claimed(path) as again:
+            assert not again
+    except (BadInput, UsageProblem) as e:
+        assert str(e).isprintable()
+    assert secret.read_text() == "mine"
+
+
+@pytest.mark.parametrize("damaged", ["first", "second"])
+def test_a_file_that_is_no_parquet_is_named(
+    store: Store, capsys: pytest.CaptureFixture[str], damaged: str
+) -> None:
+    """Its hash is what its author published."""
+    part = store.root / "part.parquet"
+    part.write_bytes(b"PAR1 tea PAR1")
+    bad = store.adopt("word_count", {"corpus": "c"}, part, (Unit("bad", 1, "r"),))
+    rows = cast(TABLES["word_count"], [{"corpus": "c", "word": "tea", "n_word": 1}])
+    good = store.write("word_count", {"corpus": "c"}, rows, (Unit("good", 1, "r"),))
+    files = [bad, good] if damaged == "first" else [good, bad]
+    commit(store.place, lambda draft: draft.swap("word_count", [], files), "r")
+    assert main(["sql", "FROM word_count", "--warehouse", str(store.root)]) in (2, 3)
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert str(store.root / bad.path) in line
 
 
 @pytest.mark.parametrize("arguments", [("config", "--conf"), ("corpus", "list", "--warehouse")])
@@ -301,185 +481,137 @@ def test_few_file_handles_are_one_line(store: Store) -> None:
     assert done.returncode in (0, 3) and "Traceback" not in done.stderr
 
 
-# Queries
+# Shards, tables and replies made to exhaust: memory stays bounded, and time in proportion
 
 
-def sql(store: Store, *arguments: str) -> int:
-    return main(["sql", *arguments, "--warehouse", str(store.root)])
+def packed(path: Path, *parts: bytes) -> Path:
+    """A file of these parts, each packed before the next is made."""
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    if path.suffix == ".zst":
+        packer = zstandard.ZstdCompressor().compressobj()  # type: ignore[assignment]
+    path.write_bytes(b"".join(map(packer.compress, parts)) + packer.flush())
+    return path
 
 
-@pytest.mark.parametrize("kind", ["table", "csv", "json", "jsonl"])
-def test_a_query_without_a_statement_is_one_line(
-    store: Store, capsys: pytest.CaptureFixture[str], kind: str
-) -> None:
-    for text in (";", " ;; ", "/* tea */", "SELECT '\udcff'"):
-        assert sql(store, text, "--format", kind) == 2
-        assert len(capsys.readouterr().err.strip().splitlines()) == 1
+SUFFIXES = [pytest.param(".gz", marks=pytest.mark.slow), ".zst"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_shard_that_unpacks_to_a_thousandfold_streams(tmp_path: Path, suffix: str) -> None:
+    """300 MB of blank lines in a few hundred kilobytes."""
+    path = packed(tmp_path / f"bomb.jsonl{suffix}", *[b"\n" * (1 << 20)] * 300)
+    assert path.stat().st_size < 1_000_000
+    before = peak_mb()
+    assert sum(end for _, end in line_blocks(path)) == 300 << 20
+    assert peak_mb() - before < 150
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path, suffix: str) -> None:
+    """What reads whole lines, as training does; 640 megabytes of one line in less than one."""
+    path, first = tmp_path / f"line.jsonl{suffix}", b'{"text": "tea"}\n{"text": "'
+    packed(path, first, *[b"a" * (1 << 20)] * 640)
+    options = TrainOptions(300, 16, 1, 2, 16, 4, 1e-3, max_tokens=600)
+    before = peak_mb()
+    with pytest.raises(BadInput, match=r"shard line\.jsonl.*, line 2: has more than 134,217,728"):
+        list(documents(path))
+    assert peak_mb() - before < 400
+    with pytest.raises(BadInput, match=r"line 2: has more than 134,217,728 bytes"):
+        train_model([path], "m", "c", options, tmp_path)
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_zstandard_window_of_gigabytes_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "wide.jsonl.zst"
+    wide = zstandard.ZstdCompressionParameters(window_log=31, compression_level=1)
+    line = json.dumps({"text": "tea"}).encode()
+    writer = zstandard.ZstdCompressor(compression_params=wide).compressobj()
+    whole = writer.compress(line) + writer.flush()
+    # A frame of unknown size: magic, a descriptor without a single segment, a window of 2 GiB.
+    path.write_bytes(whole[:4] + b"\x00" + bytes([(31 - 10) << 3]) + b"\x01\x00\x00")
+    before = peak_mb()
+    with pytest.raises(BadInput, match=r"wide\.jsonl\.zst"):
+        list(documents(path))
+    assert peak_mb() - before < 200
+
+
+def test_a_line_longer_than_memory_should_hold_goes_through_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(b'{"text": "' + b"a" * (1 << 16) + b'"}\n{"text": "b"}\n')
+    sizes = [end for _, end in line_blocks(path, long_line=1 << 12)]
+    assert sum(sizes) + 1 >= path.stat().st_size - 1 and len(sizes) == 2
+
+
+def test_a_long_line_is_read_whole(tmp_path: Path) -> None:
+    path, text = tmp_path / "long.jsonl", "a" * (9 << 20)
+    path.write_text(json.dumps({"text": text}) + '\n{"text": "b"}\n')
+    assert list(documents(path)) == [text, "b"]
+
+
+def test_json_made_to_exhaust_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "deep.jsonl"
+    lines = [
+        "[" * 200_000,
+        '{"text":' * 100_000,
+        '{"text": ' + "9" * 100_000 + "}",
+        '{"text": "x"}',
+    ]
+    path.write_text("\n".join(lines))
+    assert list(documents(path)) == ["x"]
 
 
 @pytest.mark.parametrize(
-    "value", ["union_value(a := 1)", "[union_value(a := 1)]", "INTERVAL 3 DAY"]
+    ("name", "content"),
+    [
+        ("scores.csv.gz", gzip.compress(b"word\n" + b"a" * (1 << 20))),
+        ("scores.csv", b"a" * ((1 << 20) + 1)),
+    ],
 )
-def test_types_that_parquet_has_not_are_one_line(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
+def test_a_released_table_that_unpacks_without_end_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, content: bytes
 ) -> None:
-    assert sql(store, f"SELECT {value} AS v", "--out", str(tmp_path / "v.parquet")) == 2
-    assert "format parquet" in capsys.readouterr().err
-    assert [p.name for p in tmp_path.iterdir()] == ["warehouse"]
+    monkeypatch.setattr(csv_rows, "LARGEST", 1 << 20)
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(BadInput, match="more than 1,048,576 bytes"):
+        read_text(tmp_path / name)
 
 
-STEERS = "\x1b[2J\x9b31m\u202e"
+def test_a_table_packed_in_parts_is_read_whole(tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv.gz"
+    path.write_bytes(PACKED)  # members follow each other
+    assert [r.fields for r in records(path, ("word",))] == [{"word": "tea"}]
 
 
-def test_names_of_columns_do_not_steer_a_terminal(
-    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fill(store, "word_count", [{"corpus": "c", "word": STEERS, "n_word": 9}])
-    pivot = "PIVOT word_count ON word USING sum(n_word) GROUP BY corpus"
-    monkeypatch.setenv("COLUMNS", "200")
-    assert sql(store, pivot) == 0
-    out = capsys.readouterr().out
-    assert is_harmless(out) and "\\x1b[2J" in out
-    typed = f"CREATE TABLE t AS ({pivot});\n.schema t\nFROM t;\n.tables\n"
-    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-    assert sql(store) == 0
-    out, err = capsys.readouterr()
-    assert is_harmless(out + err) and out.count("\\x1b[2J") == 2
-    with connect(store) as connection:
-        connection.execute(f'CREATE TABLE "z{STEERS}" AS SELECT 1 AS "z{STEERS}"')
-        assert all(map(str.isprintable, shell.completions(connection, "SELECT z")))
+def test_a_field_without_end_is_a_rejected_row(tmp_path: Path) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_text("word\n" + "a" * 200_000 + "\ntea\n")
+    found = list(records(path, ("word",)))
+    assert "not a CSV row" in str(found[0].problem) and found[-1].fields == {"word": "tea"}
 
 
-def test_a_byte_that_is_not_utf_8_is_one_bad_query(
-    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    typed = io.BytesIO(b"SELECT '\xff';\nSELECT 41 + 1 AS n;\n")
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(typed, encoding="utf-8"))
-    assert sql(store) == 0
-    out = capsys.readouterr().out
-    assert "is not Unicode" in out and "42" in out
+def test_a_truncated_stream_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "cut.jsonl.zst"
+    path.write_bytes(zstandard.compress(b'{"text": "tea"}\n' * 999)[:-9])
+    with pytest.raises(BadInput), ByteStream(path) as stream:
+        while stream.readinto(bytearray(4096)):
+            pass
 
 
-# What killed processes leave
+#: Openings that a pattern begins to match again and again, and never ends.
+RUNS = ["<think>", "> ", "1. ", "**", "``` ", "((", "[", '["', '"\\', " .", "\n", "\t", "- ", "* _"]
+PATTERNS: dict[str, tuple[Callable[[str], object], str, list[str]]] = {
+    "sentences": (parse.sentences, "1. {}\x00x", RUNS),
+    "verdict": (parse.verdict, "1. {}\x00x", RUNS),
+    "end of a sentence": (neutral._END.search, "a{}x", [" ", ".", ". ", ",;", "\t"]),
+}
 
 
-_SLEEP = "\nprint('in', flush=True)\nimport time; time.sleep(60)"
-
-
-def killed(code: str, *arguments: str) -> None:
-    """Run code until it prints, then kill it."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code + _SLEEP, *arguments],
-        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None and process.stdout.readline() == "in\n"
-    process.kill()
-    process.wait()
-
-
-_TEMPORARY = """
-import sys
-from pathlib import Path
-from plumbline.warehouse.storage.locks import temporary_directory
-held = temporary_directory(Path(sys.argv[1]), "spark-")
-(held.__enter__() / "libzstd.so").touch()
-"""
-_STAGED = """
-import sys
-from plumbline.warehouse.storage.store import Store
-store = Store.open(sys.argv[1])
-staged = store.stage("word_count", {"corpus": "c"}, "r")
-(store.root / "_staging" / "half.parquet").touch()
-"""
-
-
-def test_the_next_process_removes_the_temporary_files_of_the_dead_alone(tmp_path: Path) -> None:
-    (tmp_path / "spark-of-somebody").mkdir()
-    with temporary_directory(tmp_path, "spark-") as living:
-        (living / "a").touch()
-        killed(_TEMPORARY, str(tmp_path))
-        assert len(list(tmp_path.glob("spark-*/"))) >= 3
-        with temporary_directory(tmp_path, "spark-") as mine:
-            assert {p for p in tmp_path.glob("spark-*") if p.is_dir()} == {
-                *(living, mine, tmp_path / "spark-of-somebody")
-            }
-            assert (living / "a").exists()
-
-
-_SPARK = """
-from plumbline.jobs.spark import spark_session as session
-(session._temporary() / "libzstd.so").touch()
-"""
-
-
-def test_the_next_spark_removes_what_a_killed_one_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    killed(_SPARK)
-    (left,) = tmp_path.rglob("libzstd.so")
-    killed(_SPARK)
-    (now,) = tmp_path.rglob("libzstd.so")
-    assert now != left and not left.parent.exists()
-
-
-def test_the_next_writer_removes_what_dead_writers_staged(store: Store) -> None:
-    living = store.stage("word_count", {"corpus": "living"}, "r")
-    killed(_STAGED, str(store.root))
-    staging = store.root / "_staging"
-    fill(store, "word_delta", [delta("a", 0.5)])
-    assert len(list(staging.iterdir())) == 3, "somebody is writing"
-    store.discard(living)
-    fill(store, "word_delta", [delta("a", 0.5)])
-    assert not list(staging.iterdir())
-
-
-def test_a_report_leaves_nothing_half_written(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "report"
-    write_report(filled(store), out)
-    before = {p.name for p in out.iterdir()}
-    plot = next(name for name in before if name.endswith(".svg"))
-    for name in (plot, "index.html", "plots.txt", "mine"):
-        (out / f"{name}.tmp").touch()
-    write_report(store, out)
-    assert {p.name for p in out.iterdir()} == before | {"mine.tmp"}
-
-    def full(*_: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(OSError, match="No space"):
-        _write(out / "a.svg", b"x")
-    assert {p.name for p in out.iterdir()} == before | {"mine.tmp"}
-
-
-# Tables that are emptied
-
-
-def test_associate_says_what_it_drops(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shard = tmp_path / "a.jsonl"
-    shard.write_text('{"text": "she met the nurse, he met the nurse"}\n' * 9)
-    where = ["--corpus", "c", "--warehouse", str(store.root)]
-    assert main(["corpus", "count", str(shard), *where]) == 0
-    assert main(["corpus", "associate", *where]) == 0
-    assert "dropped" not in capsys.readouterr().out
-    weights = tmp_path / "row-sum.csv"
-    weights.write_text("word,weight\nnurse,0.5\n")
-    assert main(["corpus", "associate", *where, "--word-weights", str(weights)]) == 0
-    summed = "gendered-sum-row-sum"
-    fill(store, "pair_association", [association("b", "1", 0.5) | {"contrast": summed}])
-    capsys.readouterr()
-    assert main(["corpus", "associate", *where]) == 0
-    out = capsys.readouterr().out
-    assert f"No longer there: the contrasts {summed}" in out
-    assert f"Warning: dropped 1 rows of `pair_association` ({summed}), whose deltas changed" in out
-    assert "each contrast by --contrast: plumbline benchmark constrain" in out
-    assert "seed_word" not in out
-    again = associate(store, "c")
-    assert again.dropped == {"pair_association": {}, "seed_word": {}} and not again.gone
+@pytest.mark.parametrize(
+    ("name", "run"), [(name, run) for name in PATTERNS for run in PATTERNS[name][2]]
+)
+def test_replies_and_sentences_are_read_in_time(name: str, run: str) -> None:
+    """A reply has at most some thousand characters; one of 8,000 takes no seconds."""
+    read, around, _ = PATTERNS[name]
+    start = time.process_time()
+    read(around.format((run * 8000)[:8000]))
+    assert time.process_time() - start < 2

@@ -1,22 +1,38 @@
-"""Model directories that somebody else made: nothing in them runs."""
+"""Models, adapters and servers of somebody else × what reads or asks them: nothing of them runs."""
 
 from __future__ import annotations
 
+import asyncio
+import gzip
 import json
 import pickle
+import re
 import shutil
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file
 
+from plumbline.eval_workers.chat import bounded
+from plumbline.eval_workers.chat.client import ChatClient, Failure, checked_url
+from plumbline.eval_workers.chat.ledger import ServerAnswer
+from plumbline.eval_workers.chat.requests import Request
 from plumbline.eval_workers.models import model_lists
+from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.loading import _refuse_pickles
+from plumbline.eval_workers.models.local.patterns import why_refused
 from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
@@ -24,9 +40,13 @@ from plumbline.eval_workers.training import trainer
 from plumbline.eval_workers.training.mitigation import adapter_trainer as tune
 from plumbline.jobs.seed_words.english import load_model as load_language
 from plumbline.warehouse.errors import BadInput, UsageProblem
+from tests.chat_server import Say, completion, serving
+from tests.hostile import peak_mb
 from tests.hub_server import environment, hub
 from tests.test_model_sources import TARGETS, lora, refused, scored
 from tests.tiny_models import save
+
+# Models
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +69,57 @@ def copied(base: Path, out: Path, file: str = "config.json", **changes: Any) -> 
     said = json.loads(path.read_text()) if path.exists() else {}
     path.write_text(json.dumps(said | changes))
     return out
+
+
+#: What a configuration says, and what its error says.
+CONFIGURATIONS: list[tuple[dict[str, object], str]] = [
+    ({"architectures": [["GPT2LMHeadModel"]]}, "has no name as architectures"),
+    ({"architectures": [None]}, "has no name as architectures"),
+    ({"architectures": 5}, "has no name as architectures"),
+    ({"model_type": ["gpt2"]}, "has no name as model_type"),
+    ({"problem_type": ["regression"]}, "has no name as problem_type"),
+    ({"dtype": ["float32"]}, "has no name as dtype"),
+    ({"quantization_config": "int8"}, "has no table as quantization_config"),
+    ({"num_hidden_layers": 10**6}, "claims num_hidden_layers 1,000,000, more than 4,096"),
+    ({"n_layer": 10**12}, "claims n_layer 1,000,000,000,000, more than 4,096"),
+    ({"text_config": {"num_local_experts": 10**6}}, "num_local_experts 1,000,000, more than"),
+    *(
+        ({key: value}, f"claims {key} {value!r:.40}, no whole number from 1 to 134,217,728")
+        for key in ("n_head", "n_layer", "n_embd", "n_positions", "n_inner", "vocab_size")
+        for value in (-1, 0, 0.5, "12", True)
+    ),
+    *(
+        ({key: 10**400}, f"claims {key} {10**400!r:.40}, no whole number")
+        for key in ("n_head", "n_embd", "n_positions", "vocab_size")
+    ),
+    ({"text_config": {"head_dim": -1}}, "claims head_dim -1, no whole number from 0 to"),
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        pytest.param(said, told, id=f"{k}-{[*said]}")
+        for k, (said, told) in enumerate(CONFIGURATIONS)
+    ],
+)
+def test_a_configuration_that_is_none_is_refused_before_anything_is_built(
+    base: Path, tmp_path: Path, said: dict[str, object], told: str
+) -> None:
+    line = refused(copied(base, tmp_path / "model", **said))
+    assert "config.json" in line and told in line
+
+
+@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
+def test_foreign_kernels_are_not_fetched(base: Path, tmp_path: Path, key: str) -> None:
+    model = copied(base, tmp_path / "model", **{key: "somebody/kernel"})
+    backend = None
+    try:
+        backend = TransformersBackend(str(model), ModelOptions())
+    except BadInput as e:
+        assert "asks for foreign code" in str(e)
+    if backend is not None:
+        assert "/" not in str(backend.config._attn_implementation)
 
 
 def test_pickles_beside_a_model_are_not_read(base: Path, tmp_path: Path) -> None:
@@ -179,6 +250,14 @@ def test_our_own_checkpoints_are_read_as_tensors_alone(tmp_path: Path) -> None:
     assert not mark.exists() and not place.exists()
 
 
+def test_a_language_model_that_is_a_pickle_runs_nothing(tmp_path: Path) -> None:
+    path, mark = tmp_path / "lid.bin", tmp_path / "ran"
+    path.write_bytes(pickle.dumps(_Touch(mark)))
+    with pytest.raises(BadInput, match=r"not a fastText model|expected __label__en and others"):
+        load_language(path)
+    assert not mark.exists()
+
+
 CODE = "from pathlib import Path\nPath({mark!r}).touch()\nclass T: pass\nclass TFast: pass\n"
 
 
@@ -210,55 +289,268 @@ def test_a_generate_of_its_own_is_not_run(base: Path, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("architectures", [["GPT2LMHeadModel"]]),
-        ("architectures", [None]),
-        ("architectures", 5),
-        ("model_type", ["gpt2"]),
-        ("problem_type", ["regression"]),
-        ("dtype", ["float32"]),
-        ("quantization_config", "int8"),
-    ],
-)
-def test_a_configuration_whose_names_are_no_texts(
-    base: Path, tmp_path: Path, key: str, value: object
-) -> None:
-    assert "config.json" in refused(copied(base, tmp_path / "model", **{key: value}))
-
-
-@pytest.mark.parametrize("key", ["attn_implementation", "_attn_implementation"])
-def test_foreign_kernels_are_not_fetched(base: Path, tmp_path: Path, key: str) -> None:
-    model = copied(base, tmp_path / "model", **{key: "somebody/kernel"})
-    backend = None
-    try:
-        backend = TransformersBackend(str(model), ModelOptions())
-    except BadInput as e:
-        assert "asks for foreign code" in str(e)
-    if backend is not None:
-        assert "/" not in str(backend.config._attn_implementation)
-
-
-def test_an_adapter_that_names_a_module_is_refused(base: Path, tmp_path: Path) -> None:
-    adapter = lora(base, tmp_path / "adapter", TARGETS["gpt2"])
-    path = adapter / "adapter_config.json"
-    said = {"megatron_config": {"x": 1}, "megatron_core": "antigravity"}
-    path.write_text(json.dumps(json.loads(path.read_text()) | said))
-    assert "names itself" in refused(base, adapter=str(adapter))
-
-
-@pytest.mark.parametrize("content", [b"", b"\x80\x04.", b"\x00" * 64, b"\xba\x16\x4f\x2f" * 99])
-def test_a_language_model_that_is_none(tmp_path: Path, content: bytes) -> None:
-    path, mark = tmp_path / "lid.bin", tmp_path / "ran"
-    path.write_bytes(content or pickle.dumps(_Touch(mark)))
-    with pytest.raises(BadInput, match=r"not a fastText model|expected __label__en and others"):
-        load_language(path)
-    assert not mark.exists()
-
-
 def test_numpy_reads_no_pickles(tmp_path: Path) -> None:
     """The default that `allow_pickle`, which no file of ours names, would turn off."""
     np.save(tmp_path / "a.npy", np.array([_Touch(tmp_path / "ran")], object), allow_pickle=True)
     with pytest.raises(ValueError, match="allow_pickle"):
         np.load(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("part", ["model", "adapter"])
+@pytest.mark.parametrize("name", ["a" * 5000, "a" * 97, "o/" + "a" * 95])
+def test_a_name_that_no_hub_has_is_refused_before_the_hub_is_asked(
+    name: str, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "load", pytest.fail)
+    options = ModelOptions(adapter=name) if part == "adapter" else ModelOptions()
+    with pytest.raises((BadInput, OSError), match=r"neither a directory nor|name too long"):
+        TransformersBackend("gpt2" if part == "adapter" else name, options)
+
+
+@pytest.mark.parametrize("key", ["n_positions", "vocab_size", "n_embd", "n_inner"])
+def test_sizes_that_are_not_those_of_the_weights(base: Path, tmp_path: Path, key: str) -> None:
+    line = refused(copied(base, tmp_path / "model", **{key: 4096}))
+    assert "its weights are of other sizes than its config.json says" in line
+
+
+@pytest.mark.slow
+def test_a_hub_repository_of_gguf_alone_is_refused_by_that_name(base: Path, tmp_path: Path) -> None:
+    made = {"a/with-configuration": tmp_path / "a", "b/bare": tmp_path / "b"}
+    for directory in made.values():
+        directory.mkdir()
+        (directory / "q4.gguf").write_bytes(b"GGUF")
+    shutil.copy(base / "config.json", tmp_path / "a")
+    with hub(made) as server:
+        done = subprocess.run(
+            [sys.executable, "-c", _SCORES, *made],
+            env=environment(server, tmp_path / "hf"),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    fix = "(give the model it was made from; --quantisation nf4 takes as little memory)"
+    assert done.stdout.splitlines() == [
+        f"refused model {name}: is GGUF, which isn't read here {fix}" for name in made
+    ]
+
+
+# Adapters
+
+
+EVIL_PATTERN = r"(.|[^.])*!"
+#: What an adapter's configuration says, and what its error says.
+ADAPTERS: list[tuple[dict[str, object], str]] = [
+    ({"megatron_config": {"x": 1}, "megatron_core": "antigravity"}, "names itself"),
+    ({"target_modules": EVIL_PATTERN}, "target_modules holds a pattern"),
+    ({"exclude_modules": EVIL_PATTERN}, "exclude_modules holds a pattern"),
+    ({"modules_to_save": [EVIL_PATTERN]}, "modules_to_save holds a pattern"),
+    (
+        {"layers_pattern": [EVIL_PATTERN], "layers_to_transform": [0]},
+        "layers_pattern holds a pattern",
+    ),
+    ({"rank_pattern": {EVIL_PATTERN: 4}}, "rank_pattern holds a pattern"),
+    ({"alpha_pattern": {EVIL_PATTERN: 4}}, "alpha_pattern holds a pattern"),
+]
+
+
+@pytest.fixture(scope="module")
+def adapter(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return lora(base, tmp_path_factory.mktemp("adapters") / "adapter", TARGETS["gpt2"])
+
+
+@pytest.mark.parametrize(("said", "told"), ADAPTERS)
+def test_an_adapter_with_code_or_endless_patterns_is_refused(
+    base: Path, adapter: Path, tmp_path: Path, said: dict[str, object], told: str
+) -> None:
+    hostile = copied(adapter, tmp_path / "adapter", "adapter_config.json", **said)
+    line = refused(base, adapter=str(hostile))
+    assert told in line and ("not fixed" in line) == ("pattern" in told)
+
+
+def test_an_adapter_with_a_pattern_that_ends_is_read(
+    base: Path, adapter: Path, tmp_path: Path
+) -> None:
+    said = {"target_modules": r".*\.attn\.c_attn"}
+    good = copied(adapter, tmp_path / "adapter", "adapter_config.json", **said)
+    assert scored(base, adapter=str(good))
+
+
+def test_the_evil_pattern_would_never_end() -> None:
+    code = "import re, sys; re.fullmatch(*sys.argv[1:])"
+    name = "transformer.h.0.attn.c_attn"
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([sys.executable, "-c", code, r"(.|[^!])*!", name], timeout=5, check=True)
+
+
+EVIL = [r"(a+)+$", r"(a|a)*b", r"(a|aa)+c", r"(a?a)*c", r"((a*)*)*c", r"a?" * 40 + "a" * 40]
+EVIL += [r"(a|a)" * 40 + "c", r".*" * 12 + "c", r"(.*)\1+c", "a" * 3000]
+
+
+#: As PEFT, its users and unsloth write them.
+GOOD = [r".*\.(q_proj|k_proj)", r"^transformer\.h\.\d+\.attn\.c_attn$", "c_attn", r".*c_attn"]
+GOOD += [r"(?:.*?(?:language|text).*?(?:attn|mlp).*?(?:q_proj|v_proj).*?)|(?:model\.[\d]{1,}\.x)"]
+
+
+@pytest.mark.parametrize("pattern", EVIL)
+def test_patterns_with_too_many_ways_are_refused(pattern: str) -> None:
+    assert why_refused(pattern)
+
+
+@pytest.mark.parametrize("pattern", GOOD)
+def test_patterns_as_adapters_have_them_are_not(pattern: str) -> None:
+    assert why_refused(pattern) == ""
+
+
+_PIECE = st.sampled_from(
+    ["a", "b", ".", r"\w", "[ab]", "(a|b)", "(a|ab)", "(ab)", "a{1,3}", "(a?)"]
+)
+
+
+_SOME = st.lists(st.tuples(_PIECE, st.sampled_from(["", "*", "+", "?", "*?", "{2,}"])), max_size=9)
+
+
+@given(_SOME)
+def test_what_is_not_refused_ends(parts: list[tuple[str, str]]) -> None:
+    pattern = "".join(f"(?:{piece}){repeat}" for piece, repeat in parts)
+    if not why_refused(pattern):
+        start = time.process_time()
+        re.fullmatch(pattern, "a" * 40 + "!")
+        assert time.process_time() - start < 5
+
+
+# Servers
+
+
+@pytest.mark.parametrize(
+    "url", ["http://[::1", "http://h:99999/v1", "http://h:x", "http://a\nb/v1", "http://a b/"]
+)
+def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
+    with pytest.raises(UsageProblem, match="is not an http"):
+        checked_url(url)
+
+
+_PART = b"a" * (1 << 16)
+
+
+#: More than any test machine should give away; what is sent in vain stops here.
+_ENDLESS = 8 << 30
+
+
+@contextmanager
+def answering(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    """The address of a server that answers every request so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            with suppress(BrokenPipeError, ConnectionResetError):
+                answer(self)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def head(handler: BaseHTTPRequestHandler, status: int, **headers: str) -> None:
+    handler.send_response(status)
+    for name, value in {"Content-Type": "application/json", **headers}.items():
+        handler.send_header(name.replace("_", "-"), value)
+    handler.end_headers()
+
+
+def endless(handler: BaseHTTPRequestHandler, status: int = 200) -> None:
+    head(handler, status)
+    handler.wfile.write(b'{"choices": [{"message": {"content": "')
+    for _ in range(_ENDLESS // len(_PART)):
+        handler.wfile.write(_PART)
+
+
+def endless_refusal(handler: BaseHTTPRequestHandler) -> None:
+    endless(handler, 400)
+
+
+def bomb(handler: BaseHTTPRequestHandler) -> None:
+    """A gigabyte of a thousandth that size."""
+    head(handler, 200, Content_Encoding="gzip")
+    handler.wfile.write(gzip.compress(b"a" * (1 << 20)) * 1024)
+
+
+def too_long(handler: BaseHTTPRequestHandler) -> None:
+    body = completion("a" * bounded.LARGEST, "")
+    head(handler, 200, Content_Length=str(len(body)))
+    handler.wfile.write(body)
+
+
+def asked(url: str) -> ServerAnswer | Failure:
+    async def ask() -> ServerAnswer | Failure:
+        async with ChatClient(url, timeout_s=60, environment={}) as client:
+            return await client.attempt(Request("m", "Write.", (), "generate", "tea", "she", 1, 16))
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (endless, "more than 16,777,216 bytes"),
+        (endless_refusal, "more than 16,777,216 bytes"),
+        (too_long, "more than 16,777,216 bytes"),
+        (bomb, "packed (gzip), which was not asked for"),
+    ],
+)
+def test_a_reply_without_end_is_no_reply(
+    answer: Callable[[BaseHTTPRequestHandler], None], said: str
+) -> None:
+    with answering(answer) as url:
+        before = peak_mb()
+        outcome = asked(url)
+        assert isinstance(outcome, Failure) and said in outcome.error and "\n" not in outcome.error
+        assert outcome.retry and outcome.charged
+        assert peak_mb() - before < 200
+
+
+def test_a_long_reply_is_read_whole_and_nothing_packed_is_asked_for() -> None:
+    text, accepted = "tea " * 1_000_000, []
+
+    def long(handler: BaseHTTPRequestHandler) -> None:
+        accepted.append(handler.headers["Accept-Encoding"])
+        body = completion(text, "")
+        assert len(body) < bounded.LARGEST
+        head(handler, 200, Content_Length=str(len(body)), Content_Encoding="identity")
+        handler.wfile.write(body)
+
+    with answering(long) as url:
+        outcome = asked(url)
+    assert isinstance(outcome, ServerAnswer) and outcome.text == text
+    assert accepted == ["identity"] and json.dumps(text) in completion(text, "").decode()
+
+
+def test_texts_and_keys_are_not_sent_on_to_another_server() -> None:
+    """Within one server a redirect is followed; to another port, host or protocol none is."""
+    with serving(lambda *_: Say("ran")) as other:
+        with serving(lambda *_: Say("", 307, headers={"Location": f"{other.url}/x"})) as server:
+            outcome = asked(server.url)
+            there = other.url.removesuffix("/v1")
+            assert isinstance(outcome, Failure) and outcome.lasting and not outcome.retry
+            assert f"{server.url} sends requests on to {there}, which nothing" in outcome.error
+            assert "--base-url" in outcome.error and server.n_asked == 1
+        assert not other.bodies and not other.keys
+
+        def moved(prompt: str, count: int) -> Say:
+            path = "/v1/new/chat/completions"
+            return Say("ran") if count > 1 else Say("", 307, headers={"Location": path})
+
+        with serving(moved) as server:
+            outcome = asked(server.url)
+            assert isinstance(outcome, ServerAnswer) and outcome.text == "ran"
+            assert "/v1/new/chat/completions" in server.paths

@@ -50,6 +50,7 @@ _WORLD = (
 _COLUMNS = ("corpus", "word", "benchmark", "pair_id", "model", "model_key", "run_id", "contrast")
 _SLOW = (
     *("duckdb", "pandas", "pyarrow.dataset", "scipy.stats", "numba", "torch", "transformers"),
+    "peft",
     *("plumbline.eval_workers.models.transformers_backend", "plumbline.pipelines.report.write"),
 )
 _MEANT = set("\n\t")

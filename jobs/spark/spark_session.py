@@ -40,6 +40,8 @@ _LOST = re.compile(
     r"|org\.apache\.spark\.shuffle\.\w*FetchFailedException"
     r"|org\.apache\.spark\.SparkException: Job \d+ cancelled because SparkContext was shut down"
 )
+#: Masters that Spark takes; with any other its Java ends before it can say so to Python.
+_MASTER = re.compile(r"yarn|local.*|(spark|k8s)://.+")
 #: What Java says, with all causes, where no master answers; Spark stops its context by then.
 _AWAY = re.compile(
     r"java\.net\.\w*(Connect|Timeout|UnknownHost|NoRouteToHost)\w*Exception"
@@ -106,7 +108,7 @@ def settings_for(
     """Settings of a session: ``conf`` overrides ``submitted`` (spark-submit's), that the file's.
 
     Raises:
-        UsageProblem: no master, or a master other than spark-submit's.
+        UsageProblem: no master, none that Spark takes, or another than spark-submit's.
 
     >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
     '4'
@@ -123,6 +125,9 @@ def settings_for(
     if "spark.master" not in settings:
         fix = "give --master, or name a file with spark.master in it"
         raise UsageProblem(f"{_VARIABLE} {name}", "names no master", fix)
+    if not _MASTER.fullmatch(settings["spark.master"]):
+        what, fix = f"Spark on {settings['spark.master']}", "give local[N], spark://HOST:PORT, yarn"
+        raise UsageProblem(what, "there is no such master", f"{fix} or k8s://ADDRESS")
     return settings
 
 

@@ -375,6 +375,7 @@ def execute(command: Command, stages: Stages | None = None) -> Done:
 def execute_on(store: Store | None, command: Command, stages: Stages | None = None) -> Done:
     """``execute`` on an open store, ``None`` for a command that opens none; checks nothing."""
     from plumbline.pipelines.stages import Stages
+    from plumbline.warehouse.storage.compaction import clear_killed
     from plumbline.warehouse.storage.run_records import recorded
 
     stages = stages or Stages()
@@ -382,6 +383,7 @@ def execute_on(store: Store | None, command: Command, stages: Stages | None = No
         return command.run(Context(store, "", stages))
     name, values = name_of(type(command)), values_of(command)
     done: Done | None = None
+    clear_killed(store, name)
     try:
         with recorded(store, name, values, joins=command.joins) as run_id:
             done = command.run(Context(store, run_id, stages))

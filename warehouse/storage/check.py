@@ -27,7 +27,7 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Table
 from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import delta, log
-from plumbline.warehouse.storage.compaction import drop_earlier, leftovers
+from plumbline.warehouse.storage.compaction import ALL_DAYS, drop_earlier, leftovers
 from plumbline.warehouse.storage.format import MARKER
 from plumbline.warehouse.storage.log import File, Snapshot, columns_id
 from plumbline.warehouse.storage.opening import README, reading, utc_time
@@ -38,8 +38,6 @@ from plumbline.warehouse.storage.store import Store
 #: Processor time for one file, of the process that reads files apart.
 _MOST_SECONDS = 120
 _TOO_MUCH = f"more than {sandbox.MOST_BYTES >> 30} GiB, or {_MOST_SECONDS} s of a processor"
-#: More days than any warehouse has, so that every version is kept.
-_ALL_DAYS = 1e6
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def check(
         if name not in files.unread:
             found += _delta_problems(store, snapshot.manifest(name))
     try:
-        for leftover in leftovers(store, _ALL_DAYS):
+        for leftover in leftovers(store, ALL_DAYS):
             path = store.place.scratch() / leftover.path
             found.append(WarehouseProblem(path, leftover.why, command(store.place, "compact")))
     except BadInput as e:

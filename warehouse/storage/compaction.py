@@ -20,14 +20,19 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.renamed import REMOVED
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.log import Draft, File
-from plumbline.warehouse.storage.place import STAGING, command
-from plumbline.warehouse.storage.run_records import others_may_be_writing
+from plumbline.warehouse.storage.place import STAGING, Disk, command
+from plumbline.warehouse.storage.run_records import may_be_running, others_may_be_writing, publish
 from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.
 SMALL_BYTES = 16 << 20
 #: How long versions of the past are kept, unless another time is asked for.
 KEEP_DAYS = 7.0
+#: More days than any warehouse has, so that every version is kept.
+ALL_DAYS = 1e6
+#: Files of ``run`` that are searched for killed runs, the newest: reading one takes a millisecond.
+_NEWEST_RUNS = 50
+_UNNAMED = "a file that no version to keep names"
 #: Kind of unfinished work -> the table it is published in, and the columns its directories name.
 _PUBLISHED_IN = {
     "score": ("pair_score", ("model_key", "benchmark")),
@@ -89,6 +94,30 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
         for leftover in gone:
             _remove(store, leftover.path)
     return CompactionPlan(merges, gone)
+
+
+def clear_killed(store: Store, command: str) -> None:
+    """Mark killed runs of a command as interrupted, and remove the files that no version names.
+
+    Nothing is done while another process may be writing, nor where that can't be known (in a
+    bucket, without locks), nor in a damaged warehouse: ``compact`` is there for these.
+    """
+    with suppress(BadInput):
+        files = (
+            store.snapshot().files("run")[-_NEWEST_RUNS:] if isinstance(store.place, Disk) else []
+        )
+        rows = [row for file in files for row in store.rows_of("run", file).to_pylist()]
+        unended = [r for r in rows if r["command"] == command and r["status"] == "running"]
+        killed = [row for row in unended if not may_be_running(row)]
+        if not killed or others_may_be_writing(store) or not store.place.is_quiet():
+            return
+        with disk_problems(store.root):
+            for leftover in leftovers(store, ALL_DAYS):
+                if leftover.why == _UNNAMED:
+                    _remove(store, leftover.path)
+        for row in killed:
+            error = str(row["error"]).replace("no end yet", "killed")
+            publish(store, row | {"status": "interrupted", "error": error})
 
 
 def _merges(store: Store, run_id: str) -> Iterator[Merge]:
@@ -159,7 +188,7 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
         listed += [
             Leftover(_named(store, p), "a file or partition that was not finished") for p in staged
         ]
-        listed += [Leftover(n, "a file that no version to keep names") for n in gone]
+        listed += [Leftover(n, _UNNAMED) for n in gone]
     return sorted(listed, key=lambda leftover: leftover.path)
 
 

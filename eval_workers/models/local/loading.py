@@ -19,7 +19,7 @@ from transformers.utils import is_protobuf_available, is_sentencepiece_available
 from transformers.utils.hub import cached_file, extract_commit_hash
 
 from plumbline.eval_workers.models import model_lists
-from plumbline.eval_workers.models.local.source import ADAPTER_CONFIG, Source
+from plumbline.eval_workers.models.local.source import ADAPTER_CONFIG, Source, gguf
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import (
     BadInput,
@@ -30,9 +30,19 @@ from plumbline.warehouse.errors import (
 from plumbline.warehouse.regular_files import json_object
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
+_PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 #: What a configuration calls its numbers of layers and experts, and the most that are built.
 _COUNTED = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
 _MOST = 4096
+#: What configurations call sizes, and the most that one can be.
+_SIZES = re.compile(
+    r"(n|num|num_attention|num_key_value|num_kv|encoder_attention|decoder_attention)_heads?"
+    r"|(n|num|num_hidden)_layers?|n_(embd|inner|positions|ctx)|d_(model|ff|kv)"
+    r"|(hidden|intermediate|vocab)_size|ffn_dim|head_dim|dim|max_position_embeddings"
+)
+_LARGEST = 1 << 27
+#: A size that is 0 where a model has other widths in its place.
+_MAY_BE_0 = "head_dim"
 _NAMES = ("architectures", "model_type", "problem_type", "dtype", "torch_dtype")
 _COMMIT = re.compile("[0-9a-f]{40}")
 #: BOS by convention, for tokenizers of these model types that name none.
@@ -56,7 +66,11 @@ def at_commit(source: Source) -> Source:
     if _on_hub_if_any(source, ADAPTER_CONFIG):
         fix = f"give --model BASE --adapter {source.name}"
         raise BadInput(f"model {source.name}", "is an adapter", fix)
-    at_commit = pinned(source, "config.json", f"model {source.name}")
+    try:
+        at_commit = pinned(source, "config.json", f"model {source.name}")
+    except BadInput:
+        _refuse_gguf(source)
+        raise
     _refuse_pickles(at_commit)
     return at_commit
 
@@ -75,13 +89,23 @@ def _refuse_pickles(source: Source) -> None:
 
     Pickles are always read with ``weights_only``: tensors and nothing else.
     """
-    if any(_on_hub_if_any(source, name) for name in _SAFE):
+    if any(_on_hub_if_any(source, name) for name in _SAFE) or source.name in _listed():
         return
-    pickles = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-    if source.name in _listed() or not any(_on_hub_if_any(source, name) for name in pickles):
-        return  # missing weights are reported where they are loaded
+    if not any(_on_hub_if_any(source, name) for name in _PICKLES):
+        return _refuse_gguf(source)  # other weights that are missing are reported where they load
     fix = "choose a revision with safetensors, or download it and give the directory"
     raise BadInput(f"model {source.name}", "has its weights as pickles, no safetensors", fix)
+
+
+def _refuse_gguf(source: Source) -> None:
+    """Refuse a hub repository whose only weights are GGUF files."""
+    try:
+        hub, revision = huggingface_hub.HfApi(), source.revision or "main"
+        names = set(hub.list_repo_files(source.location, revision=revision))
+    except Exception:  # what follows reports that it can't be reached
+        return
+    if any(name.endswith(".gguf") for name in names) and names.isdisjoint((*_SAFE, *_PICKLES)):
+        raise gguf(source.name)
 
 
 def _listed() -> set[str]:
@@ -90,9 +114,10 @@ def _listed() -> set[str]:
 
 
 def check_configuration(source: Source) -> None:
-    """Raise ``BadInput`` for a configuration whose names are no texts, or that is endless.
+    """Raise ``BadInput`` for a configuration whose names are no texts and whose sizes are none.
 
-    Layers and experts would be built before it turns out that they have no weights.
+    Layers and experts would be built before it turns out that they have no weights. With no layer
+    a model would score all the same.
     """
     parts = [_content(source, "config.json")]
     for part in parts:  # grows by the configurations inside it
@@ -101,7 +126,10 @@ def check_configuration(source: Source) -> None:
             if isinstance(value, dict):
                 parts.append(value)
             elif _COUNTED.fullmatch(key) and isinstance(value, int) and value > _MOST:
-                problem = f"claims {key} {value:,}, more than {_MOST:,}"
+                problem = f"claims {key} {f'{value:,}'[:40]}, more than {_MOST:,}"
+            elif _SIZES.fullmatch(key) and not _is_size(value, least := int(key != _MAY_BE_0)):
+                said = f"{value!r:.40}"
+                problem = f"claims {key} {said}, no whole number from {least} to {_LARGEST:,}"
             elif key in _NAMES and value is not None:
                 names = value if key == "architectures" and isinstance(value, list) else [value]
                 problem = "" if all(map(_is_text, names)) else f"has no name as {key}"
@@ -110,6 +138,14 @@ def check_configuration(source: Source) -> None:
             if problem:
                 fix = "check where it comes from"
                 raise BadInput(f"model {source.name}", f"its config.json {problem}", fix)
+
+
+def _is_size(value: Any, least: int) -> bool:
+    """True for a size, and for what is left to the library: none, or one for each layer."""
+    if value is None or isinstance(value, list):
+        return True
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and least <= value <= _LARGEST and bool(value == int(value))
 
 
 def _is_text(value: object) -> bool:
@@ -180,6 +216,9 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
         if "tiktoken" in str(e) and not can_convert:
             problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"
             raise MissingComponent(f"model {source.location}", problem, fix) from e
+        if "ignore_mismatched_sizes" in str(e):
+            problem = "its weights are of other sizes than its config.json says"
+            raise BadInput(f"model {source.location}", problem, "download or save it again") from e
         if source.is_local:
             raise BadInput(f"model {source.location}", f"can't be loaded: {first_line(e)}") from e
         problem = f"not a local directory, and can't be had from the hub: {first_line(e)}"

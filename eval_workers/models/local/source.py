@@ -148,12 +148,17 @@ def check_directory(model: str) -> None:
         _check_saved_model(path)
 
 
+def gguf(model: str) -> BadInput:
+    """The error for a model whose weights are GGUF."""
+    fix = "give the model it was made from; --quantisation nf4 takes as little memory"
+    return BadInput(f"model {model}", "is GGUF, which isn't read here", fix)
+
+
 def _check_saved_model(path: Path) -> None:
     fix = "give a hub id or a directory saved with save_pretrained"
     weights = [file for pattern in _WEIGHTS for file in path.glob(pattern)]
     if path.suffix == ".gguf" or (not weights and any(path.glob("*.gguf"))):
-        fix = "give the model it was made from; --quantisation nf4 takes as little memory"
-        raise BadInput(f"model {path}", "is GGUF, which isn't read here", fix)
+        raise gguf(str(path))
     if not path.is_dir():
         problem = "is a file, not a directory" if path.exists() else "does not exist"
         raise BadInput(f"model {path}", problem, fix)

@@ -1,0 +1,767 @@
+"""Hostile names, links, texts and queries × what writes, prints or runs them: none is obeyed."""
+
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import os
+import resource
+import signal
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Callable
+from datetime import datetime, timezone
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plumbline.eval_workers.pairs.benchmarks import discover
+from plumbline.eval_workers.training.trained_models import plain_name
+from plumbline.jobs.association.associations import associate
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.report.write import _write, write_report
+from plumbline.pipelines.reproduce.word_lists import ComparedList, TauAgreement, write_compared
+from plumbline.pipelines.sql import shell
+from plumbline.pipelines.stages import CONSOLE, Stages
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.paths import segment
+from plumbline.warehouse.query.connection import connect
+from plumbline.warehouse.schema.catalog import TABLES
+from plumbline.warehouse.storage.locks import temporary_directory
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import csv_cell, csv_cell_sql, sql_text, terminal
+from tests.conftest import REPOSITORY
+from tests.hostile import (
+    HOSTILE,
+    MARKUP,
+    MEANT,
+    STEERS,
+    filled,
+    filled_with_hostile_texts,
+    is_harmless,
+)
+from tests.metric_rows import association, delta, fill, pair
+from tests.sockets import is_loopback, listener, listening
+from tests.test_report import Page
+
+# Names and links × what writes: nothing is written or removed outside its place
+
+
+NAMES = [
+    "../../x",
+    "/etc/passwd",
+    "..",
+    "a\0b",
+    "a/b=c/d",
+    "corpus=evil",
+    "~root",
+    "C:\\x",
+    "%2e%2e%2f",
+    "e\u0301",
+    "é",
+    "p\u0430ypal",
+    "_staging",
+    "{a,b}[c]*?",
+    "x\n../y",
+]
+
+
+def everything(root: Path) -> set[Path]:
+    return {p.relative_to(root) for p in root.rglob("*")}
+
+
+def words(corpus: str, word: str = "tea") -> list[dict[str, object]]:
+    return [{"corpus": corpus, "word": word, "n_word": 2}]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_stay_in_their_place_and_come_back(tmp_path: Path, name: str) -> None:
+    store = Store.open(tmp_path / "w")
+    before = everything(tmp_path)
+    other = unicodedata.normalize("NFC", name)
+    if other != name:  # looks alike, is another name
+        store.publish("word_count", words(other, "other"), unit=other, run_id="r")
+    store.publish("word_count", words(name), unit=name, run_id=name)
+    store.replace("word_delta", [], {"corpus": name}, "r")
+    new = everything(tmp_path) - before
+    assert all(p.parts[1] in ("_log", "word_count", "word_delta") for p in new)
+    assert all(len(p.parts) <= 4 for p in new)
+    assert store.read("word_count", corpus=name).to_pylist() == words(name)
+    store.drop("word_count", {"corpus": name})
+    left = {row["word"] for row in store.read("word_count").to_pylist()}
+    assert left == ({"other"} if other != name else set())
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_different_names_are_different_parts(a: str, b: str) -> None:
+    def made(name: str) -> str | None:
+        try:
+            return segment(name)
+        except BadInput:
+            return None
+
+    for name in (a, b):
+        part = made(name)
+        assert part is None or ((Path("x") / part).parent == Path("x") and "\0" not in part)
+    if made(a) is not None and a != b:
+        assert made(a) != made(b)
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_work_never_lies_above_its_place(store: Store, name: str) -> None:
+    with pytest.raises(BadInput, match="can't name a file"):
+        store.work_directory("generate", name)
+
+
+NAMING: dict[str, Callable[[Store, str], object]] = {
+    "stage": lambda store, name: store.stage("word_count", {"corpus": name}, "r"),
+    "work": lambda store, name: store.work_directory("count", name),
+}
+
+
+@pytest.mark.parametrize("call", NAMING)
+@pytest.mark.parametrize("name", ["x" * 300, "é" * 60, "half\udce4"])
+def test_names_no_file_can_have_are_one_line(store: Store, name: str, call: str) -> None:
+    with pytest.raises(BadInput, match=r"too long to name a file|not Unicode") as raised:
+        NAMING[call](store, name)
+    assert len(str(raised.value)) < 250
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "..", ".", "", "a/b", "a\0b", ".hidden"])
+def test_models_that_are_made_have_plain_names(name: str) -> None:
+    with pytest.raises(UsageProblem, match="plain directory name"):
+        plain_name(name)
+
+
+def test_cards_and_shards_of_hostile_names(tmp_path: Path, store: Store) -> None:
+    """`--out` is the user's to choose; what is made from a name is not."""
+    inside = tmp_path / "a" / "b"
+    inside.mkdir(parents=True)
+    fill(store, "benchmark_pair", [pair("../../x", "1")])
+    before = everything(tmp_path)
+    here = Path.cwd()
+    os.chdir(inside)
+    try:
+        assert main(["benchmark", "card", "../../x", "--warehouse", str(store.root)]) == 0
+    finally:
+        os.chdir(here)
+    new = {p for p in everything(tmp_path) - before if p.parts[0] != "warehouse"}
+    assert new and all(p.parts[:3] == ("a", "b", "out") for p in new)
+
+
+def linked(store: Store, place: str, outside: Path) -> None:
+    """A link at ``place`` of the warehouse to a directory full of somebody's files."""
+    outside.mkdir()
+    (outside / "part-0.parquet").write_text("precious")
+    link = store.root / place
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if link.is_dir():
+        link.rmdir()
+    os.symlink(outside, link)
+
+
+WRITES: dict[str, Callable[[Store], object]] = {
+    "publish": lambda s: s.publish("word_count", words("c"), unit="part-0", run_id="r"),
+    "replace": lambda s: s.replace("word_count", words("c"), {"corpus": "c"}, "r"),
+    "empty": lambda s: s.replace("word_count", [], {"corpus": "c"}, "r"),
+    "drop": lambda s: s.drop("word_count", {"corpus": "c"}),
+    "drop all": lambda s: s.drop("word_count", {}),
+    "work": lambda s: s.work_directory("count", "c"),
+}
+
+
+@pytest.mark.parametrize("place", ["word_count/corpus=c", "word_count", "_staging", "_work"])
+def test_links_in_a_warehouse_are_not_written_through(tmp_path: Path, place: str) -> None:
+    store, outside = Store.open(tmp_path / "w"), tmp_path / "home"
+    linked(store, place, outside)
+    refused = 0
+    for write in WRITES.values():
+        try:
+            write(store)
+        except BadInput as e:
+            assert "is a link or below one" in str(e)
+            refused += 1
+        assert [p.read_text() for p in outside.iterdir()] == ["precious"]
+    assert refused >= 1
+
+
+def test_a_link_to_another_table_or_in_a_circle(store: Store) -> None:
+    store.publish("word_count", words("mine"), unit="a", run_id="r")
+    os.symlink("corpus=mine", store.root / "word_count" / "corpus=theirs")
+    (store.root / "word_delta").mkdir()
+    os.symlink("corpus=x", store.root / "word_delta" / "corpus=x")
+    with pytest.raises(BadInput, match="is a link"):
+        store.replace("word_count", words("theirs"), {"corpus": "theirs"}, "r")
+    with pytest.raises(BadInput, match="is a link"):
+        store.publish("word_delta", [delta("tea", 0.5, "x")], unit="u", run_id="r")
+    assert store.read("word_count", corpus="mine").num_rows == 1
+
+
+def test_a_warehouse_that_is_itself_a_link_works(tmp_path: Path) -> None:
+    Store.open(tmp_path / "there")
+    os.symlink(tmp_path / "there", tmp_path / "here")
+    store = Store.open(tmp_path / "here")
+    store.replace("word_count", words("c"), {"corpus": "c"}, "r")
+    assert Store.open(tmp_path / "there").read("word_count").num_rows == 1
+
+
+def test_no_archive_is_unpacked_and_no_data_is_run() -> None:
+    """Archives are written, never unpacked; no pickle or code is read from data. YAML is in one
+    module, which reads the wordings of UnStereoEval's release, as plain data."""
+    plain_yaml = REPOSITORY / "eval_workers" / "writing" / "wordings.py"
+    forbidden = {"extractall", "extract", "unpack_archive", "eval", "exec", "yaml", "pickle"}
+    forbidden |= {"dill", "joblib", "cloudpickle", "shelve", "marshal", "tarfile", "allow_pickle"}
+    for room in ("warehouse", "jobs", "eval_workers", "pipelines"):
+        for path in sorted((REPOSITORY / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                names: set[str] = set()
+                if isinstance(node, ast.Import):
+                    names = {a.name.split(".")[0] for a in node.names}
+                elif isinstance(node, ast.ImportFrom):
+                    names = {(node.module or "").split(".")[0]}
+                elif isinstance(node, ast.Call):
+                    names = {ast.unparse(node.func)} | {str(k.arg) for k in node.keywords}
+                    if ast.unparse(node.func) == "torch.load":
+                        assert any(
+                            k.arg == "weights_only" and ast.unparse(k.value) == "True"
+                            for k in node.keywords
+                        ), f"{path.name}:{node.lineno}"
+                if path == plain_yaml:
+                    names -= {"yaml"}
+                    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "yaml":
+                        assert node.attr in ("safe_load", "YAMLError")
+                found = names & forbidden
+                assert not found, f"{path.relative_to(REPOSITORY)}:{node.lineno}: {found}"
+
+
+# Texts × what prints or writes them: nothing obeys them
+
+
+@given(st.text() | st.text(alphabet="a\x1b\x9b\u202e\u200b\n\r\t\ud800 é\U000e0041"))
+def test_terminal_text_holds_nothing_unseen(text: str) -> None:
+    one_line, lines = terminal(text), terminal(text, lines=True)
+    assert is_harmless(lines) and is_harmless(one_line) and not MEANT & set(one_line)
+    assert (terminal(one_line), terminal(lines, lines=True)) == (one_line, lines)
+    assert lines.count("\n") == text.count("\n")
+    if text.isprintable():
+        assert one_line == text
+
+
+@given(st.text() | st.text(alphabet="=+-@\t\r\n|%＝ '1.e"))
+def test_no_csv_cell_starts_as_a_formula_does(text: str) -> None:
+    cell = str(csv_cell(text))
+    assert cell in (text, f"'{text}")
+    if cell.strip()[:1] in tuple("=+-@|%＝＋－＠") or cell[:1] in tuple("\t\r\n"):
+        float(cell)  # a plain number
+
+
+_EDGES = (
+    "=1",
+    "\u3000=1",
+    "\x1c-1",
+    "\v+",
+    "\n",
+    " \t",
+    "1\n",
+    "-1\n",
+    "-1.5e3",
+    "-.5",
+    "- 1",
+    "'",
+)
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.text(alphabet="=+-@\t\r\n\v\x1c\x1f\x85\u3000\u200b|%＝＋－＠ '1.eE") | st.text())
+)
+def test_duckdb_escapes_csv_cells_as_python_does(texts: list[str]) -> None:
+    texts = [t.replace("\0", "").encode(errors="ignore").decode() for t in (*texts, *_EDGES)]
+    expression = csv_cell_sql("t")
+    with duckdb.connect() as connection:
+        query = f"SELECT {expression} FROM (SELECT unnest($texts::VARCHAR[]) AS t)"
+        found = [cell for (cell,) in connection.execute(query, {"texts": texts}).fetchall()]
+        assert connection.execute(f"SELECT {expression} FROM (SELECT NULL AS t)").fetchone() == (
+            None,
+        )
+    assert found == [csv_cell(text) for text in texts]
+
+
+@settings(max_examples=30)
+@given(st.text())
+def test_sql_text_is_the_text(text: str) -> None:
+    text = text.replace("\0", "").encode(errors="ignore").decode()
+    with duckdb.connect() as connection:
+        assert connection.execute(f"SELECT {sql_text(text)}").fetchone() == (text,)
+
+
+COMMANDS = {
+    "corpus list": ("corpus", "list"),
+    "corpus words": ("corpus", "words", "--corpus", HOSTILE, "--n", "2"),
+    "corpus words --show": ("corpus", "words", "--corpus", HOSTILE, "--show"),
+    "word": ("word", f"{HOSTILE}3"),
+    "benchmark list": ("benchmark", "list"),
+    "benchmark show": ("benchmark", "show", HOSTILE),
+    "measure": ("measure",),
+    "no such": ("benchmark", "show", f"no{HOSTILE}"),
+}
+
+
+@pytest.fixture(scope="module")
+def hostile_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return filled_with_hostile_texts(Store.open(tmp_path_factory.mktemp("hostile") / "w"))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_commands_print_hostile_names_and_words_harmlessly(
+    hostile_store: Store,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "2000")
+    status = main([*COMMANDS[name], "--warehouse", str(hostile_store.root)])
+    out, err = capsys.readouterr()
+    assert is_harmless(out + err)
+    assert status in (0, 2), err
+    if name not in ("word", "measure"):  # they show no text of these, or tell it lowercased
+        assert MARKUP in out + err
+        assert "\\x1b[2J" in out + err
+
+
+def test_an_error_that_quotes_a_long_value_is_short(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["corpus", "x" * 99_999], ["runs", "list", "--format", "x" * 99_999]):
+        assert main(words) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert len(line) < 2_100
+
+
+def test_errors_and_warnings_and_stages(capsys: pytest.CaptureFixture[str]) -> None:
+    told = str(BadInput(HOSTILE, HOSTILE, HOSTILE))
+    assert is_harmless(told) and "\n" not in told and told.count("\\x1b[2J") == 3
+    stages = Stages()
+    stages.run(HOSTILE, lambda: None)
+    CONSOLE.print(stages.table())
+    out, _ = capsys.readouterr()
+    assert is_harmless(out) and "[bold red]x[/]" in out
+
+
+def test_the_page_holds_hostile_text_as_text_and_opens_no_connection(
+    hostile_store: Store, tmp_path: Path
+) -> None:
+    first = write_report(hostile_store, tmp_path / "report")
+    for path in (first, first.with_name("appendix.html")):
+        page = Page(path)  # fails on a script, an on... attribute and tags that do not balance
+        raw = path.read_text(encoding="utf-8")
+        # The page's own script is the only one, and its hash the only one that may run.
+        assert "onerror=alert(1)>{{ 7*7 }}" in page.text and raw.lower().count("<script") == 1
+        assert raw.count("script-src 'sha256-") == 1
+        own = ("#", "data:", "index.html", "appendix.html", "words.html", "pairs.html")
+        assert page.links and all(link.startswith(own) for link in page.links)
+        assert "default-src 'none'" in raw and "@import" not in raw
+        style = raw.split("<style>")[1].split("</style>")[0]
+        assert "url(" not in style and "//" not in style
+    assert {p.parent for p in tmp_path.rglob("*.svg")} == {first.parent}
+    searches = [first.with_name("words.html"), first.with_name("pairs.html")]
+    scripts = [path for page in searches for path in first.parent.glob(f"{page.stem}/*.js")]
+    assert len(scripts) >= 2
+    for path in searches + scripts:
+        text = path.read_text(encoding="utf-8")
+        assert "<img" not in text
+        assert is_harmless(text)
+
+
+def test_csv_files_hold_no_formulas(tmp_path: Path) -> None:
+    bad = '=HYPERLINK("https://evil.test")'
+    rows = ({"contrast": bad, "n_words": 3, "median_se_nats": -0.5},)
+    agreement = TauAgreement("@x", "-1+cmd|' /C'!A0", 2, -0.25, -0.5, 0.125)
+    compared = ComparedList("../../c", "l", rows, (agreement,), "no intervals", None)
+    written = write_compared(compared, tmp_path / "out")
+    assert {path.parent for path in written} == {tmp_path / "out"}
+    tables = [list(csv.reader(p.open(newline=""))) for p in written if p.suffix == ".csv"]
+    assert tables[0][1] == [f"'{bad}", "3", "-0.5"]
+    assert tables[1][1] == ["'@x", "'-1+cmd|' /C'!A0", "2", "-0.25", "-0.5", "0.125"]
+
+
+def test_every_line_is_printed_by_say_and_no_table_reads_markup() -> None:
+    """One rule for all commands: `warehouse.text.escape.say`, consoles interpret no markup."""
+    for room in ("jobs", "eval_workers", "pipelines"):
+        for path in sorted((REPOSITORY / room).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if not isinstance(node, ast.Call):
+                    continue
+                where = f"{path.relative_to(REPOSITORY)}:{node.lineno}"
+                name = ast.unparse(node.func)
+                assert name not in ("typer.echo", "click.echo"), (
+                    f"{where}: use plumbline.warehouse.text.escape.say"
+                )
+                if name == "Console" and not any(k.arg == "stderr" for k in node.keywords):
+                    given = {k.arg: ast.unparse(k.value) for k in node.keywords}
+                    sql = path.name == "sql.py"  # every cell of its tables is a `Text`
+                    assert sql or given.get("markup") == "False", f"{where}: give markup=False"
+
+
+def test_the_names_of_benchmarks_are_ours() -> None:
+    assert all(name.replace("-", "").isalnum() for name in discover())
+
+
+# Queries and the sandbox
+
+
+def sql(store: Store, *arguments: str) -> int:
+    return main(["sql", *arguments, "--warehouse", str(store.root)])
+
+
+@pytest.mark.parametrize("text", [";", " ;; ", "/* tea */", "SELECT '\udcff'"])
+@pytest.mark.parametrize("kind", ["table", "csv", "json", "jsonl"])
+def test_a_query_without_a_statement_is_one_line(
+    store: Store, capsys: pytest.CaptureFixture[str], kind: str, text: str
+) -> None:
+    assert sql(store, text, "--format", kind) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "value", ["union_value(a := 1)", "[union_value(a := 1)]", "INTERVAL 3 DAY"]
+)
+def test_types_that_parquet_has_not_are_one_line(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], value: str
+) -> None:
+    assert sql(store, f"SELECT {value} AS v", "--out", str(tmp_path / "v.parquet")) == 2
+    assert "format parquet" in capsys.readouterr().err
+    assert [p.name for p in tmp_path.iterdir()] == ["warehouse"]
+
+
+def test_names_of_columns_do_not_steer_a_terminal(
+    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store, "word_count", [{"corpus": "c", "word": STEERS, "n_word": 9}])
+    pivot = "PIVOT word_count ON word USING sum(n_word) GROUP BY corpus"
+    monkeypatch.setenv("COLUMNS", "200")
+    assert sql(store, pivot) == 0
+    out = capsys.readouterr().out
+    assert is_harmless(out) and "\\x1b[2J" in out
+    typed = f"CREATE TABLE t AS ({pivot});\n.schema t\nFROM t;\n.tables\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert sql(store) == 0
+    out, err = capsys.readouterr()
+    assert is_harmless(out + err) and out.count("\\x1b[2J") == 2
+    with connect(store) as connection:
+        connection.execute(f'CREATE TABLE "z{STEERS}" AS SELECT 1 AS "z{STEERS}"')
+        assert all(map(str.isprintable, shell.completions(connection, "SELECT z")))
+
+
+def test_a_byte_that_is_not_utf_8_is_one_bad_query(
+    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed = io.BytesIO(b"SELECT '\xff';\nSELECT 41 + 1 AS n;\n")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(typed, encoding="utf-8"))
+    assert sql(store) == 0
+    out = capsys.readouterr().out
+    assert "is not Unicode" in out and "42" in out
+
+
+_COMMAND = "from plumbline.pipelines.command.main import entry; entry()"
+
+
+def sandboxed(*arguments: str, code: str = _COMMAND, **limits: int) -> tuple[int, str, str]:
+    """Status and output of a command in the sandbox, under lower limits so that it ends soon."""
+
+    def lower() -> None:
+        for name, most in limits.items():
+            resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, "--sandbox", *arguments],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), "AWS_ACCESS_KEY_ID": "a"},
+        preexec_fn=lower,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+#: Queries, with the directory they are tried in, and the status of each.
+QUERIES = [
+    ("FROM read_csv('{}/elsewhere.csv')", 0),
+    ("SELECT content FROM read_text('{}/elsewhere.csv')", 0),
+    ("COPY (SELECT 1) TO '{}/out.csv'", 2),
+    ("ATTACH '{}/out.db'", 2),
+    ("FROM read_csv('https://127.0.0.1/a.csv')", 2),
+    ("SELECT getenv('HOME')", 2),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", [[], ["--sandbox"]], ids=["", "sandbox"])
+@pytest.mark.parametrize(("query", "status"), QUERIES)
+def test_a_query_reads_any_file_but_writes_and_fetches_none(
+    tmp_path: Path, query: str, status: int, start: list[str]
+) -> None:
+    """As docs/safety.md says, in the sandbox too."""
+    Store.open(tmp_path / "w")
+    (tmp_path / "elsewhere.csv").write_text("word\ntea\n")
+    where = ["sql", query.format(tmp_path), "--warehouse", str(tmp_path / "w")]
+    done = subprocess.run(
+        [sys.executable, "-c", _COMMAND, *start, *where],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    assert status or "tea" in done.stdout
+    assert not list(tmp_path.glob("out*"))
+
+
+def bomb(store: Store, name: str, column: str) -> Path:
+    """A text of 10 MB in a dictionary, named by each of 1,000 rows: 10 GB in a small file."""
+    values = {
+        "text": "c",
+        "int": 1,
+        "float": 0.5,
+        "time": datetime(2026, 5, 1, tzinfo=timezone.utc),
+    }
+    columns = {
+        one.name: pa.array([values[one.kind]] * 1000, field.type)
+        for one, field in zip(TABLES[name].columns, TABLES[name].arrow, strict=True)
+    }
+    index = pa.array([0] * 1000, pa.int32())
+    columns[column] = pa.DictionaryArray.from_arrays(index, pa.array(["a" * 10_000_000]))
+    staged = store.stage(name, {one: "c" for one in TABLES[name].partitions}, "r")
+    part = Path(staged.directory) / "part.parquet"
+    pq.write_table(pa.table(columns), part, compression="zstd", store_schema=False)
+    assert part.stat().st_size < 20_000
+    store.commit(staged)
+    (file,) = store.snapshot().files(name)
+    return store.root / file.path
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(("sql", "FROM word_count"), marks=pytest.mark.slow),
+        pytest.param(("sql", "SELECT string_agg(word) FROM word_count"), marks=pytest.mark.slow),
+        pytest.param(("report", "--out", "page"), marks=pytest.mark.slow),
+        ("warehouse", "check"),
+    ],
+    ids=["rows", "in DuckDB", "report", "check"],
+)
+def test_a_file_that_unpacks_to_gigabytes_is_one_line(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = bomb(store, *(("run", "config") if "report" in command else ("word_count", "word")))
+    status, out, err = sandboxed(*command, "--warehouse", str(store.root), AS=2 << 30)
+    assert status == 3
+    if "check" in command:
+        assert str(path) in out and "not checked" in out and "forget" not in out
+    else:
+        *progress, line = err.strip().splitlines()
+        assert "memory" in line.lower() and all(said.endswith(" s") for said in progress)
+
+
+@pytest.mark.slow
+def test_a_sandbox_that_is_killed_is_one_line(store: Store) -> None:
+    endless = "SELECT sum(a.range * b.range) FROM range(1000000) a, range(1000000) b"
+    status, _, err = sandboxed("sql", endless, "--warehouse", str(store.root), CPU=3)
+    assert status == 3 and len(err.strip().splitlines()) == 1
+    assert "minutes of a processor" in err and "warehouse check" in err
+
+
+def test_the_sandbox_has_limits_and_no_network(store: Store) -> None:
+    look = """
+import os, resource, socket, subprocess, sys
+from plumbline.warehouse.sandbox import status_of_child
+if (status := status_of_child()) is not None:
+    sys.exit(status)
+print([resource.getrlimit(kind) for kind in (resource.RLIMIT_AS, resource.RLIMIT_FSIZE)])
+print(0 < resource.getrlimit(resource.RLIMIT_CPU)[0] < 700, len(os.sched_getaffinity(0)) <= 4)
+for family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):
+    try:
+        socket.socket(family)
+    except PermissionError as e:
+        print(e.errno)
+socket.socketpair()
+open("/dev/null").close()
+sys.exit(subprocess.call([sys.executable, "-c", "import socket; socket.socket()"]))
+"""
+    status, out, err = sandboxed(code=look)
+    most = 8 << 30
+    assert out.splitlines() == [f"[({most}, {most}), ({most}, {most})]", "True True", *["13"] * 3]
+    assert status == 1 and "Permission denied" in err
+    status, _, err = sandboxed("sql", "FROM run", "--warehouse", "s3://bucket/w")
+    assert status == 2 and "the sandbox has no network" in err
+
+
+@pytest.mark.slow
+def test_the_sandbox_answers_as_without_it(store: Store) -> None:
+    store.publish("word_count", [{"corpus": "c", "word": "tea", "n_word": 2}], unit="u", run_id="r")
+    where = ("--warehouse", str(store.root))
+    status, out, _ = sandboxed("sql", "SELECT n_word FROM word_count", "--format", "csv", *where)
+    assert (status, out.split()) == (0, ["n_word", "2"])
+    assert sandboxed("sql", "SELECT nothing", *where)[0] == 2
+    assert sandboxed("warehouse", "check", *where)[0] == 3
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSEGV])
+def test_a_sandbox_that_is_killed_can_be_tried_again_and_one_that_crashes_can_not(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    code = (
+        "import os; from plumbline.pipelines.command import app, main; "
+        f"app.app = lambda *_, **__: os.kill(os.getpid(), {int(how)}); main.entry()"
+    )
+    status, _, error = sandboxed("sql", "SELECT 1", code=code)
+    (line,) = error.splitlines()
+    assert line.startswith("error: sandbox: ")
+    assert status == (5 if how is signal.SIGKILL else 3)
+    assert ("run the same command again" in line) == (how is signal.SIGKILL)
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")
+def test_what_looks_at_sockets_sees_them() -> None:
+    session = os.getsid(0)
+    with listener("127.0.0.1"):
+        assert "127.0.0.1" in listening(session)
+    with listener("0.0.0.0"):
+        assert "0.0.0.0" in listening(session)
+    ours = ("127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1")
+    theirs = ("0.0.0.0", "::", "10.0.0.1", "::ffff:10.0.0.1")
+    assert all(map(is_loopback, ours)) and not any(map(is_loopback, theirs))
+
+
+# What killed processes leave
+
+
+_SLEEP = "\nprint('in', flush=True)\nimport time; time.sleep(60)"
+
+
+def killed(code: str, *arguments: str) -> None:
+    """Run code until it prints, then kill it."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code + _SLEEP, *arguments],
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "in\n"
+    process.kill()
+    process.wait()
+
+
+_TEMPORARY = """
+import sys
+from pathlib import Path
+from plumbline.warehouse.storage.locks import temporary_directory
+held = temporary_directory(Path(sys.argv[1]), "spark-")
+(held.__enter__() / "libzstd.so").touch()
+"""
+
+
+_STAGED = """
+import sys
+from plumbline.warehouse.storage.store import Store
+store = Store.open(sys.argv[1])
+staged = store.stage("word_count", {"corpus": "c"}, "r")
+(store.root / "_staging" / "half.parquet").touch()
+"""
+
+
+def test_the_next_process_removes_the_temporary_files_of_the_dead_alone(tmp_path: Path) -> None:
+    (tmp_path / "spark-of-somebody").mkdir()
+    with temporary_directory(tmp_path, "spark-") as living:
+        (living / "a").touch()
+        killed(_TEMPORARY, str(tmp_path))
+        assert len(list(tmp_path.glob("spark-*/"))) >= 3
+        with temporary_directory(tmp_path, "spark-") as mine:
+            assert {p for p in tmp_path.glob("spark-*") if p.is_dir()} == {
+                *(living, mine, tmp_path / "spark-of-somebody")
+            }
+            assert (living / "a").exists()
+
+
+_SPARK = """
+from plumbline.jobs.spark import spark_session as session
+(session._temporary() / "libzstd.so").touch()
+"""
+
+
+def test_the_next_spark_removes_what_a_killed_one_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    killed(_SPARK)
+    (left,) = tmp_path.rglob("libzstd.so")
+    killed(_SPARK)
+    (now,) = tmp_path.rglob("libzstd.so")
+    assert now != left and not left.parent.exists()
+
+
+def test_the_next_writer_removes_what_dead_writers_staged(store: Store) -> None:
+    living = store.stage("word_count", {"corpus": "living"}, "r")
+    killed(_STAGED, str(store.root))
+    staging = store.root / "_staging"
+    fill(store, "word_delta", [delta("a", 0.5)])
+    assert len(list(staging.iterdir())) == 3, "somebody is writing"
+    store.discard(living)
+    fill(store, "word_delta", [delta("a", 0.5)])
+    assert not list(staging.iterdir())
+
+
+def test_a_report_leaves_nothing_half_written(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "report"
+    write_report(filled(store), out)
+    before = {p.name for p in out.iterdir()}
+    plot = next(name for name in before if name.endswith(".svg"))
+    for name in (plot, "index.html", "plots.txt", "mine"):
+        (out / f"{name}.tmp").touch()
+    write_report(store, out)
+    assert {p.name for p in out.iterdir()} == before | {"mine.tmp"}
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        _write(out / "a.svg", b"x")
+    assert {p.name for p in out.iterdir()} == before | {"mine.tmp"}
+
+
+# Tables that are emptied
+
+
+def test_associate_says_what_it_drops(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shard = tmp_path / "a.jsonl"
+    shard.write_text('{"text": "she met the nurse, he met the nurse"}\n' * 9)
+    where = ["--corpus", "c", "--warehouse", str(store.root)]
+    assert main(["corpus", "count", str(shard), *where]) == 0
+    assert main(["corpus", "associate", *where]) == 0
+    assert "dropped" not in capsys.readouterr().out
+    weights = tmp_path / "row-sum.csv"
+    weights.write_text("word,weight\nnurse,0.5\n")
+    assert main(["corpus", "associate", *where, "--word-weights", str(weights)]) == 0
+    summed = "gendered-sum-row-sum"
+    fill(store, "pair_association", [association("b", "1", 0.5) | {"contrast": summed}])
+    capsys.readouterr()
+    assert main(["corpus", "associate", *where]) == 0
+    out = capsys.readouterr().out
+    assert f"No longer there: the contrasts {summed}" in out
+    assert f"Warning: dropped 1 rows of `pair_association` ({summed}), whose deltas changed" in out
+    assert "each contrast by --contrast: plumbline benchmark constrain" in out
+    assert "seed_word" not in out
+    again = associate(store, "c")
+    assert again.dropped == {"pair_association": {}, "seed_word": {}} and not again.gone
