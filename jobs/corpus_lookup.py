@@ -8,7 +8,6 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pyarrow as pa
-import pyarrow.dataset as ds
 
 from plumbline.warehouse import languages, wordlists
 from plumbline.warehouse.errors import UsageProblem
@@ -69,6 +68,8 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     Raises ``UsageProblem`` naming the contrasts that exist when the corpus has no such rows.
     """
     corpus_row(store, corpus)
+    import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
+
     rows = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus)
     if rows.num_rows:
         return rows

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.commands import corpus
 from plumbline.warehouse.storage.store import Store
 
 run = CliRunner()
@@ -24,6 +25,24 @@ def test_the_next_command_is_one_for_the_shell(tmp_path: Path) -> None:
     assert shown.exit_code == 0, shown.output
     command = shown.output.split("Next: ")[1].split("\n")[0]
     assert shlex.split(command)[3] == f"{out}/*.jsonl.zst"
+
+
+def test_status_begins_with_what_calls_for_something(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpus, "_MOST", 1)
+    shards = [tmp_path / f"{name}.jsonl" for name in "ab"]
+    for shard in shards:
+        shard.write_text(json.dumps({"text": f"She saw {shard.stem}."}) + "\n")
+    where = ["--corpus", "c", "--warehouse", str(tmp_path / "w")]
+    shown = run.invoke(app, ["corpus", "count", *map(str, shards), *where])
+    assert shown.exit_code == 0, shown.output
+    kinds = {path.name.split(".")[-2] for path in (tmp_path / "w/_work/count").rglob("*.parquet")}
+    assert kinds == {"tokens", "words", "pairs"}, "no empty files of rejects"
+    shards[1].unlink()
+    shown = run.invoke(app, ["corpus", "status", *where])
+    assert "b.jsonl" in shown.output and "a.jsonl │" not in shown.output
+    assert "and 1 more rows: give --format csv" in shown.output
 
 
 def test_count_associate_word(tmp_path: Path) -> None:

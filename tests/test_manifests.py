@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 import random
+import statistics
+import sys
 from pathlib import Path
 
 import pytest
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.storage import delta, log
 from plumbline.warehouse.storage import format as formats
-from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.check import check
 from plumbline.warehouse.storage.compaction import compact, leftovers
 from plumbline.warehouse.storage.log import File, Unit
@@ -28,6 +30,19 @@ def file_of(number: int) -> File:
 
 def become(store: Store, files: list[File]) -> None:
     log.commit(store.place, lambda draft: draft.become("word_count", files), "r")
+
+
+def swap(store: Store, now: list[File], old: list[File], new: list[File]) -> None:
+    """Swap files in two steps, of those that are there now; each is found by its unit then."""
+
+    def change(draft: log.Draft) -> None:
+        draft.swap("word_count", old[:1], new[:1])
+        draft.swap("word_count", old[1:], new[1:])
+        for file in (*now, *new):
+            found = draft.files_of_unit("word_count", {"corpus": "c"}, file.units[0].name)
+            assert found == ([file] if file in new or file not in old else [])
+
+    log.commit(store.place, change, "r")
 
 
 def publish(store: Store, unit: str) -> None:
@@ -74,6 +89,52 @@ def test_a_commit_writes_its_change_and_few_manifests_are_read(store: Store) -> 
     texts = [path.read_text() for path in (store.root / log.MANIFESTS).iterdir()]
     n_lines = sum(len(json.loads(text)["files"]) for text in texts)
     assert len(texts) == n and n <= n_lines <= n * (math.log2(n) / 2 + 1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_swapped_files_are_those_of_an_ordinary_list(store: Store, seed: int) -> None:
+    """In every version, in the log beside it for Delta Lake, and as a draft finds them by unit."""
+    draw, lists, others = random.Random(seed), [list[File]()], 0
+    for number in range(1, 130):
+        now = lists[-1]
+        old = draw.sample(now, k=min(len(now), draw.choice((0, 0, 0, 1, 2, 9))))
+        new = [file_of(number * 10 + k) for k in range(draw.randint(1, 3))]
+        new += draw.sample(old, k=len(old) // 4)  # goes, and comes back as the last
+
+        if draw.random() < 0.1:  # as in another process, or beside another writer
+            log._read_manifest.cache_clear()
+            others += 1
+        swap(store, now, old, new)
+        lists.append([file for file in now if file not in old] + new)
+    assert others
+    log._read_manifest.cache_clear()
+    listed: dict[str, int] = {}
+    for version, files in enumerate(lists):
+        assert log.snapshot(store.place, version).files("word_count") == files
+        if version:
+            name = delta.log_name("word_count", version - 1)
+            listed = delta.replay(store.place.read(name), listed)
+            assert listed.keys() == {delta.quoted("word_count", file.path) for file in files}
+
+
+def test_a_commit_looks_at_no_earlier_files(store: Store) -> None:
+    """It calls as many functions after 300 commits as after 40."""
+
+    def n_calls(number: int) -> int:
+        calls = [0]
+
+        def count(_: object, event: str, __: object) -> None:
+            calls[0] += event == "call"  # also each time that a generator goes on
+
+        sys.setprofile(count)
+        try:
+            publish(store, f"u{number}")
+        finally:
+            sys.setprofile(None)
+        return calls[0]
+
+    of_each = [n_calls(number) for number in range(300)]
+    assert statistics.median(of_each[-50:]) < 1.1 * statistics.median(of_each[20:70])
 
 
 def test_what_a_kept_manifest_is_read_from_is_kept(store: Store) -> None:

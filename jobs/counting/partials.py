@@ -259,6 +259,8 @@ class _Writer:
 
     def write(self, kind: str, table: pa.Table) -> None:
         """Write one more file of a kind; tokens go to one file until their words are written."""
+        if kind == "rejects" and not table.num_rows:
+            return
         if kind == "tokens":
             self._tokens = self._tokens or _token_writer(self._new(kind), table.schema)
             self._tokens.write_table(table)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.dataset as ds
-
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_row
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -65,7 +63,7 @@ def shard_states(
         states.append(_state(row, resolved))
         if progress:
             progress(n, len(ledger))
-    paths = {located(row["shard"]).resolve() for row in ledger}
+    paths = {located(row["shard"]).resolve() for row in ledger if given}
     states += [ShardState(str(path), "new") for path in given if path.resolve() not in paths]
     return states
 
@@ -115,7 +113,7 @@ def update_command(
 
 def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
     """Options the user gave that a row of the corpus holds as a hash: names, paths, the order."""
-    runs = store.read("run", ds.field("run_id") == row["run_id"]).to_pylist()
+    runs = [run for run in store.read("run").to_pylist() if run["run_id"] == row["run_id"]]
     config = _with_count(kept_object(runs[0], "config"), row) if runs else row
     # A row of the corpus has the version of the token rules under that name.
     tokenizer = config.get("tokenizer", "") if runs else ""

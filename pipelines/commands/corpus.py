@@ -46,6 +46,8 @@ _LISTED = (
 #: What is shown of a word that leans otherwise, and of a seed word.
 _ENDS = ("change_nats_low", "change_nats_high")
 _CHANGE = ("word", "delta_a_nats", "delta_b_nats", "change_nats", *_ENDS, "q")
+#: Shards that a terminal shows.
+_MOST = 100
 _SEED = ("position", "word", "n_word", "delta_nats", "verdict", "why")
 
 
@@ -280,13 +282,14 @@ class Status(CorpusName, Command):
         if not command:
             said.append("Up to date: every shard is counted as it is on disk")
         more = command or self.line("corpus verify")
-        rows = [asdict(one) | {"seconds": round(one.seconds, 1)} for one in states]
+        first = sorted(states, key=lambda one: one.state == "counted")  # what calls for something
+        rows = [asdict(one) | {"seconds": round(one.seconds, 1)} for one in first]
         failed = None
         if n_of["failed"]:
             problem = f"{n_of['failed']:,} of {len(states):,} shards failed, not in the counts"
             fix = "repair them, or leave them out, and count again"
             failed = BadInput(f"corpus {self.corpus!r}", problem, fix)
-        return Done(rows=rows, said=said, next=more, failed=failed)
+        return Done(rows=rows, most=_MOST, said=said, next=more, failed=failed)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -65,9 +65,13 @@ class Bucket:
             _store(str(self.root)).put(name, made)
         made.unlink()
 
-    def names(self, directory: str) -> list[str]:
+    def names(self, directory: str, after: str = "") -> list[str]:
+        store, offset = _store(str(self.root)), f"{directory}/{after}"
         with _one_line(self.root):
-            objects = _store(str(self.root)).list_with_delimiter(directory)["objects"]
+            if after:  # the server lists the later ones only
+                objects = [item for page in store.list(directory, offset=offset) for item in page]
+            else:
+                objects = store.list_with_delimiter(directory)["objects"]
         return sorted(item["path"].rpartition("/")[2] for item in objects)
 
     def walk(self) -> Iterator[str]:

@@ -104,11 +104,97 @@ def columns_id(table: Table) -> str:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """From one list of files to another: paths that go, then files that come after the others."""
+
+    gone: tuple[str, ...] = ()
+    added: tuple[File, ...] = ()
+
+    @property
+    def n_lines(self) -> int:
+        """Entries that a manifest of it holds."""
+        return len(self.gone) + len(self.added)
+
+    def then(self, later: Difference) -> Difference:
+        """Both differences, one after the other, as one."""
+        gone, added = dict.fromkeys(self.gone), {file.path: file for file in self.added}
+        for path in later.gone:
+            if added.pop(path, None) is None:
+                gone[path] = None
+        added |= {file.path: file for file in later.added}
+        return Difference(tuple(gone), tuple(added.values()))
+
+    def of(self, files: tuple[File, ...]) -> tuple[File, ...]:
+        """The files after the difference."""
+        if self.gone:
+            gone = frozenset(self.gone)
+            files = tuple(file for file in files if file.path not in gone)
+        return (*files, *self.added)
+
+
+def _between(old: Sequence[File], new: Sequence[File]) -> Difference:
+    """The difference between two lists, right where what both have stands in the same order."""
+    now = {file.path for file in new}
+    gone = tuple(file.path for file in old if file.path not in now)
+    return Difference(gone, tuple(new[len(old) - len(gone) :]))
+
+
+class Listing:
+    """Data files of a table in their order, to be changed."""
+
+    def __init__(self, files: Iterable[File]) -> None:
+        self._files = {file.path: file for file in files}
+        self._of_unit: dict[tuple[tuple[str, ...], str], dict[str, File]] = {}
+        self._gone: dict[str, None] = {}
+        self._added: dict[str, File] = {}
+        for file in self._files.values():
+            self._note(file)
+
+    @property
+    def files(self) -> tuple[File, ...]:
+        """All files."""
+        return tuple(self._files.values())
+
+    def of_unit(self, partition: tuple[str, ...], unit: str) -> list[File]:
+        """The files of a partition that hold rows of a unit."""
+        return list(self._of_unit.get((partition, unit), {}).values())
+
+    def swap(self, old: Iterable[File], new: Iterable[File]) -> None:
+        """Take files out, those that are there, and put others behind the rest."""
+        for path in [file.path for file in old]:
+            file = self._files.pop(path, None)
+            if file is not None:
+                for key in _units_of(file):
+                    del self._of_unit[key][path]
+                    if not self._of_unit[key]:
+                        del self._of_unit[key]
+                if self._added.pop(path, None) is None:
+                    self._gone[path] = None
+        for file in new:
+            self._files[file.path] = self._added[file.path] = file
+            self._note(file)
+
+    def difference(self) -> Difference:
+        """What ``swap`` did since this was last asked."""
+        made = Difference(tuple(self._gone), tuple(self._added.values()))
+        self._gone, self._added = {}, {}
+        return made
+
+    def _note(self, file: File) -> None:
+        for key in _units_of(file):
+            self._of_unit.setdefault(key, {})[file.path] = file
+
+
+def _units_of(file: File) -> set[tuple[tuple[str, ...], str]]:
+    return {(file.partition, unit.name) for unit in file.units}
+
+
+@dataclass(frozen=True)
 class Manifest:
     """All data files of a table. ``version`` counts its changes; ``previous`` names the one before.
 
     ``columns`` are the names of the table's columns, as the newest of its writers knew them. Stored
-    is the change since the manifest that ``base`` names, without one the whole list.
+    is the difference from the manifest that ``base`` names, without one the whole list.
     """
 
     table: str
@@ -117,29 +203,18 @@ class Manifest:
     columns: tuple[str, ...] = ()
     files: tuple[File, ...] = ()
     base: str | None = None
+    difference: Difference | None = field(default=None, compare=False, repr=False)
+    #: The files as the next draft changes them; it takes this out of here.
+    listing: list[Listing] = field(default_factory=list, compare=False, repr=False)
 
-    def content(self, base: Manifest | None = None) -> bytes:
-        """The manifest as JSON, which the same manifest always is; ``base`` is that of its base."""
-        gone, added = _changes(base, self) if base else ([], self.files)
-        files = [{**vars(f), "units": [astuple(unit) for unit in f.units]} for f in added]
-        change = {"gone": gone} if base else {}
-        return json.dumps({**vars(self), **change, "files": files}).encode()
-
-
-def _changes(base: Manifest, manifest: Manifest) -> tuple[list[str], tuple[File, ...]]:
-    """Paths of the base's files that a manifest no longer has, and the files after the others."""
-    now = {file.path for file in manifest.files}
-    gone = [file.path for file in base.files if file.path not in now]
-    return gone, manifest.files[len(base.files) - len(gone) :]
-
-
-def _changed(base: Manifest, gone: Sequence[str], added: Sequence[File]) -> tuple[File, ...]:
-    """Files of a manifest that was written as a change."""
-    left = base.files
-    if gone:
-        without = frozenset(gone)
-        left = tuple(file for file in left if file.path not in without)
-    return (*left, *added)
+    def content(self, base: str | None = None, difference: Difference | None = None) -> bytes:
+        """The manifest as JSON, which the same manifest always is: what differs from its base."""
+        values: dict[str, Any] = {"table": self.table, "version": self.version}
+        values |= {"previous": self.previous, "columns": self.columns}
+        added = difference.added if difference else self.files
+        values["files"] = [{**vars(f), "units": [astuple(unit) for unit in f.units]} for f in added]
+        values |= {"base": base, **({"gone": difference.gone} if difference else {})}
+        return json.dumps(values).encode()
 
 
 def _is_of_name(name: str, content: bytes) -> bool:
@@ -152,10 +227,10 @@ def _version_in(manifest: str) -> int:
     return int(manifest.split("-")[1])
 
 
-def _stored(place: Place, table: str, name: str) -> tuple[Manifest, list[str]]:
-    """A manifest with the files that it adds to those of its base; and those it takes out."""
+def _stored(place: Place, table: str, name: str) -> tuple[Manifest, Difference]:
+    """A manifest without its files; and how they differ from those of its base."""
 
-    def parsed(content: bytes) -> tuple[Manifest, list[str]]:
+    def parsed(content: bytes) -> tuple[Manifest, Difference]:
         if not _is_of_name(name, content):
             raise ValueError("its hash is not that in its name")
         values = json.loads(content)
@@ -164,9 +239,10 @@ def _stored(place: Place, table: str, name: str) -> tuple[Manifest, list[str]]:
         base = values.get("base")
         if base is not None and ("/" in base or _version_in(base) >= _version_in(name)):
             raise ValueError("its base is no earlier manifest")
-        gone = list(map(str, values["gone"] if base else ()))
+        gone = tuple(map(str, values["gone"] if base else ()))
         version = int(values["version"])
-        return Manifest(table, version, values["previous"], columns, files, base), gone
+        manifest = Manifest(table, version, values["previous"], columns, base=base)
+        return manifest, Difference(gone, files)
 
     file = f"{MANIFESTS}/{name}"
     try:
@@ -178,11 +254,11 @@ def _stored(place: Place, table: str, name: str) -> tuple[Manifest, list[str]]:
 @lru_cache(maxsize=512)
 def _read_manifest(place: Place, table: str, name: str) -> Manifest:
     """A manifest with all its files. Raises ``FileNotFoundError`` that names what is not there."""
-    manifest, gone = _stored(place, table, name)
+    manifest, difference = _stored(place, table, name)
     if manifest.base is None:
-        return manifest
+        return replace(manifest, files=difference.added)
     base = _read_manifest(place, table, manifest.base)
-    return replace(manifest, files=_changed(base, gone, manifest.files))
+    return replace(manifest, files=difference.of(base.files), difference=difference)
 
 
 def chain(place: Place, table: str, name: str | None) -> Iterator[str]:
@@ -196,23 +272,23 @@ def chain(place: Place, table: str, name: str | None) -> Iterator[str]:
 
 
 def _content(place: Place, manifest: Manifest) -> bytes:
-    """Content of a new manifest: its change since a base, or the whole list if that is shorter.
+    """Content of a new manifest: how it differs from a base, or the whole list if that is shorter.
 
-    The base of version v is v & (v - 1), v without its lowest bit: so every line is written again
-    once for each power of two that passes, and the newest of n manifests is read from at most
-    log2(n) of them (the skip deltas of Subversion). A list stands where the chain can't be read.
+    ``manifest`` has its difference from the previous one. The base of version v is v & (v - 1), v
+    without its lowest bit: so every line is written again once for each power of two that passes,
+    and the newest of n manifests is read from at most log2(n) of them (the skip deltas of
+    Subversion). A list stands where the chain can't be read.
     """
+    name, difference = manifest.previous, manifest.difference
+    oldest = manifest.version & (manifest.version - 1)
     with suppress(BadInput, FileNotFoundError):
-        name, oldest = manifest.previous, manifest.version & (manifest.version - 1)
-        while name is not None:
+        while name is not None and difference is not None:
             base = _read_manifest(place, manifest.table, name)
-            if base.base is None or base.version <= oldest:
-                gone, added = _changes(base, manifest)
-                is_shorter = len(gone) + len(added) < len(manifest.files)
-                if is_shorter and _changed(base, gone, added) == manifest.files:
-                    return replace(manifest, base=name).content(base)
+            if base.difference is None or base.version <= oldest:
+                if difference.n_lines < len(manifest.files):
+                    return manifest.content(name, difference)
                 break
-            name = base.base
+            name, difference = base.base, base.difference.then(difference)
     return manifest.content()
 
 
@@ -321,10 +397,16 @@ def versions(place: Place) -> list[int]:
     return [int(name) for name in names if name.isdecimal()]
 
 
+#: The newest version seen of each place: only later ones need to be listed.
+_SEEN: dict[Place, int] = {}
+
+
 def _newest(place: Place) -> int:
-    for name in reversed(place.names(COMMITS)):
-        if (number := name.removesuffix(".json")).isdecimal():
-            return int(number)
+    for after in (f"{_SEEN.get(place, 0):020}", ""):  # where the one seen is gone, all are listed
+        for name in reversed(place.names(COMMITS, after)):
+            if (number := name.removesuffix(".json")).isdecimal():
+                _SEEN[place] = int(number)
+                return int(number)
     raise BadInput(f"warehouse {place}", "its commit log is gone", _DAMAGED)
 
 
@@ -396,42 +478,67 @@ class Draft:
         self.base = base
         self.format = newest_version() if has_rows_of_now(base.format) else base.format
         self.leases = dict(base.leases)
-        self._files: dict[str, tuple[File, ...]] = {}
+        self._listings: dict[str, Listing] = {}
+        self._replaced: set[str] = set()
+
+    def _listing(self, table: str) -> Listing:
+        if table not in self._listings:
+            manifest = self.base.manifest(table)
+            with suppress(IndexError):  # the first draft since it was read, or one beside another
+                self._listings[table] = manifest.listing.pop()
+                return self._listings[table]
+            self._listings[table] = Listing(manifest.files)
+        return self._listings[table]
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
         """Files as of ``Snapshot.files``, with the changes made so far."""
-        if table not in self._files:
-            self._files[table] = self.base.manifest(table).files
-        return _of_partition(self._files[table], table, partition)
+        return _of_partition(self._listing(table).files, table, partition)
+
+    def files_of_unit(self, table: str, partition: Mapping[str, str], unit: str) -> list[File]:
+        """Files of a partition that hold rows of a unit."""
+        return self._listing(table).of_unit(partition_values(table, partition), unit)
 
     def swap(self, table: str, old: Iterable[File], new: Iterable[File]) -> None:
         """Take files out of a table, and put others in."""
-        gone = {file.path for file in old}
-        kept = (file for file in self.files(table) if file.path not in gone)
-        self._files[table] = (*kept, *new)
+        self._listing(table).swap(old, new)
 
     def become(self, table: str, files: Iterable[File]) -> None:
         """Give a table these files, whatever it had, also where that can't be read."""
-        self._files[table] = tuple(files)
+        self._listings[table] = Listing(files)
+        self._replaced.add(table)
 
     def manifests(self) -> dict[str, Manifest]:
         """The manifests of the tables that changed."""
         made = {}
-        for table, files in self._files.items():
+        for table, listing in self._listings.items():
+            files, is_read = listing.files, True
             try:
                 before = self.base.manifest(table)
             except BadInput:  # its version is in its name, and all else is to be replaced
                 version = _version_in(self.base.tables[table])
-                before = Manifest(table, version, columns=("unknown",))
-            columns, now = tuple(TABLES[table].names), columns_id(TABLES[table])
-            if any(file.columns != now for file in files):
-                # For readers of Delta Lake, who find older rows under the older names alone.
-                old = TABLES[table].old_names
-                columns += tuple(name for name in before.columns if name in old)
-            if before.files != files or set(before.columns) - set(columns):
-                previous = self.base.tables.get(table)
-                made[table] = Manifest(table, before.version + 1, previous, columns, files)
+                before, is_read = Manifest(table, version, columns=("unknown",)), False
+            difference: Difference | None = listing.difference()
+            is_other = difference != Difference()
+            if table in self._replaced:
+                difference, is_other = _between(before.files, files), before.files != files
+                if not is_read or difference.of(before.files) != files:
+                    difference = None
+            columns = tuple(TABLES[table].names)
+            # For readers of Delta Lake, who find older rows under the older names alone.
+            old = tuple(name for name in before.columns if name in TABLES[table].old_names)
+            if old and any(file.columns != columns_id(TABLES[table]) for file in files):
+                columns += old
+            if is_other or set(before.columns) - set(columns):
+                previous, version = self.base.tables.get(table), before.version + 1
+                made[table] = Manifest(table, version, previous, columns, files, None, difference)
         return made
+
+    def hand_on(self, state: Snapshot) -> None:
+        """Leave the listings to the next draft, which is of the state that this one made."""
+        for table, listing in self._listings.items():
+            manifest = state.manifest(table)
+            if len(manifest.files) == len(listing.files):
+                manifest.listing[:] = [listing]
 
 
 #: Leases that this process holds, by place and name; a commit must carry all of its place.
@@ -457,23 +564,30 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
             manifests = draft.manifests()
             same = draft.leases == dict(draft.base.leases) and draft.format == draft.base.format
             if not manifests and same:
+                draft.hand_on(draft.base)
                 return draft.base
             made = _create(place, draft, manifests, run_id, about)
-        for table in manifests:
-            tell_delta(place, made.manifest(table))
+        draft.hand_on(made)
+        for table, manifest in manifests.items():
+            tell_delta(place, made.manifest(table), manifest.difference)
     return made
 
 
-def tell_delta(place: Place, manifest: Manifest) -> None:
+def tell_delta(place: Place, manifest: Manifest, change: Difference | None = None) -> None:
     """Write the Delta Lake log of a table up to a manifest, with entries that killed writers left.
 
-    If an earlier manifest can't be read any more, the files that the log lists by then count.
+    ``change`` is how it differs from the previous one, where that is known: then nothing else is
+    looked at, if the entry before is there. If an earlier manifest can't be read any more, the
+    files that the log lists by then count.
     """
+    if change is not None and (before := _told(place, manifest)) is not None:
+        _tell(place, before.columns, manifest, change)
+        return
     table, missing = manifest.table, [manifest]
     known = {f"{table}/_delta_log/{name}" for name in place.names(f"{table}/_delta_log")}
     if delta.log_name(table, manifest.version) in known:
         return
-    before: Manifest | None = Manifest(table)
+    before = Manifest(table)
     while (previous := missing[-1].previous) is not None:
         try:
             before = _read_manifest(place, table, previous)
@@ -487,15 +601,33 @@ def tell_delta(place: Place, manifest: Manifest) -> None:
     old = {f.path for f in before.files} if before else _listed(place, missing[-1], known)
     columns = before.columns if before else ()
     for step in reversed(missing):
-        new = {file.path: file for file in step.files}
-        content = delta.entry(
-            table,
-            None if columns == step.columns else step.columns,
-            sorted(old - new.keys()),
-            [(p, f.n_bytes, f.written_ms, f.n_rows) for p, f in new.items() if p not in old],
-        )
-        place.create(delta.log_name(table, step.version), content)
-        old, columns = set(new), step.columns
+        new = {file.path for file in step.files}
+        added = tuple(file for file in step.files if file.path not in old)
+        _tell(place, columns, step, Difference(tuple(old - new), added))
+        old, columns = new, step.columns
+
+
+def _told(place: Place, manifest: Manifest) -> Manifest | None:
+    """The manifest before, if it can be read and the Delta Lake log has its entry."""
+    if manifest.previous is None:
+        return Manifest(manifest.table)
+    with suppress(BadInput, FileNotFoundError):
+        before = _read_manifest(place, manifest.table, manifest.previous)
+        place.read(delta.log_name(manifest.table, before.version))
+        return before
+    return None
+
+
+def _tell(place: Place, columns: Sequence[str], step: Manifest, change: Difference) -> None:
+    """Write the entry of a manifest, which follows one with these columns."""
+    gone, added = set(change.gone), {file.path for file in change.added}
+    content = delta.entry(
+        step.table,
+        None if columns == step.columns else step.columns,
+        sorted(gone - added),
+        [(f.path, f.n_bytes, f.written_ms, f.n_rows) for f in change.added if f.path not in gone],
+    )
+    place.create(delta.log_name(step.table, step.version), content)
 
 
 def _listed(place: Place, manifest: Manifest, known: set[str]) -> set[str]:

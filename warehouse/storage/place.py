@@ -80,8 +80,8 @@ class Place(Protocol):
     def put(self, made: Path, name: str) -> None:
         """Move a complete local file to a name that nobody else uses. Survives a power cut."""
 
-    def names(self, directory: str) -> list[str]:
-        """Names of the files in a directory, sorted; none without it."""
+    def names(self, directory: str, after: str = "") -> list[str]:
+        """Names of the files in a directory that sort after a text, in order; none without it."""
 
     def walk(self) -> Iterator[str]:
         """Names of all files, without those of unfinished work."""
@@ -155,9 +155,9 @@ class Disk:
         os.rename(made, target)
         _sync(target.parent)
 
-    def names(self, directory: str) -> list[str]:
+    def names(self, directory: str, after: str = "") -> list[str]:
         try:
-            return sorted(os.listdir(self.root / directory))
+            return sorted(filter(after.__lt__, os.listdir(self.root / directory)))
         except FileNotFoundError:
             return []
 

@@ -169,7 +169,7 @@ class Store(OpenWarehouse):
         partition = self.partition_of(table, data)
 
         def change(draft: Draft) -> None:
-            old = [f for f in draft.files(table, partition) if unit in (u.name for u in f.units)]
+            old = draft.files_of_unit(table, partition, unit)
             rest = [self._without(table, f, unit) for f in old if len(f.units) > 1]
             draft.swap(table, old, [*rest, file])
 
@@ -224,7 +224,8 @@ class Store(OpenWarehouse):
         """
         files = self.snapshot().files(table, partition)
         rows = [self.rows_of(table, file, where) for file in files]
-        return pa.concat_tables([TABLES[table].arrow.empty_table(), *rows])
+        none = pa.Table.from_batches([], TABLES[table].arrow)  # an empty array would load pandas
+        return pa.concat_tables([none, *rows])
 
     def rows_of(self, table: str, file: File, where: ds.Expression | None = None) -> pa.Table:
         """Rows of one data file, as ``read`` returns them."""
