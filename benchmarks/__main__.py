@@ -21,6 +21,7 @@ from benchmarks import (
     gpu,
     growth,
     languages,
+    ngram,
     on_spark,
     results,
     sampling,
@@ -58,6 +59,7 @@ _PARTS = (
         "fairpair",
         "storage",
         "split",
+        "ngram",
         "gpu",
     ),
 )
@@ -122,6 +124,9 @@ def main(
         if "storage" in wanted:
             report_storage(storage.run(here), storage.look(here))
             report_commits(*storage.many_commits(here))
+        if real and "ngram" in wanted:
+            (here / "ngram").mkdir()
+            report_ngram(*ngram.run(real, here / "ngram"))
         if real and "gpu" in wanted:
             try:
                 report_gpu(gpu.run(real, here, *GPU))
@@ -166,6 +171,24 @@ def report_split(found: splitting.Split) -> None:
         f"{found.megabytes:,.0f} MB of JSON: cut at {cut:,.0f} MB per CPU second, counted at "
         f"{counted:,.0f}; the blocks have {found.growth:.2f} times the bytes of the shards"
     )
+
+
+def report_ngram(found: list[ngram.Trained], peer: float) -> None:
+    """Print what training takes, beside ``nltk.lm``, and the seconds to the first score."""
+    table = _table(
+        "5-grams: all real text, and ten times as long with changed words",
+        *("M words", "M n-grams", "seconds", "CPU s", "M words/CPU s", "nltk.lm is slower by"),
+        *("own memory, MB", "with mapped files", "model, MB", "first score, s"),
+    )
+    for one in found:
+        rate = one.n_words / one.cpu_seconds
+        cells = (f"{one.n_ngrams / 1e6:.1f}", f"{one.seconds:.0f}", f"{one.cpu_seconds:.0f}")
+        ratios = (f"{rate / 1e6:.2f}", f"{rate / peer:.0f}x")
+        sizes = (one.peak_bytes, one.resident_bytes, one.model_bytes)
+        megabytes = (f"{size / 1e6:,.0f}" for size in sizes)
+        words = f"{one.n_words / 1e6:.1f}"
+        table.add_row(words, *cells, *ratios, *megabytes, f"{one.first_score_s:.2f}")
+    Console(width=130).print(table)
 
 
 def report_checkpoints(rate: checkpoints.Rate) -> None:

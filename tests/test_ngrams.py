@@ -8,7 +8,11 @@ import math
 import random
 import shutil
 from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,15 +22,23 @@ from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.ngram import NgramOptions
-from plumbline.eval_workers.models.ngram.ngram_model import BOS, UNKNOWN, NgramModel, count
+from plumbline.eval_workers.models.ngram import (
+    SENTENCE_END,
+    NgramOptions,
+    ngram_counting,
+    ngram_training,
+)
+from plumbline.eval_workers.models.ngram.ngram_counting import count_ngrams
+from plumbline.eval_workers.models.ngram.ngram_model import NgramModel, laid_out
+from plumbline.eval_workers.models.ngram.text_words import BOS, UNKNOWN, numbered_words
 from plumbline.eval_workers.models.ngram_backend import NgramBackend
 from plumbline.eval_workers.models.prospect import prospect
 from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.input.shards import documents, write_jsonl_zst
+from tests.conftest import reference_directory
 
 N_WORDS = 12
 TEXT = ["She ran. He, too, ran far!\nThe nurse said she ran home.", "Mr. Bell saw the nurse run."]
@@ -37,6 +49,13 @@ def sentences(n: int, seed: int = 0) -> list[list[int]]:
     words = range(UNKNOWN + 1, N_WORDS)
     weights = [1 / (w - UNKNOWN) for w in words]
     return [draw.choices(words, weights, k=draw.randint(1, 9)) for _ in range(n)]
+
+
+def count(text: list[list[int]], n_words: int, order: int) -> NgramModel:
+    with TemporaryDirectory() as directory:
+        words, _ = laid_out(text)
+        count_ngrams(words.astype(np.uint32), n_words, order, Path(directory), Path(directory))
+        return NgramModel.load(Path(directory))
 
 
 def probability(model: NgramModel, context: list[int], word: int) -> float:
@@ -52,7 +71,7 @@ def test_probabilities_are_those_of_nltk() -> None:
     theirs = KneserNeyInterpolated(order, discount=0.1)
     grams = [list(everygrams(["<s>", *map(str, s)], max_len=order)) for s in text]
     theirs.fit(grams, [str(w) for s in text for w in s])
-    ours = count(text, N_WORDS, order, discounts=[0.0] + [0.1] * (order - 1))
+    ours = replace(count(text, N_WORDS, order), discounts=np.array([0.0] + [0.1] * (order - 1)))
     asked = 0
     for sentence in sentences(80, seed=1):
         values = ours.logprobs([sentence])[0]
@@ -188,13 +207,11 @@ def test_the_command_trains_and_scores(tmp_path: Path) -> None:
     assert "five counts n-grams: it scores sentences" in said and "report: " in said
 
 
-def test_a_text_of_short_sentences_has_the_probabilities_of_its_longest(tmp_path: Path) -> None:
+def test_a_text_of_short_sentences_has_the_probabilities_of_its_longest() -> None:
     text = [[2, 3], [3, 2], [2]]
     long, short = (count(text, N_WORDS, order) for order in (5, 3))
     asked = [[2, 3, 2, 3, 4], [3]]
     assert long.logprobs(asked) == short.logprobs(asked)
-    long.save(tmp_path)
-    assert NgramModel.load(tmp_path, 5, N_WORDS).logprobs(asked) == long.logprobs(asked)
 
 
 def test_a_damaged_model_is_told(directory: Path, tmp_path: Path) -> None:
@@ -205,10 +222,14 @@ def test_a_damaged_model_is_told(directory: Path, tmp_path: Path) -> None:
         weights.write_bytes(content)
         with pytest.raises(BadInput, match=r"model\.safetensors is damaged"):
             open_backend(str(model), ModelOptions()).score(["She ran."])
+
+
+def test_a_model_of_another_version_is_told(directory: Path, tmp_path: Path) -> None:
+    model = shutil.copytree(directory, tmp_path / "m")
     config = json.loads((model / "config.json").read_text())
-    del config["order"]
+    del config["version"]  # as the first version wrote it
     (model / "config.json").write_text(json.dumps(config))
-    with pytest.raises(BadInput, match=r"its config\.json has no order"):
+    with pytest.raises(BadInput, match=r"of another version of Plumbline.*train it again"):
         open_backend(str(model), ModelOptions())
 
 
@@ -228,3 +249,111 @@ def test_equal_texts_give_equal_files(directory: Path, tmp_path: Path) -> None:
     for name in ("model.safetensors", "tokenizer.json", "config.json"):
         assert (again / name).read_bytes() == (directory / name).read_bytes()
     assert np.isfinite(open_backend(str(again), ModelOptions()).score(["Zz"])[0].logprob_nats)
+
+
+def split_by_tokenizers(text: str) -> Iterator[list[str]]:
+    """The words of each sentence, as the library that splits scored sentences has them."""
+    from tokenizers import normalizers, pre_tokenizers
+
+    lower, splitter = normalizers.Lowercase(), pre_tokenizers.BertPreTokenizer()
+    starts = [0, *(match.end() for match in SENTENCE_END.finditer(text))]
+    for start, end in itertools.zip_longest(starts, starts[1:]):
+        pieces = splitter.pre_tokenize_str(lower.normalize_str(text[start:end]))
+        if pieces:
+            yield [piece for piece, _ in pieces]
+
+
+def split_by_us(texts: list[str]) -> list[list[str]]:
+    numbers, words = numbered_words(texts)
+    names = [word.decode() for word in words.to_pylist()]
+    ends = np.flatnonzero(numbers == BOS)
+    assert not len(numbers) or ends[-1] == len(numbers) - 1
+    starts = [0, *(ends[:-1] + 1)]
+    return [[names[k - 2] for k in numbers[a:b]] for a, b in zip(starts, ends, strict=False)]
+
+
+def test_words_are_those_of_tokenizers() -> None:
+    """Every character, between letters; and drawn texts of those that end words and sentences."""
+    every = "".join(f"a{chr(k)}b " for k in range(0x110000) if not 0xD800 <= k < 0xE000)
+    assert split_by_us([every]) == list(split_by_tokenizers(every))
+    draw, parts = (
+        random.Random(1),
+        [*"aMrsDd.!?\"'”)  \n\x1c\x85İΣςé_7-—\u3000\u200b😀𠀀𐐀K", "Mrs. "],
+    )
+    for _ in range(2000):
+        texts = ["".join(draw.choices(parts, k=draw.randint(0, 25))) for _ in range(2)]
+        assert split_by_us(texts) == [s for text in texts for s in split_by_tokenizers(text)]
+    assert split_by_us([]) == []
+
+
+@pytest.mark.reference
+def test_words_of_real_text_are_those_of_tokenizers() -> None:
+    for shard in sorted((reference_directory() / "corpora").glob("*/00.jsonl.zst")):
+        texts = list(itertools.islice(documents(shard), 10))
+        assert split_by_us(texts) == [s for text in texts for s in split_by_tokenizers(text)]
+
+
+def texts_of(n: int) -> list[str]:
+    draw = random.Random(3)
+    words = ["tea", "nurse", "she", "he", "ran.", "home!", "far", "Mr. Bell", "saw,", "É"]
+    return [" ".join(draw.choices(words, k=draw.randint(0, 40))) for _ in range(n)]
+
+
+#: Sizes of which this text has many: texts of a block, rows of a run, words read at a time.
+SMALL = ((ngram_training, "CHARACTERS_OF_BLOCK", 500), (ngram_counting, "ROWS_AT_ONCE", 100))
+SMALL += ((ngram_counting, "_WORDS_AT_ONCE", 70),)
+
+
+def test_a_text_in_many_parts_gives_the_same_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one part, in many, and in many after interruptions, of which every one gets further."""
+    shards = [tmp_path / f"{k}.jsonl.zst" for k in range(3)]
+    for k, shard in enumerate(shards):
+        write_jsonl_zst(shard, texts_of(60)[20 * k : 20 * k + 20])
+
+    def content(name: str) -> dict[str, bytes]:
+        path = train_model(shards, name, "c", NgramOptions(), tmp_path).path
+        return {file.name: file.read_bytes() for file in path.glob("[!p]*")}
+
+    whole = content("one")
+    for module, name, value in SMALL:
+        monkeypatch.setattr(module, name, value)
+    made: list[str] = []
+    interrupted_every = 1 << 30
+
+    def counted(work: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def step(*arguments: Any) -> Any:
+            made.append(name)
+            if len(made) % interrupted_every == 0:
+                raise KeyboardInterrupt
+            return work(*arguments)
+
+        return step
+
+    for module, name in ((ngram_training, "numbered_words"), (ngram_counting, "_sorted")):
+        monkeypatch.setattr(module, name, counted(getattr(module, name), name))
+    assert content("many") == whole and len(whole) == 4
+    n_parts = Counter(made)
+    assert min(n_parts.values()) > 6
+    made.clear()
+    interrupted_every = 4
+    for n_interrupted in itertools.count():
+        try:
+            assert content("resumed") == whole
+            break
+        except KeyboardInterrupt:
+            assert n_interrupted < 100
+    # What was made before an interruption is not made again.
+    assert n_interrupted > 3 and len(made) == n_parts.total() + n_interrupted
+
+
+def test_a_part_that_decayed_is_made_again(tmp_path: Path) -> None:
+    words, _ = laid_out(sentences(50))
+    whole: list[bytes] = []
+    for _ in range(2):
+        count_ngrams(words.astype(np.uint32), N_WORDS, 3, tmp_path, tmp_path)
+        (run,) = tmp_path.glob("*.npy")
+        whole.append((tmp_path / "model.safetensors").read_bytes() + run.read_bytes())
+        run.write_bytes(run.read_bytes()[:-8] + bytes(8))
+    assert whole[0] == whole[1]

@@ -20,7 +20,8 @@ from plumbline.eval_workers.models.kinds.model_files import Files
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.source import find_source, is_ngram
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.ngram.ngram_model import VERSION, NgramModel
+from plumbline.eval_workers.models.ngram import VERSION
+from plumbline.eval_workers.models.ngram.ngram_model import NgramModel
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.regular_files import json_object
@@ -41,10 +42,9 @@ class NgramBackend(Continuer):
         loading.silence()
         source = find_source(model, options.revision)
         fields = json_object(Path(source.location) / "config.json")
-        for name in ("order", "vocab_size"):
-            if type(fields.get(name)) is not int:
-                problem, fix = f"its config.json has no {name}", "train it again, or copy it anew"
-                raise BadInput(f"model {model}", problem, fix)
+        if fields.get("version") != VERSION:
+            problem = "is one of another version of Plumbline, whose files differ"
+            raise BadInput(f"model {model}", problem, "train it again")
         config = PretrainedConfig(**fields)
         versions = {"n-grams": str(VERSION), "tokenizers": tokenizers.__version__}
         super().__init__(model, options, versions, Files(source, config, None, "causal"))
@@ -52,13 +52,12 @@ class NgramBackend(Continuer):
 
     @cached_property
     def _model(self) -> NgramModel:
-        directory = Path(self.source.location)
-        return NgramModel.load(directory, self.config.order, self.config.vocab_size)
+        return NgramModel.load(Path(self.source.location))
 
     @property
     def n_parameters(self) -> int:
         """N-grams of all lengths."""
-        return sum(len(ngrams.keys) for ngrams in self._model.lengths)
+        return len(self._model.words)
 
     @property
     def _n_embedded(self) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.ngram import VERSION as NGRAM_VERSION
 from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.training.training_options import (
     Base,
@@ -113,6 +114,8 @@ def train_model(
         "shards": [fingerprint(shard) for shard in shards],
         "trainer_version": TRAINER_VERSION,
     }
+    if isinstance(options, NgramOptions):
+        identity["ngram_version"] = NGRAM_VERSION
     if form != DEFAULT:
         identity["form"] = [form.text_field, digest(form.decoder)]
     if n_checkpoints:  # the weights are the same, but one made without them has to be made again
@@ -143,9 +146,9 @@ def train_model(
         if (existing := _trained(path, key)) is not None:  # by the command that held the lock
             return existing
         if isinstance(options, NgramOptions):
-            from plumbline.eval_workers.models.ngram import ngram_model
+            from plumbline.eval_workers.models.ngram.ngram_training import train as count
 
-            figures = ngram_model.train(shards, name, corpus, options, work, form)
+            figures = count(shards, name, corpus, options, key, work, form)
         else:
             from plumbline.eval_workers.training.trainer import train
 

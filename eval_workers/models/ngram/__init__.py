@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+#: To be raised when the probabilities of a text, or the files of a model, change.
+VERSION = 2
 #: Where an English sentence ends: a mark, closing quotes, a blank, and no title before it.
-SENTENCE_END = re.compile(r"(?<!\bMr)(?<!\bMs)(?<!\bDr)(?<!\bMrs)[.!?][\"'”’)]*\s+")
+SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,101 @@
+"""Text to numbered words: words and marks in lower case, and where sentences end.
+
+Words are those of ``tokenizers`` (``Lowercase``, ``BertPreTokenizer``), which splits what is
+scored; it says of what kind every character is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from plumbline.eval_workers.models.ngram import SENTENCE_END
+
+#: The start of every sentence, and words that the text lacks.
+BOS, UNKNOWN = 0, 1
+_CHARACTERS_AT_ONCE = 1 << 20
+#: Kinds of characters; those from here on are parts of words, in one case.
+_PART, _MARK, _BLANK = range(3)
+_KNOWN = 0x20000
+
+Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
+
+
+@cache
+def _characters() -> tuple[Ints, Ints]:
+    """The kind of every code point up to ``_KNOWN``, and its lower case."""
+    from tokenizers import normalizers, pre_tokenizers
+
+    points = np.array([k for k in range(_KNOWN) if not 0xD800 <= k < 0xE000])
+    kinds, lower = np.zeros(_KNOWN + 1, np.uint8), np.arange(_KNOWN + 1, dtype=np.uint32)
+    mixed = "a" + "a".join(map(chr, points))  # so that each is next to parts of words
+    is_found = np.zeros(len(mixed), bool)
+    for _, (start, end) in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(mixed):
+        is_found[start:end] = True
+        if start % 2 and end == start + 1:
+            kinds[points[start // 2]] = _MARK
+    kinds[points[~is_found[1::2]]] = _BLANK
+    after = points[points > ord("\n")]
+    lowered = normalizers.Lowercase().normalize_str("\n".join(map(chr, after))).split("\n")
+    lower[after] = [ord(character[0]) for character in lowered]
+    return kinds, lower
+
+
+def numbered_words(texts: Iterable[str]) -> tuple[Ints, pa.LargeBinaryArray]:
+    """The words of texts as numbers from 2 on, ``BOS`` behind every sentence; and these words.
+
+    >>> numbers, words = numbered_words(["She ran! He, too.", "She"])
+    >>> numbers.tolist(), b" ".join(words.to_pylist())
+    ([2, 3, 4, 0, 5, 6, 7, 8, 0, 2, 0], b'she ran ! he , too .')
+    """
+    parts, sentences = zip(*(_words(*piece) for piece in _pieces(texts)), strict=True)
+    words = pa.chunked_array(parts).unify_dictionaries().combine_chunks()
+    is_last = np.concatenate(sentences)
+    numbers = np.full(len(words) + np.count_nonzero(is_last), BOS, np.uint32)
+    numbers[np.arange(len(words)) + np.cumsum(is_last) - is_last] = words.indices.to_numpy() + 2
+    return numbers, words.dictionary
+
+
+def _pieces(texts: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
+    """Sentences one after another, and where each ends."""
+    parts: list[str] = []
+    ends = [0]
+    for text in texts:
+        start = 0
+        for end in chain((match.end() for match in SENTENCE_END.finditer(text)), [len(text)]):
+            parts.append(text[start:end].replace("İ", "i̇"))  # the only one of two in lower case
+            ends.append(ends[-1] + len(parts[-1]))
+            start = end
+            if ends[-1] >= _CHARACTERS_AT_ONCE:
+                yield "".join(parts), ends[1:]
+                parts, ends = [], [0]
+    yield "".join(parts), ends[1:]
+
+
+def _words(text: str, ends: list[int]) -> tuple[pa.DictionaryArray, Any]:
+    """The words of some sentences, and whether each is the last of its sentence."""
+    kinds, lower = _characters()
+    points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+    known = np.minimum(points, _KNOWN)
+    kind = kinds[known]
+    begins = np.ones(len(points) + 1, bool)
+    begins[1:-1] = (kind[1:] == _MARK) | (kind[:-1] != _PART)
+    begins[ends] = True
+    is_kept = kind != _BLANK
+    begins = begins[:-1] & is_kept
+    kept = np.where(points < _KNOWN, lower[known], points)[is_kept]
+    n_bytes = 1 + (kept >= 0x80) + (kept >= 0x800) + (kept >= 0x10000)
+    offsets = np.append(0, np.cumsum(n_bytes))[np.append(begins[is_kept], True)]
+    buffers = [
+        None,
+        pa.py_buffer(offsets),
+        pa.py_buffer(kept.tobytes().decode("utf-32-le").encode()),
+    ]
+    words = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+    sentence = np.searchsorted(ends, np.flatnonzero(begins), side="right")
+    return words.dictionary_encode(), np.diff(sentence, append=len(ends)) > 0
