@@ -55,6 +55,11 @@ DERIVED = (
 )
 
 
+#: Tables of two texts, and their partitions: dropped when either is counted anew.
+OF_TWO_TEXTS = {
+    "word_change": ("text_a", "text_b"),
+    "corpus_audit": ("text_before", "text_after"),
+}
 #: Counts of the blocks of a training's steps, see ``warehouse.input.training_order``.
 BY_STEP = ("step_word_count", "step_pair_count")
 
@@ -330,9 +335,10 @@ class _Merge:
             for table in (*DERIVED, *BY_STEP):
                 store.drop(table, self.partition)
             names = {*store.read("corpus")["corpus"].to_pylist(), request.corpus}
-            for texts in {file.partition for file in store.snapshot().files("word_change", {})}:
-                if any(corpus_of(text, names) == request.corpus for text in texts):
-                    store.drop("word_change", dict(zip(("text_a", "text_b"), texts, strict=True)))
+            for table, keys in OF_TWO_TEXTS.items():
+                for texts in {file.partition for file in store.snapshot().files(table, {})}:
+                    if any(corpus_of(text, names) == request.corpus for text in texts):
+                        store.drop(table, dict(zip(keys, texts, strict=True)))
             store.drop("reject", {"stage": "import", "subject": request.corpus})
             for staged in (words, pairs, *by_step):
                 store.commit(staged)

@@ -56,6 +56,13 @@ def subject(store: Store, label: str) -> ComparedText:
     return ComparedText(label, evidence_of(store, corpus if source else label), source or None)
 
 
+def influence_weights(c: Floats, n: Floats) -> Weights:
+    """Weights of the influence on delta of co-occurrences [2, word] and occurrences [2]."""
+    signs = np.array([1.0, -1.0])
+    weights = signs[:, None] / np.where(c > 0, c, np.nan)
+    return weights, np.repeat((signs / n)[:, None], c.shape[1], axis=1)
+
+
 @dataclass(frozen=True)
 class Moments:
     """Sums over documents for every word, from which errors of its lean follow.
@@ -80,9 +87,7 @@ class Moments:
 
         NaN for a word without a count, which has no lean.
         """
-        signs = np.array([1.0, -1.0])
-        c = np.where(self.sums[:2] > 0, self.sums[:2], np.nan)
-        return signs[:, None] / c, np.repeat((signs / self.n)[:, None], c.shape[1], axis=1)
+        return influence_weights(self.sums[:2], self.n)
 
     def covariance(self, a: Weights, b: Weights) -> Floats:
         """Sums over these documents of the influences u_a u_b, float64[word].
@@ -140,7 +145,7 @@ def compare(
     """
     texts = subject(store, a), subject(store, b)
     contrast = corpus_contrast(store, texts[0].evidence.corpus["corpus"], contrast)
-    question = _question(store, texts, contrast)
+    question = question_of(store, texts, contrast)
     if a == b:
         raise UsageProblem(f"texts {a!r}", "are the same", "name two")
     with ExitStack() as held:
@@ -172,7 +177,8 @@ def compare(
     return WordChanges(n_a, n_b, n_both, len(question.vocabulary) - 2, n_near, rows)
 
 
-def _question(store: Store, texts: tuple[ComparedText, ComparedText], contrast: str) -> Inquiry:
+def question_of(store: Store, texts: Sequence[ComparedText], contrast: str) -> Inquiry:
+    """What is looked for in texts that are compared. Raises ``UsageProblem`` as ``compare``."""
     first, _, second = contrast.partition("/")
     for text in texts:
         listed = targets_of(corpus_lists(store, text.evidence.corpus))
@@ -183,9 +189,9 @@ def _question(store: Store, texts: tuple[ComparedText, ComparedText], contrast: 
             fix = "count it with --rule pairs"
             raise UsageProblem(f"text {text.label}", "was counted by the rule windows", fix)
     options = texts[0].evidence.options
-    if options.window != texts[1].evidence.options.window:
+    if any(text.evidence.options.window != options.window for text in texts):
         problem = "were counted with different windows"
-        raise UsageProblem(f"texts {texts[0].label} and {texts[1].label}", problem)
+        raise UsageProblem(f"texts {' and '.join(text.label for text in texts)}", problem)
     names = dict.fromkeys(text.evidence.corpus["corpus"] for text in texts)
     words = [store.read("word_count", corpus=name)["word"] for name in names]
     vocabulary = pa.chunked_array([c for w in words for c in w.chunks], pa.string()).unique()
@@ -206,22 +212,31 @@ def _of_source(text: ComparedText, table: DocumentTable) -> Bools:
 
 def _shared(tables: list[DocumentTable], chosen: list[Bools]) -> tuple[Bools, Bools]:
     """Masks of the documents of each text that are in the other, too, matched one for one."""
+    masks = [own.copy() for own in chosen]
+    marks = (table.mark[own] for table, own in zip(tables, chosen, strict=True))
+    for mask, both in zip(masks, matched(*marks), strict=True):
+        mask[mask] = both
+    return masks[0], masks[1]
+
+
+def matched(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[Bools, Bools]:
+    """Masks of the marks of each that are in the other, too, matched one for one, the first first.
+
+    >>> matched(np.array([7, 7, 5], np.uint64), np.array([7, 9], np.uint64))[0].tolist()
+    [True, False, False]
+    """
     numbered = []
-    for table, own in zip(tables, chosen, strict=True):
-        index = np.flatnonzero(own)
-        order = index[np.argsort(table.mark[index], kind="stable")]
-        mark = table.mark[order]
-        _, first, n = np.unique(mark, return_index=True, return_counts=True)
-        copy = np.arange(mark.size) - np.repeat(first, n)
-        pairs = np.empty(mark.size, [("mark", np.uint64), ("copy", np.int64)])
-        pairs["mark"], pairs["copy"] = mark, copy
+    for marks in (a, b):
+        order = np.argsort(marks, kind="stable")
+        _, first, n = np.unique(marks[order], return_index=True, return_counts=True)
+        pairs = np.empty(marks.size, [("mark", np.uint64), ("copy", np.int64)])
+        pairs["mark"] = marks[order]
+        pairs["copy"] = np.arange(marks.size) - np.repeat(first, n)
         numbered.append((order, pairs))
-    _, at_a, at_b = np.intersect1d(numbered[0][1], numbered[1][1], return_indices=True)
-    masks = []
-    for table, (order, _), at in zip(tables, numbered, (at_a, at_b), strict=True):
-        mask = np.zeros(len(table.row), np.bool_)
+    _, *places = np.intersect1d(numbered[0][1], numbered[1][1], return_indices=True)
+    masks = [np.zeros(marks.size, np.bool_) for marks in (a, b)]
+    for mask, (order, _), at in zip(masks, numbered, places, strict=True):
         mask[order[at]] = True
-        masks.append(mask)
     return masks[0], masks[1]
 
 

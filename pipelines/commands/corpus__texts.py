@@ -1,4 +1,4 @@
-"""`plumbline corpus split`, `filter`, `pack`, `import` and `demo`: what is counted."""
+"""`plumbline corpus split`, `filter`, `audit`, `pack`, `import` and `demo`: what is counted."""
 
 from __future__ import annotations
 
@@ -14,12 +14,30 @@ from pydantic.dataclasses import dataclass
 from plumbline.jobs.corpus_options import Copies
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import InputPath, OutputDirectory, OutputFile, Seed
-from plumbline.pipelines.commands._corpus import CorpusName, Several, Shards, looked_through
+from plumbline.pipelines.commands._corpus import (
+    Argument,
+    CorpusName,
+    Number,
+    Several,
+    Shards,
+    looked_through,
+    shard_row,
+)
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
+
+
+#: What is shown of the parts of an audit.
+_CHANGE = ("change_nats", "change_nats_low", "change_nats_high", "q")
+_PREDICTED = ("predicted_nats", "predicted_nats_low", "predicted_nats_high")
+_AUDITED = {
+    "word": ("subject", "delta_before_nats", "delta_after_nats", *_CHANGE, "q_turn", *_PREDICTED),
+    "group": ("subject", "n_before", "n_after", *_CHANGE),
+    "source": ("subject", "n_before", "n_after"),
+}
 
 
 def _shards_in(directory: Path) -> str:
@@ -96,6 +114,87 @@ class Filter(CorpusName, Command):
             rows=[{"corpus": self.corpus, **counts, "n_shards": len(done.shards)}],
             files=(str(self.out),),
             next=f"plumbline corpus count {_shards_in(self.out)} --corpus NAME",
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Audit(Command):
+    """What a filter or deduplication does to a text's leans, and would do to a model.
+
+    BEFORE is a counted corpus. AFTER is another one, or shards that a tool wrote of the documents
+    it kept (JSON lines or Parquet of datatrove, Dolma or NeMo Curator): a document is found by its
+    id, else by its text. Intervals are of the change, over documents, or whole sources where there
+    are ten or more.
+
+    The change of each word's preference is predicted where `intervene run` fitted a response on
+    BEFORE.
+
+    Example: plumbline corpus audit novels 'kept/*.jsonl.gz' --removed 'removed/*.jsonl.gz'
+    """
+
+    reads = "corpus"
+    deployable = True
+
+    before: Annotated[Argument, Field(description="The corpus before.")]
+    after: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description="A corpus, or shards, of the documents kept."),
+        On(positional=True),
+    ]
+    removed: Annotated[
+        Several,
+        Field(description="Shards of the documents removed; repeatable. Default: the rest."),
+    ] = ()
+    model_from: Annotated[
+        str,
+        Field(
+            description="Study, or STUDY:BENCHMARK, of the fitted response; default: the only one."
+        ),
+    ] = ""
+    contrast: Annotated[str, Field(min_length=1, description="Pair such as she/he.")] = "she/he"
+    min_pairs: Annotated[
+        Number,
+        Field(description="Co-occurrences that a word needs on each side, before and after."),
+    ] = 5
+    n: Annotated[int, Field(ge=0, le=10**9, description="Words, groups and sources to show.")] = 8
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """The documents of BEFORE, and of AFTER if it is a corpus, or the bytes of its shards."""
+        from plumbline.warehouse.input.shards import expand_shards
+
+        yield from looked_through(store, (self.before,))
+        assert store is not None, "this command makes no warehouse"
+        if self.after[0] in store.read("corpus")["corpus"].to_pylist():
+            yield from looked_through(store, self.after[:1])
+            return
+        for path in expand_shards([*self.after, *self.removed]):
+            yield {**shard_row(path, None), "what": "to match"}
+
+    def run(self, context: Context) -> Done:
+        from plumbline.jobs.evidence.audit import audit
+        from plumbline.pipelines.report.rows import Rows
+        from plumbline.pipelines.report.sections.compare_corpora import audit_section, audited
+
+        how = (self.removed, self.contrast, self.min_pairs, self.model_from)
+        with progress("audit", "shards") as update:
+            done = audit(context.store, self.before, self.after, context.run_id, *how, update)
+        rows, said = Rows(done.rows), list(audit_section(Rows(done.rows), 0).intro)
+        if n := done.curation.n_changed:
+            said.insert(1, f"{n:,} kept documents have another text; they count as they were.")
+        if not done.response:
+            said.append(f"What it would do to a model isn't predicted: {done.lack}")
+        return Done(
+            rows=[
+                {name: row[name] for name in names}
+                for part, names in _AUDITED.items()
+                for row in audited(rows, part, self.n)
+            ],
+            said=said,
+            wrote=("corpus_audit",),
+            next=f"plumbline why WORD --corpus {shlex.quote(self.before)}",
+            query="FROM corpus_audit WHERE text_before = $before AND text_after = $after "
+            "ORDER BY part, q, subject",
+            params={"before": self.before, "after": done.after},
         )
 
 

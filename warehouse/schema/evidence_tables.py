@@ -99,6 +99,29 @@ key: text_a text_b / contrast word
     p: float -- of no change, by Student's t
     q: float -- p adjusted for all words compared (Benjamini and Hochberg)
     run_id
+
+corpus_audit: What a filter or deduplication did to a text: what `corpus audit` found.
+by: corpus audit
+key: text_before text_after / contrast part subject
+    text_before: text -- a corpus
+    text_after: text -- what was kept of it: a corpus, or shards as given
+    contrast
+    part: text -- `documents`, `copies`, `source`, `coverage`, `group` or `word`
+    subject: text -- what is counted: documents of a source, words of a list's group, a word, ...
+    n_before, n_after: int -- documents; words; occurrences of a group; co-occurrences of a word
+    delta_before_nats, delta_after_nats: float? [nats] -- a word's lean; NULL where too rare
+    change_nats: float? [nats] -- of that; of a group, of the log of its share of all kept words
+    change_nats_se: float? [nats] -- its standard error over clusters, drawn before the curation
+    change_nats_low, change_nats_high: float? [nats] -- its 95% interval
+    df: float? -- degrees of freedom of Student's t
+    p: float? -- of no change
+    q: float? -- p adjusted for all words, or groups (Benjamini and Hochberg)
+    q_turn: float? -- of no lean to one side before and to the other after, adjusted likewise
+    predicted_nats: float? [nats] -- change of a preference: the response times change
+    predicted_nats_low, predicted_nats_high: float? [nats] -- 95%: of change, response and scatter
+    clusters: text -- what is taken as drawn: `document` (with its copies) or `source`
+    study: text? -- study and benchmark of the response; NULL without one
+    run_id
 """)
 #: Names of the tables that `plumbline why` writes, a partition for each corpus.
 ANSWERS = tuple(table.name for table in TABLES if table.partitions == ("corpus",))

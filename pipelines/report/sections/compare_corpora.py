@@ -24,7 +24,7 @@ from plumbline.pipelines.report.sections.lean_of_words import MIN_PAIRS, TOP_WOR
 from plumbline.warehouse.query.finding import ALPHA
 
 PLACE = 800
-NAMES = ("compare-corpora", "change")
+NAMES = ("compare-corpora", "change", "audit")
 LEAD_PLACE = 310  # after what models make of the text
 #: Pairs of corpora described in sentences, and whose words are listed: those that agree least.
 MAX_PAIRS = 4
@@ -44,6 +44,8 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     pairs = _pairs(facts)
     for rows in facts.query("FROM word_change ORDER BY ALL").groups("text_a", "text_b"):
         yield change_section(rows, TOP_WORDS, folded=True)
+    for rows in facts.query("FROM corpus_audit ORDER BY ALL").groups("text_before", "text_after"):
+        yield audit_section(rows, TOP_WORDS, folded=True)
     if not pairs:
         yield Missing(_TITLE, "plumbline corpus associate --corpus ANOTHER")
         return
@@ -178,3 +180,140 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     )
     title = f"Words that lean otherwise in {b} than in {a}"
     return Section(stem("change", a, b, contrast), title, [intro], tables=[listed])
+
+
+def audit_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
+    """The section of a curation, from its rows of ``corpus_audit``; ``n`` of a kind are listed."""
+    before, after, contrast = (rows[0][name] for name in ("text_before", "text_after", "contrast"))
+    figure = {(row["part"], row["subject"]): (row["n_before"], row["n_after"]) for row in rows}
+    captions = {
+        "word": f"Words whose lean surely changed most ({contrast})",
+        "group": "Groups of the word lists, by the change of their share of all words",
+        "source": "Documents of sources, those of which most were removed first",
+    }
+    tables = [
+        table(caption, some, AUDITED[part], folded=folded, searchable=folded)
+        for part, caption in captions.items()
+        if len(some := audited(rows, part, n)) > (part == "source")
+    ]
+    intro = [*_kept(figure), _words_changed(rows, figure), *_groups_changed(rows)]
+    if rows[0]["study"]:
+        intro.append(_predicted(rows))
+    title = f"What is left of {before} in {after}"
+    return Section(stem("audit", before, after, contrast), title, intro, tables=tables)
+
+
+def audited(rows: Rows, part: str, n: int) -> Rows:
+    """The first ``n`` rows of a part of ``corpus_audit``: groups that are gone, then those that
+    surely changed most, by the end of the interval nearer 0; sources that lost most."""
+
+    def rank(row: Row) -> tuple[float, ...]:
+        if part == "source":
+            return (row["n_after"] / row["n_before"], -row["n_before"])
+        if row["change_nats"] is None:
+            return (-1 if part == "group" else 1,)
+        low, high = row["change_nats_low"], row["change_nats_high"]
+        return (0, -max(low, -high, 0), row["q"], row["p"])
+
+    return Rows(sorted(rows.where(part=part), key=rank)[:n], rows.sql)
+
+
+#: Columns of the parts of `corpus_audit` that are listed.
+AUDITED: dict[str, Columns] = {
+    "word": [
+        ("word", "subject"),
+        ("lean before", "delta_before_nats"),
+        ("lean after", "delta_after_nats"),
+        ("change, nats", "change_nats"),
+        ("adjusted p", "q"),
+        ("predicted preference, nats", "predicted_nats"),
+    ],
+    "group": [
+        ("group", "subject"),
+        ("before", "n_before"),
+        ("after", "n_after"),
+        ("change of share, nats", "change_nats"),
+        ("adjusted p", "q"),
+    ],
+    "source": [("source", "subject"), ("before", "n_before"), ("after", "n_after")],
+}
+
+
+def _kept(figure: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
+    """What came in and out: documents in = kept + removed + not matched."""
+    n, kept = figure["documents", "documents"]
+    unmatched, new = figure["documents", "not matched"]
+    words, left = figure["documents", "kept words"]
+    yield (
+        f"Of {n:,} documents {kept:,} were kept ({shown(100 * kept / n, 1)}%, with "
+        f"{shown(100 * left / words, 1)}% of the words), {n - kept - unmatched:,} removed, "
+        f"{unmatched:,} not matched"
+        + (f"; {new:,} of AFTER match none and are left out." if new else ".")
+    )
+    copies, often = (figure["copies", name] for name in ("copies", "in more than 10 copies"))
+    yield (
+        f"Copies of other documents: {copies[0]:,} before, {copies[1]:,} after; documents in more "
+        f"than 10 copies: {often[0]:,} and {often[1]:,}."
+    )
+    known, leaning = (figure["coverage", name] for name in ("words", "words with a lean"))
+    yield (
+        f"{known[0] - known[1]:,} of {known[0]:,} words are gone; {leaning[0] - leaning[1]:,} of "
+        f"{leaning[0]:,} have too few co-occurrences left for a lean."
+    )
+
+
+def _words_changed(rows: Rows, figure: dict[tuple[str, str], tuple[int, int]]) -> str:
+    first, _, second = rows[0]["contrast"].partition("/")
+    words = rows.where(part="word").but(change_nats=None)
+    ways = Counter(finding(row, "change_nats").verdict for row in words)
+    turned = [row["subject"] for row in words if row["q_turn"] <= ALPHA]
+    (f, f_after), (m, m_after) = figure["documents", first], figure["documents", second]
+    base = f_after / m_after / (f / m)
+    return (
+        f"Of {len(words):,} words {ways['above']:,} lean more to {first} than before, "
+        f"{ways['below']:,} more to {second} (q ≤ {ALPHA:.0%}, over {rows[0]['clusters']}s); "
+        f"{len(turned):,} turn, leaning clearly to one side before and to the other after"
+        f"{_few(turned)}. There are {shown(base, 3)} times as many {first} per {second} as before, "
+        f"which is {shown(-math.log(base), 3, signed=True)} nats of every change."
+    )
+
+
+def _groups_changed(rows: Rows) -> Iterator[str]:
+    """Groups that disappear, and those whose share of all words changed."""
+    groups = rows.where(part="group")
+    if gone := [row["subject"] for row in groups if not row["n_after"]]:
+        yield f"Gone: {_few(gone)[2:]}."
+    ways: dict[str, list[str]] = {}
+    for row in groups.but(change_nats=None):
+        share = f"{row['subject']} ({shown(math.exp(row['change_nats']), 2)} times)"
+        ways.setdefault(finding(row, "change_nats").verdict, []).append(share)
+    named = [
+        f"{name}{_few(ways[way])}"
+        for name, way in (("more frequent", "above"), ("less frequent", "below"))
+        if way in ways
+    ]
+    said = "; ".join(named) or "no share is shown to change"
+    yield f"Of {len(groups):,} groups of the word lists, by their share of all words: {said}."
+
+
+def _predicted(rows: Rows) -> str:
+    """What a model would make of it."""
+    words = rows.where(part="word").but(predicted_nats=None)
+    ways = Counter(finding(row, "predicted_nats").verdict for row in words)
+    spread = max(abs(row["predicted_nats"]) for row in words)
+    return (
+        f"A model like those of {rows[0]['study']} would change its preference by up to "
+        f"{shown(spread, 3)} nats for a word; for {ways['above'] + ways['below']:,} of "
+        f"{len(words):,} words that is told from the scatter of single words. A shift that all "
+        "words share is not predicted."
+    )
+
+
+def _few(names: list[str]) -> str:
+    """The first names of a list, after a colon.
+
+    >>> _few(["a"]), _few(list("abcdefg"))
+    (': a', ': a, b, c, d, e and 2 more')
+    """
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return f": {', '.join(names[:5])}{more}" if names else ""

@@ -48,5 +48,6 @@ WITH named AS (
     UNION ALL SELECT 'word_collocate' AS table_name, run_id FROM word_collocate
     UNION ALL SELECT 'word_snippet' AS table_name, run_id FROM word_snippet
     UNION ALL SELECT 'word_change' AS table_name, run_id FROM word_change
+    UNION ALL SELECT 'corpus_audit' AS table_name, run_id FROM corpus_audit
 )
 SELECT run_id, table_name, count(*) AS n_rows FROM named GROUP BY ALL;

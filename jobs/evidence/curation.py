@@ -1,0 +1,182 @@
+"""Which documents of a counted corpus a filter or deduplication kept, by ids or by content."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from plumbline.jobs.counting.kept_documents import Evidence
+from plumbline.jobs.evidence.change import Bools, matched
+from plumbline.jobs.evidence.sightings import DocumentTable
+from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.input.remote_files import located, open_file, unreadable
+from plumbline.warehouse.input.shards import (
+    MISSING,
+    expand_shards,
+    field_value,
+    fingerprint,
+    kind_of,
+    lines,
+)
+
+#: Fields with a document's id, as datatrove and Dolma (`id`), and NeMo Curator write them.
+ID_FIELDS = ("id", "metadata.id", "meta.id", "doc_id", "_curator_dedup_id")
+#: uint64[field, document]: hashes of a document's ids and, as the last field, of its text; 0: none.
+Hashes = NDArray[np.uint64]
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Curation:
+    """Which documents of a corpus were kept, and how far that is known.
+
+    Attributes:
+        kept: mask over the documents of the corpus.
+        n_removed: others that were removed.
+        n_after: documents of AFTER. n_new: those of them that match none of the corpus.
+        n_changed: documents kept, by their id, with another text.
+    """
+
+    kept: Bools
+    n_removed: int
+    n_after: int
+    n_new: int
+    n_changed: int = 0
+
+    @property
+    def n_unmatched(self) -> int:
+        """Documents of the corpus neither kept nor known to be removed: they may be changed."""
+        return len(self.kept) - int(self.kept.sum()) - self.n_removed
+
+
+def of_corpora(before: DocumentTable, after: DocumentTable) -> Curation:
+    """The curation that made a counted corpus of another: documents with equal kept words."""
+    kept, known = matched(before.mark, after.mark)
+    return _curation(kept, known)
+
+
+def of_shards(
+    evidence: Evidence,
+    table: DocumentTable,
+    after: Sequence[str],
+    removed: Sequence[str] = (),
+    progress: Progress = lambda *_: None,
+) -> Curation:
+    """The curation that wrote shards of the documents kept and, if given, of those removed.
+
+    A document is found by an id that one document of the corpus has, else by its text, one for one.
+
+    Raises:
+        UsageProblem: the corpus wasn't counted from JSON lines or Parquet.
+        BadInput: a shard can't be read, or one of the corpus has changed since it was counted.
+    """
+    outputs = [expand_shards(after), expand_shards(removed) if removed else []]
+    n, done = len(evidence.shards) + sum(map(len, outputs)), 0
+    field = evidence.options.text_field
+
+    def read(path: Path) -> Hashes:
+        nonlocal done
+        if kind_of(path) is not None and path.suffix != ".parquet":
+            fix = "count what was kept as a corpus, and give its name"
+            raise UsageProblem(f"shard {path}", "has neither ids nor texts to match", fix)
+        found = _hashes(path, field)
+        done += 1
+        progress(done, n)
+        return found
+
+    own = np.zeros((len(ID_FIELDS) + 1, len(table.row)), np.uint64)
+    for index, shard in enumerate(evidence.shards):
+        path = located(shard.name)
+        if fingerprint(path) != shard.fingerprint:
+            fix = "count the corpus again first"
+            raise BadInput(f"shard {shard.name}", "has changed since it was counted", fix)
+        mine = table.shard == index
+        own[:, mine] = read(path)[:, table.row[mine] - 1]
+    kept_hashes, removed_hashes = (
+        np.concatenate([own[:, :0], *map(read, paths)], axis=1) for paths in outputs
+    )
+    every = np.ones(len(table.row), np.bool_)
+    kept, known, n_changed = _found(own, kept_hashes, every)
+    gone, *_ = _found(own, removed_hashes, ~kept)
+    return _curation(kept, known, int(gone.sum()) if removed else None, n_changed)
+
+
+def _curation(
+    kept: Bools, known: Bools, n_removed: int | None = None, n_changed: int = 0
+) -> Curation:
+    """Unless shards say what was removed, it is what AFTER lacks; but as many of these documents as
+    AFTER has that match none may have been changed instead."""
+    n_new = int((~known).sum())
+    if n_removed is None:
+        n_removed = max(int((~kept).sum()) - n_new, 0)
+    return Curation(kept, n_removed, known.size, n_new, n_changed)
+
+
+def _found(own: Hashes, other: Hashes, free: Bools) -> tuple[Bools, Bools, int]:
+    """Masks of the documents of both that are found in the other, and how many were changed.
+
+    >>> a, b = (np.zeros((len(ID_FIELDS) + 1, 2), np.uint64) for _ in range(2))
+    >>> a[0], a[-1], b[0], b[-1] = [1, 0], [7, 8], [1, 0], [9, 8]
+    >>> _found(a, b, np.ones(2, bool))
+    (array([ True,  True]), array([ True,  True]), 1)
+    """
+    mine, theirs = np.zeros_like(free), np.zeros(other.shape[1], np.bool_)
+    n_changed = 0
+    for k, (a, b) in enumerate(zip(own, other, strict=True)):
+        is_id = k < len(ID_FIELDS)
+        left, new = free & ~mine & (a != 0), ~theirs & (b != 0)
+        if is_id:
+            ids, n = np.unique(a, return_counts=True)
+            left &= np.isin(a, ids[n == 1])
+        at, of = np.flatnonzero(left), np.flatnonzero(new)
+        both, there = matched(a[at], b[of])
+        at, of = at[both], of[there]
+        mine[at], theirs[of] = True, True
+        if is_id:
+            texts = other[-1, of]
+            n_changed += int((texts != 0).sum() - matched(own[-1, at], texts[texts != 0])[0].sum())
+    return mine, theirs, n_changed
+
+
+def _hashes(path: Path, text_field: str) -> Hashes:
+    """Hashes of the ids and texts of a shard's lines or rows."""
+    rows = []
+    for record in _records(path, (*ID_FIELDS, text_field, "text")):
+        text = field_value(record, text_field)
+        ids = (field_value(record, field) for field in ID_FIELDS)
+        rows.append([*map(_hash, ids), _hash(record.get("text") if text is MISSING else text)])
+    return np.array(rows, np.uint64).reshape(-1, len(ID_FIELDS) + 1).T
+
+
+def _hash(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return 0
+    digest = blake2b(str(value).encode(errors="surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little") or 1
+
+
+def _records(path: Path, fields: Sequence[str]) -> Iterator[Mapping[str, object]]:
+    """Records of a shard with these fields, one for each line or row; empty: one not valid."""
+    if path.suffix != ".parquet":
+        for line in lines(path):
+            try:
+                record = json.loads(line)
+            except (ValueError, RecursionError):
+                record = {}
+            yield record if isinstance(record, dict) else {}
+        return
+    try:
+        with open_file(path) as raw, pq.ParquetFile(raw) as file:
+            columns = {file.schema.column(k).path for k in range(len(file.schema))}
+            for batch in file.iter_batches(1024, columns=[f for f in fields if f in columns]):
+                yield from batch.to_pylist()
+    except (OSError, pa.ArrowInvalid) as e:
+        raise unreadable(path, e) from e
