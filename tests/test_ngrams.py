@@ -28,8 +28,13 @@ from plumbline.eval_workers.models.ngram import (
     ngram_counting,
     ngram_training,
 )
+from plumbline.eval_workers.models.ngram.left_out import LeftOut, counts
 from plumbline.eval_workers.models.ngram.ngram_counting import count_ngrams
-from plumbline.eval_workers.models.ngram.ngram_model import NgramModel, laid_out
+from plumbline.eval_workers.models.ngram.ngram_model import (
+    NgramModel,
+    estimated_discount,
+    laid_out,
+)
 from plumbline.eval_workers.models.ngram.text_words import BOS, UNKNOWN, numbered_words
 from plumbline.eval_workers.models.ngram_backend import NgramBackend
 from plumbline.eval_workers.models.prospect import prospect
@@ -357,3 +362,23 @@ def test_a_part_that_decayed_is_made_again(tmp_path: Path) -> None:
         whole.append((tmp_path / "model.safetensors").read_bytes() + run.read_bytes())
         run.write_bytes(run.read_bytes()[:-8] + bytes(8))
     assert whole[0] == whole[1]
+
+
+def test_leaving_out_each_part_at_once_is_counting_the_others() -> None:
+    """Against a recount of the other parts, with the whole text's words and discounts."""
+    rng = np.random.default_rng(0)
+    sentences = [rng.integers(1, 12, rng.integers(1, 9)).tolist() for _ in range(60)]
+    part = np.repeat([0, 1, 2, 0, 3], 12)  # the first part stands at two places
+    asked = [*sentences[:20:3], [11, 10, 9, 8, 7, 6, 5], [3], rng.integers(1, 12, 9).tolist()]
+    counted = counts(sentences, 13, 5)
+    discounts = np.array([estimated_discount(a) for a in counted.adjusted])
+    left_out = LeftOut(counted, part, 4, asked)
+    found = np.array([left_out.logprob(sentence) for sentence in asked])
+    for k in range(4):
+        others = [s for s, own in zip(sentences, part, strict=True) if own != k]
+        model = replace(count(others, 13, 5), discounts=discounts)
+        expected = [math.fsum(x) for x in model.logprobs(asked)]
+        np.testing.assert_allclose(found[:, k], expected, rtol=1e-12)
+    whole = count(sentences, 13, 5)
+    np.testing.assert_allclose(found[:, -1], [math.fsum(x) for x in whole.logprobs(asked)])
+    assert np.ptp(found, axis=1).min() > 0.01

@@ -310,7 +310,7 @@ def test_rows_are_the_documents_end_to_end_each_after_an_end_of_text(
     expected: list[int] = []
     for text in texts:
         expected += [0, *tokenizer.encode(text).ids]
-    rows = trainer._rows(texts, learner)
+    rows = trainer._rows(trainer._tokens(texts, learner), learner.context)
     assert rows.shape[1] == 32 and len(expected) - rows.size < 32
     assert rows.ravel().tolist() == expected[: rows.size]
 

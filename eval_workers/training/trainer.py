@@ -90,11 +90,12 @@ def train(
         else:
             learner = continued(backend, lora, options)
         options = replace(options, context=learner.context)
-        rows = _rows(texts, learner)
+        rows = _rows(_tokens(texts, learner), learner.context)
         del texts
         other = rows
         if window is not None:
-            other = _rows(list(_texts(window.shards, n_characters, form)), learner)
+            texts = list(_texts(window.shards, n_characters, form))
+            other = _rows(_tokens(texts, learner), learner.context)
         n_rows = min(len(rows), len(other))
         if not n_rows:
             problem = f"less text than one row of {options.context} tokens"
@@ -147,28 +148,77 @@ def learning_rate(step: int, n_steps: int, options: TrainOptions) -> float:
 
 
 def _texts(shards: Sequence[Path], n_characters: int, form: RecordForm = DEFAULT) -> Iterator[str]:
-    """Documents up to ``n_characters`` in all, an equal share per shard, the last one cut."""
+    """The texts of ``_places``."""
+    return (cut for _, _, cut in _places(shards, n_characters, form))
+
+
+def _places(
+    shards: Sequence[Path], n_characters: int, form: RecordForm
+) -> Iterator[tuple[int, int, str]]:
+    """Documents up to ``n_characters`` in all, an equal share per shard, the last one cut.
+
+    Each with the number of its shard and its own among the shard's documents.
+    """
     left = n_characters
     for number, shard in enumerate(shards):
         share = -(-left // (len(shards) - number))
-        for text in documents(shard, form):
+        for k, text in enumerate(documents(shard, form)):
             cut = text[:share]
             share, left = share - len(cut), left - len(cut)
             if cut:
-                yield cut
+                yield number, k, cut
             if not share:
                 break
 
 
-def _rows(texts: Sequence[str], learner: Learner) -> np.ndarray:
-    """Token ids (uint16 or uint32) in rows of the context; an incomplete last row is dropped."""
-    kind, context = np.uint16 if learner.n_vocabulary <= 1 << 16 else np.uint32, learner.context
-    parts = [np.empty(0, dtype=kind)]
+def _tokens(texts: Sequence[str], learner: Learner) -> list[np.ndarray]:
+    """Token ids (uint16 or uint32) of each text after BOS."""
+    kind = np.uint16 if learner.n_vocabulary <= 1 << 16 else np.uint32
+    parts = []
     for start in range(0, len(texts), _DOCUMENTS_AT_ONCE):
         encoded = learner.encode(list(texts[start : start + _DOCUMENTS_AT_ONCE]))
         parts += [np.array([learner.bos, *ids], dtype=kind) for ids in encoded]
-    tokens = np.concatenate(parts)
-    return tokens[: len(tokens) // context * context].reshape(-1, context)
+    return parts
+
+
+def _rows(parts: Sequence[np.ndarray], context: int) -> np.ndarray:
+    """Parts joined, in rows of the context; an incomplete last row is dropped."""
+    joined = np.concatenate([np.empty(0, np.uint16), *parts])
+    return joined[: len(joined) // context * context].reshape(-1, context)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a training read.
+
+    Attributes:
+        rows: token ids, [row, context].
+        place: int64[row, context, 2], the shard of each token, and its document among the shard's.
+        n_times: int64[row], how often each row was read.
+        batch_rows: rows of a step.
+    """
+
+    rows: np.ndarray
+    place: np.ndarray
+    n_times: np.ndarray
+    batch_rows: int
+
+
+def reading(
+    shards: Sequence[Path], form: RecordForm, options: TrainOptions, learner: Learner
+) -> Reading:
+    """What :func:`train` read of these shards with these options and this learner's tokens."""
+    found = list(_places(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, form))
+    parts = _tokens([text for _, _, text in found], learner)
+    options = replace(options, context=learner.context)
+    rows = _rows(parts, learner.context)
+    lengths = [len(part) for part in parts]
+    place = np.repeat(np.array([own[:2] for own in found]), lengths, axis=0)[: rows.size]
+    batches = _Batches(rows, rows, None, options)
+    n_times = np.zeros(len(rows), np.int64)
+    for step in range(batches.n_steps):
+        np.add.at(n_times, batches.numbers(step), 1)
+    return Reading(rows, place.reshape(*rows.shape, 2), n_times, options.batch_rows)
 
 
 def _keep(learner: Learner, directory: Path) -> None:
@@ -203,13 +253,14 @@ class _Batches:
         n_tokens = min(options.max_tokens, options.max_epochs * self.rows.size)
         return max(1, n_tokens // (options.batch_rows * options.context))
 
+    def numbers(self, step: int) -> np.ndarray:
+        """The numbers of a step's rows."""
+        return rows_of_step(step, len(self.rows), self.options.batch_rows, self.options.seed)
+
     def batch(self, step: int) -> np.ndarray:
         """Token ids of a step's rows."""
         is_other = self.window is not None and self.window.holds(step, self.n_steps)
-        rows = self.other if is_other else self.rows
-        batch: np.ndarray = rows[
-            rows_of_step(step, len(rows), self.options.batch_rows, self.options.seed)
-        ]
+        batch: np.ndarray = (self.other if is_other else self.rows)[self.numbers(step)]
         return batch
 
 

@@ -175,6 +175,25 @@ def lean(
     return Leans(*(column.item() for column in columns))
 
 
+def influences(seen: Sightings, word: int, pairs: Sequence[WordPair], keep: Bools) -> Floats:
+    """What each document of a mask adds to delta of a word (by index), to first order: u_d of
+    ``leans``; 0 for the others, and everywhere if no pair is defined."""
+    index = {target: k for k, target in enumerate(seen.question.targets)}
+    rows = (seen.word == word) & keep[seen.document]
+    near = np.zeros((len(keep), len(index)))
+    near[seen.document[rows]] = seen.n_near[rows]
+    n_target = seen.documents.n_target * keep[:, None]
+    c, n = near.sum(axis=0), n_target.sum(axis=0)
+    total, weight = np.zeros(len(keep)), 0.0
+    for pair in pairs:
+        f, m = index[pair.a], index[pair.b]
+        if min(c[f], c[m]) > 0:
+            part = near[:, [f, m]] / c[[f, m]] - n_target[:, [f, m]] / n[[f, m]]
+            total += pair.weight * (part[:, 0] - part[:, 1])
+            weight += pair.weight
+    return total / weight if weight > 0 else np.zeros(len(keep))
+
+
 #: Leans of some words, by index, in the documents of some sources, over clusters.
 LeansOf = Callable[[Ints, Bools, str], Leans]
 

@@ -1,4 +1,4 @@
-"""The table of interventions: what was changed in a text, and the model trained on it."""
+"""Tables of what a text does to a model: interventions, and documents a preference is due to."""
 
 from __future__ import annotations
 
@@ -19,5 +19,30 @@ key: study / kind dose window_start window_end seed
     n_documents, n_changed: int -- documents of the text, and those in which a word was exchanged
     n_changes: int -- words exchanged
     n_undecided: int -- occurrences of "her" left unchanged, as his and him can't be told apart
+    run_id
+
+attribution: Documents, sources and words of a text that made a preference of a model, by method.
+by: attribute
+key: corpus model_key / query contrast method part place
+    corpus model_key model
+    query: text -- preference: `word nurse`, `word nurse in winobias`, `benchmark winobias`
+    contrast
+    benchmark: text? -- whose pairs count; NULL: those of all that are imported
+    n_pairs: int -- pairs, whose log ratios it is the mean of
+    preference_nats: float [nats] -- of the model itself; above 0: the female sentences
+    method: text -- such as `counts`; see docs/attribution.md
+    part: text -- `document`, `source` or `collocate`: its share of each document's score
+    place: int -- from 1, what made the model most female; from -1, most male
+    name: text -- the source or collocate; of a document its source
+    shard: text? -- of a document: file name as given
+    source_row: int? -- line or row in it, from 1
+    n_documents: int -- documents behind the score
+    n_read: int? [tokens] -- that the model read of them; NULL where it isn't known
+    score: float -- above 0: having it makes the model more female
+    score_low, score_high: float? -- 95% interval over documents; NULL below two
+    share: float? [share] -- its absolute part in the absolute scores of all documents
+    unit: text -- of the score
+    text_before, keyword, text_after: text? -- of a document: a place of the word, or its beginning
+    asked_id: text -- hash of pairs, text, method's options and seed
     run_id
 """)

@@ -17,7 +17,7 @@ import numba
 import numpy as np
 
 from plumbline.eval_workers.models.local.source import file_hash
-from plumbline.eval_workers.models.ngram.ngram_model import WEIGHTS, lay_out
+from plumbline.eval_workers.models.ngram.ngram_model import WEIGHTS, estimated_discount, lay_out
 from plumbline.eval_workers.models.ngram.text_words import BOS, Ints
 from plumbline.warehouse.paths import replacing
 
@@ -27,8 +27,6 @@ ROWS_AT_ONCE = 1 << 23
 _WORDS_AT_ONCE, _SAMPLED = 1 << 22, 1 << 20
 #: Bits of a number that are sorted by at a time.
 _DIGIT = 11
-#: Of a text too small for an estimate.
-_USUAL_DISCOUNT = 0.5
 #: How n-grams are packed: bits of a word, words of a number, words of the longest n-gram.
 _Packing: TypeAlias = tuple[int, int, int]
 
@@ -63,17 +61,9 @@ def count_ngrams(words: Ints, n_words: int, order: int, work: Path, directory: P
     a[BOS] = 0  # it is never predicted
     _add_up(children, a, arrays["totals"])
     arrays["root"][:] = a[:n_words].sum(), np.count_nonzero(a[:n_words])
-    arrays["discounts"][:] = [_discount(a[levels[n] : levels[n + 1]]) for n in range(order)]
-
-
-def _discount(counts: Ints) -> float:
-    """Ney, Essen and Kneser's estimate from the counts that are 1 and 2.
-
-    >>> _discount(np.array([1, 1, 2, 5])), _discount(np.array([3]))
-    (0.5, 0.5)
-    """
-    ones, twos = (int(np.count_nonzero(counts == k)) for k in (1, 2))
-    return ones / (ones + 2 * twos) if ones and twos else _USUAL_DISCOUNT
+    arrays["discounts"][:] = [
+        estimated_discount(a[levels[n] : levels[n + 1]]) for n in range(order)
+    ]
 
 
 def _ranges(words: Ints, packing: _Packing) -> list[tuple[int, int]]:

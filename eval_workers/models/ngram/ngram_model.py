@@ -27,6 +27,9 @@ from plumbline.warehouse.errors import BadInput
 WEIGHTS = "model.safetensors"
 _TYPES = {"U32": np.uint32, "U64": np.uint64, "I64": np.int64, "F64": np.float64}
 
+#: Of a text too small for an estimate.
+_USUAL_DISCOUNT = 0.5
+
 #: A sentence: the numbers of its words.
 Sentence = Sequence[int] | Ints
 
@@ -143,3 +146,13 @@ def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
     if n > len(sentences):
         words[position > 0] = np.concatenate(sentences)
     return words, position
+
+
+def estimated_discount(adjusted: Ints) -> float:
+    """Ney, Essen and Kneser's estimate of D from the a of all n-grams of a length.
+
+    >>> estimated_discount(np.array([1, 1, 2, 5])), estimated_discount(np.array([3]))
+    (0.5, 0.5)
+    """
+    ones, twos = (int(np.count_nonzero(adjusted == k)) for k in (1, 2))
+    return ones / (ones + 2 * twos) if ones and twos else _USUAL_DISCOUNT

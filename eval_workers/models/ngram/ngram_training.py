@@ -69,7 +69,7 @@ def train(
     sizes = {"order": options.order, "vocab_size": n_words}
     config = json.dumps({"model_type": NGRAM, "version": VERSION, **sizes}, indent=1)
     (work / "config.json").write_text(config, encoding="utf-8")
-    whole = PreTrainedTokenizerFast(tokenizer_object=_tokenizer(vocabulary), bos_token="<s>")
+    whole = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(vocabulary), bos_token="<s>")
     whole.save_pretrained(work)
     model = NgramModel.load(work)
     first = np.array(words[:_WORDS_OF_LOSS])
@@ -152,7 +152,7 @@ def _numbered(blocks: Sequence[Path], vocabulary: pa.LargeBinaryArray, path: Pat
     return np.memmap(path, np.uint32, "r")[:-1]
 
 
-def _tokenizer(vocabulary: pa.LargeBinaryArray) -> Any:
+def tokenizer_of(vocabulary: pa.LargeBinaryArray) -> Any:
     """The splitter of ``text_words``, as ``tokenizers`` has it."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 

@@ -1,0 +1,179 @@
+"""Influence of parts of a training text on preferences of a model, by EK-FAC through kronfluence.
+
+The influence of a part on a preference P is - g_P' H^-1 g, with g the gradient of the part's summed
+loss and H the Gauss-Newton Hessian of a row, Kronecker-factored with corrected eigenvalues (George
+et al. 2018, arXiv:1806.03884; Grosse et al. 2023, arXiv:2308.03296), both over the weights of the
+linear layers; divided by the number of rows it is the effect of having the part, to first order.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from plumbline.eval_workers.models.base import Tokens
+    from plumbline.eval_workers.models.transformers_backend import TransformersBackend
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+#: Marks a position whose next token is no part of the item.
+NO_TARGET = -100
+#: Rows that the factors are fitted on, at most, and items of a batch.
+N_FITTED, _BATCH = 512, 16
+#: Items scored between two reports of progress; scores of so many are kept on the disk.
+_AT_ONCE = 1024
+#: Nodes of a tree of a preference's sentences.
+_TREE_NODES = 512
+#: A preference: its sentences' tokens, each with a weight of their log-probability.
+Weighted = Sequence[tuple["Tokens", float]]
+
+
+@dataclass(frozen=True)
+class Items:
+    """Parts of a training text: token ids, [item, token], and those to predict after each."""
+
+    tokens: Ints
+    targets: Ints
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def __getitem__(self, k: int) -> dict[str, Ints]:
+        return {"tokens": self.tokens[k], "targets": self.targets[k]}
+
+    def only(self, some: Ints) -> Items:
+        """Some of the items."""
+        return Items(self.tokens[some], self.targets[some])
+
+
+def influence(
+    backend: TransformersBackend,
+    fitted: Items,
+    items: Items,
+    preferences: Sequence[Weighted],
+    directory: Path,
+    name: str = "scores",
+    strategy: str = "ekfac",
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Floats:
+    """- g_P' H^-1 g of each preference P and item, float64[preference, item].
+
+    Args:
+        backend: its model is changed: it must not be used again.
+        fitted: rows that H is fitted on, with labels drawn from the model by ``seed``.
+        directory: keeps the factors of this model and these rows, and under ``name`` the scores:
+            the same call goes on where it was stopped.
+        strategy: of kronfluence; ``identity`` for H = 1.
+    """
+    import torch
+    from kronfluence.analyzer import Analyzer, prepare_model
+    from kronfluence.arguments import FactorArguments, ScoreArguments
+
+    trees = [(q, some) for q, weighted in enumerate(preferences) for some in _trees(weighted)]
+    task = _task(backend.identity.bos_token_id, [tree for _, tree in trees])
+    model = prepare_model(backend.loaded.float(), task)
+    is_cpu = model.device.type == "cpu"
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    analyzer = Analyzer(
+        directory.name,
+        model,
+        task,
+        cpu=is_cpu,
+        log_level=logging.ERROR,
+        disable_tqdm=True,
+        output_dir=str(directory.parent),
+    )
+    parts = range(0, len(items), _AT_ONCE)
+    n_steps = len(parts) + 1
+    torch.manual_seed(seed)
+    how = {"factors_name": strategy, "overwrite_output_dir": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of torch, about kronfluence
+        analyzer.fit_all_factors(
+            dataset=fitted,
+            per_device_batch_size=_BATCH,
+            factor_args=FactorArguments(strategy=strategy),
+            **how,
+        )
+    progress(1, n_steps)
+    arguments = ScoreArguments(damping_factor=None, query_gradient_accumulation_steps=len(trees))
+    found = np.zeros((len(preferences), len(items)))
+    for done, start in enumerate(parts, 2):
+        some = np.arange(start, min(start + _AT_ONCE, len(items)))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            analyzer.compute_pairwise_scores(
+                scores_name=f"{name}-{start}",
+                query_dataset=_Numbers(range(len(trees))),
+                train_dataset=items.only(some),
+                per_device_query_batch_size=1,
+                per_device_train_batch_size=_BATCH,
+                score_args=arguments,
+                **how,
+            )
+        scores = analyzer.load_pairwise_scores(f"{name}-{start}")["all_modules"]
+        for (q, _), of_tree in zip(trees, scores.double().numpy(), strict=True):
+            found[q, some] -= of_tree
+        progress(done, n_steps)
+    return found
+
+
+class _Numbers(list[int]):
+    """A data set of numbers: those of the trees."""
+
+
+def _trees(weighted: Weighted) -> list[list[tuple[Tokens, float]]]:
+    """Sorted sentences of a preference, as many together as one pass takes."""
+    from plumbline.eval_workers.models.local.tree import end_of_tree
+
+    left = sorted(weighted)
+    trees = []
+    while left:
+        end = end_of_tree([tokens for tokens, _ in left], 0, _TREE_NODES)
+        trees.append(left[:end])
+        left = left[end:]
+    return trees
+
+
+def _task(bos: int, trees: Sequence[Weighted]) -> Any:
+    """What kronfluence asks of a language model; a query is the number of a tree."""
+    import torch
+    from kronfluence.task import Task
+
+    from plumbline.eval_workers.models.local.hidden import hidden_of_tree
+    from plumbline.eval_workers.models.local.tree import tree
+
+    class LanguageModel(Task):
+        def compute_train_loss(self, batch: Any, model: Any, sample: bool = False) -> torch.Tensor:
+            logits = model(input_ids=batch["tokens"], use_cache=False).logits.flatten(0, 1).float()
+            targets = batch["targets"].flatten()
+            if sample:
+                with torch.no_grad():
+                    drawn = torch.multinomial(logits.softmax(dim=-1), 1).flatten()
+                targets = torch.where(targets == NO_TARGET, targets, drawn)
+            return torch.nn.functional.cross_entropy(
+                logits, targets, ignore_index=NO_TARGET, reduction="sum"
+            )
+
+        def compute_measurement(self, batch: Any, model: Any) -> torch.Tensor:
+            weighted = trees[batch.item()]
+            made = tree([tokens for tokens, _ in weighted], bos)
+            hidden = hidden_of_tree(model, made)
+            logits = model.get_output_embeddings()(hidden[None])[0].float()
+            nodes = torch.tensor([node for path in made.paths for node in path])
+            targets = torch.tensor([token for tokens, _ in weighted for token in tokens])
+            weights = [weight for tokens, weight in weighted for _ in tokens]
+            at = logits.log_softmax(dim=-1)[nodes.to(logits.device), targets.to(logits.device)]
+            total: torch.Tensor = (at * at.new_tensor(weights)).sum()
+            return total
+
+    return LanguageModel()

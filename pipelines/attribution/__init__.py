@@ -1,0 +1,1 @@
+"""Which documents of a text made a preference of a model."""

@@ -1,0 +1,1 @@
+"""Methods of attribution, one module each (see ``attribution.contract``)."""

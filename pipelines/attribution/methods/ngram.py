@@ -1,0 +1,53 @@
+"""How the preference of the text's 5-gram model changes when each document is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plumbline.eval_workers.models.ngram import NgramOptions
+from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject
+from plumbline.warehouse.errors import UsageProblem
+
+DESCRIPTION = "change of a 5-gram model's preference when each document is left out"
+UNIT = "nats of the 5-gram model"
+
+
+def scores(
+    queries: Sequence[Query], subject: Subject, progress: Progress = lambda *_: None
+) -> Floats:
+    """The preference of a 5-gram model of the documents that were read, less that without each.
+
+    The model is that of `plumbline train --preset 5gram`; counts are exact, while words and
+    discounts stay those of all documents (``ngram.left_out``). A document that the model didn't
+    read has 0.
+    """
+    from plumbline.eval_workers.models.ngram.left_out import LeftOut, counts
+    from plumbline.eval_workers.models.ngram.ngram_training import tokenizer_of
+    from plumbline.eval_workers.models.ngram.text_words import BOS, UNKNOWN, numbered_words
+
+    read = subject.text.read
+    texts = list(subject.text.texts(read))
+    numbers, words = numbered_words(texts)
+    sentences = [some[:-1] for some in np.split(numbers, np.flatnonzero(numbers == BOS) + 1)[:-1]]
+    if not sentences:
+        raise UsageProblem(f"corpus {subject.text.corpus!r}", "holds no text")
+    tokenizer = tokenizer_of(words)
+    n_sentences = [np.count_nonzero(numbered_words([text])[0] == BOS) for text in texts]
+    part = np.repeat(np.arange(len(texts)), n_sentences)
+    counted = counts(sentences, len(words) + UNKNOWN + 1, NgramOptions().order)
+    asked = {
+        text for query in queries for pair in query.pairs for text in (pair.text_f, pair.text_m)
+    }
+    ids = {text: tokenizer.encode(text, add_special_tokens=False).ids for text in sorted(asked)}
+    model = LeftOut(counted, part, len(texts), list(ids.values()))
+    found = np.zeros((len(queries), len(subject.text)))
+    for done, (row, query) in enumerate(zip(found, queries, strict=True), 1):
+        without = np.zeros(len(texts) + 1)
+        for pair in query.pairs:
+            ratio = model.logprob(ids[pair.text_f]) - model.logprob(ids[pair.text_m])
+            without += pair.weight * ratio
+        row[read] = without[-1] - without[:-1]
+        progress(done, len(queries))
+    return found

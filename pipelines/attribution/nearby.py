@@ -1,0 +1,141 @@
+"""Words and places around the words of queries, by document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.jobs.evidence.concordance import Occurrence, snippets
+from plumbline.jobs.evidence.sightings import (
+    ALL_SOURCES,
+    DocumentTable,
+    Inquiry,
+    Ints,
+    Meetings,
+    look,
+)
+from plumbline.pipelines.attribution.contract import Floats, Progress, Subject
+from plumbline.pipelines.attribution.methods._sightings import inquiry
+
+#: Characters shown of a document that has no word of the query near the contrast.
+_BEGINNING = 120
+
+
+@dataclass(frozen=True)
+class Nearby:
+    """What stands near the words asked about, wherever they are near a word of the contrast.
+
+    Attributes:
+        question: what was looked for.
+        documents: all documents.
+        near: int64[n, 4], document, word, other word less than a window away, and how often.
+        places: int64[n, 6], document, word, side, distance of the nearest target of that side, and
+            positions of both in the document's kept words.
+    """
+
+    question: Inquiry
+    documents: DocumentTable
+    near: Ints
+    places: Ints
+
+    def collocates(self, words: Sequence[str], scores: Floats) -> tuple[Ints, Ints, Floats]:
+        """Parts of the documents' scores: document, other word, part; of each document's in all.
+
+        A document's score is divided in proportion to how often each word is near.
+        """
+        size = len(self.question.vocabulary)
+        rows = self.near[self._is_of(self.near, words)]
+        cells, place = np.unique(rows[:, 0] * size + rows[:, 2], return_inverse=True)
+        n = np.bincount(place, rows[:, 3], cells.size)
+        document, other = np.divmod(cells, size)
+        total = np.bincount(document, n, len(scores))
+        return document, other, scores[document] * n / total[document]
+
+    def texts(
+        self, words: Sequence[str], documents: Ints, scores: Floats, subject: Subject
+    ) -> list[dict[str, Any]]:
+        """``text_before``, ``keyword`` and ``text_after`` of documents.
+
+        The place of a word nearest to the contrast, on the side that the score is of if there is
+        one; else the document's beginning.
+        """
+        rows = self.places[self._is_of(self.places, words)]
+        found: dict[int, Occurrence] = {}
+        table = self.documents
+        for document in documents.tolist():
+            own = rows[rows[:, 0] == document]
+            if own.size:
+                other_side = own[:, 2] != (scores[document] < 0)
+                _, word, side, _, *at = own[np.lexsort((own[:, 3], other_side))[0]].tolist()
+                place = int(table.shard[document]), int(table.row[document])
+                found[document] = Occurrence(0, word, side, *place, int(table.mark[document]), *at)
+        texts = snippets(subject.text.evidence, self.question, list(found.values()))
+        columns = ("text_before", "keyword", "text_after")
+        of: dict[int, dict[str, Any]] = {
+            d: {c: text[c] for c in columns} for d, text in zip(found, texts, strict=True)
+        }
+        others = np.array(sorted(set(documents.tolist()) - set(of)), np.int64)
+        for document, text in zip(others.tolist(), subject.text.texts(others), strict=True):
+            of[document] = dict.fromkeys(columns, "") | {
+                "text_after": " ".join(text[: 2 * _BEGINNING].split())[:_BEGINNING]
+            }
+        return [of[document] for document in documents.tolist()]
+
+    def _is_of(self, rows: Ints, words: Sequence[str]) -> NDArray[np.bool_]:
+        of: NDArray[np.bool_] = np.isin(np.array(self.question.words)[rows[:, 1]], list(words))
+        return of
+
+
+def nearby(subject: Subject, words: Sequence[str], progress: Progress = lambda *_: None) -> Nearby:
+    """Look through the documents once for words and what is near them."""
+    table, lock, question = subject.text.documents, Lock(), inquiry(subject, words)
+    first = np.searchsorted(table.shard, np.arange(len(subject.text.shards) + 1))
+    near, places = [np.empty((0, 4), np.int64)], [np.empty((0, 6), np.int64)]
+
+    def watch(shard: int, met: Meetings, _: NDArray[np.uint64]) -> None:
+        rows = table.row[first[shard] : first[shard + 1]]
+        number = first[shard] + np.searchsorted(rows, met.documents.row)
+        found = _near(question, met, number), _places(question, met, number)
+        with lock:
+            near.append(found[0])
+            places.append(found[1])
+
+    look(subject.text.evidence, question, watch, progress, most_sources=ALL_SOURCES)
+    return Nearby(question, table, np.concatenate(near), np.concatenate(places))
+
+
+def _near(question: Inquiry, met: Meetings, number: Ints) -> Ints:
+    """Rows of ``Nearby.near`` of some documents; words of the list don't count, as in `why`."""
+    ids, offsets = met.documents.values, met.documents.offsets
+    is_target = question.table(question.listed) >= 0
+    occurrence = np.unique(met.occurrence)
+    at, document = met.at[occurrence], met.document[occurrence]
+    rows = [np.empty((0, 3), np.int64)]
+    for step in (*range(1 - question.window, 0), *range(1, question.window)):
+        inside = (at + step >= offsets[document]) & (at + step < offsets[document + 1])
+        other = ids[at[inside] + step]
+        counted = (other >= 0) & ~is_target[other]
+        own = occurrence[inside][counted]
+        rows.append(np.stack([number[met.document[own]], met.word[own], other[counted]], axis=1))
+    distinct, n = np.unique(np.concatenate(rows), axis=0, return_counts=True)
+    return np.column_stack([distinct, n])
+
+
+def _places(question: Inquiry, met: Meetings, number: Ints) -> Ints:
+    """Rows of ``Nearby.places`` of some documents, the nearest of each document, word and side."""
+    here, there = met.at[met.occurrence], met.target_at
+    document, word = met.document[met.occurrence], met.word[met.occurrence]
+    side = (~np.isin(question.targets, question.female)[met.target]).astype(np.int64)
+    distance = np.abs(there - here)
+    order = np.lexsort((distance, side, word, document))
+    _, first = np.unique(np.stack([document, word, side], axis=1)[order], axis=0, return_index=True)
+    some = order[first]
+    positions = (met.documents.places(x[some], document[some]) for x in (here, there))
+    return np.column_stack(
+        [number[document[some]], word[some], side[some], distance[some], *positions]
+    )

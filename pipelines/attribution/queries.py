@@ -1,0 +1,61 @@
+"""The preferences that are asked about, from the pairs of imported benchmarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from plumbline.pipelines.attribution.contract import Query, TextPair
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+
+_GROUPS = {("female", "male"), ("male", "female")}
+
+
+def of_words(store: Store, words: Iterable[str], benchmark: str | None = None) -> list[Query]:
+    """Of each word the mean over its pairs, in one benchmark or in all that are imported.
+
+    Raises ``UsageProblem`` for a word without a pair.
+    """
+    rows = _pairs(store, benchmark)
+    queries = []
+    for word in dict.fromkeys(w.strip().lower() for w in words):
+        own = [row for row in rows if (row["word"] or "").lower() == word]
+        if not own:
+            where = f"benchmark {benchmark}" if benchmark else "the imported benchmarks"
+            fix = "plumbline benchmark import, or `benchmark build`, with pairs for it"
+            raise UsageProblem(f"word {word!r}", f"no female/male pair of {where} is for it", fix)
+        queries.append(_query(f"word {word}" + (f" in {benchmark}" if benchmark else ""), own))
+    return queries
+
+
+def of_benchmark(store: Store, benchmark: str) -> Query:
+    """The mean over all pairs of a benchmark. Raises ``UsageProblem`` for one without pairs."""
+    return _query(f"benchmark {benchmark}", _pairs(store, benchmark))
+
+
+def words_of(store: Store, benchmark: str) -> list[str]:
+    """The words that pairs of a benchmark were made for, sorted."""
+    return sorted({row["word"].lower() for row in _pairs(store, benchmark) if row["word"]})
+
+
+def _pairs(store: Store, benchmark: str | None) -> list[dict[str, Any]]:
+    of = {} if benchmark is None else {"benchmark": benchmark}
+    rows: list[dict[str, Any]] = store.read("benchmark_pair", **of).to_pylist()
+    if not rows:
+        named = f"benchmark {benchmark!r}" if benchmark else "benchmarks"
+        raise UsageProblem(named, "has no pairs", "run `plumbline benchmark import`")
+    kept = [r for r in rows if (r["group_a"], r["group_b"]) in _GROUPS]
+    kept = [r for r in kept if r["is_natural"] is not False]
+    if not kept:
+        raise UsageProblem(f"benchmark {benchmark!r}", "has no natural pair of female and male")
+    return sorted(kept, key=lambda row: (row["benchmark"], row["pair_id"]))
+
+
+def _query(name: str, rows: Sequence[dict[str, Any]]) -> Query:
+    pairs = []
+    for row in rows:
+        texts = row["sentence_a"], row["sentence_b"]
+        female, male = texts if row["group_a"] == "female" else texts[::-1]
+        pairs.append(TextPair(female, male, (row["word"] or "").lower() or None, 1 / len(rows)))
+    return Query(name, tuple(pairs))

@@ -1,0 +1,110 @@
+"""The documents of a counted corpus in their fixed order, and what a model read of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.eval_workers.training.reading import is_known, reading
+from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
+from plumbline.jobs.counting.partials import DECODER
+from plumbline.jobs.evidence.concordance import texts_of
+from plumbline.jobs.evidence.sightings import ALL_SOURCES, DocumentTable, Inquiry, look
+from plumbline.warehouse.input.remote_files import located
+from plumbline.warehouse.input.shards import RecordForm
+from plumbline.warehouse.storage.store import Store
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """The documents of a corpus, shard after shard, as counting kept them.
+
+    Attributes:
+        evidence: its kept documents.
+        documents: of each document its shard and row, source, kept words and mark of copies.
+        n_read: tokens of each document that the model read, as often as it read them; ``None``
+            where that isn't known: for a model that was trained elsewhere.
+    """
+
+    evidence: Evidence
+    documents: DocumentTable
+    n_read: Ints | None = None
+
+    def __len__(self) -> int:
+        return len(self.documents.row)
+
+    @property
+    def corpus(self) -> str:
+        """The name of the corpus."""
+        return str(self.evidence.corpus["corpus"])
+
+    @property
+    def shards(self) -> list[Path]:
+        """The shards, in the order in which they were counted."""
+        return [located(shard.name) for shard in self.evidence.shards]
+
+    @property
+    def form(self) -> RecordForm:
+        """How the records of the shards become texts."""
+        options = self.evidence.options
+        decoder = (self.evidence.directory / DECODER).read_bytes() if options.decoder else b""
+        return RecordForm(options.text_field, decoder)
+
+    @property
+    def read(self) -> Ints:
+        """Indices of the documents that the model read, all where that isn't known."""
+        every = np.arange(len(self))
+        return every if self.n_read is None else every[self.n_read > 0]
+
+    def numbers(self, place: Ints) -> Ints:
+        """Indices of documents by [..., 2]: the shard, and the number among the shard's."""
+        first = np.searchsorted(self.documents.shard, np.arange(len(self.shards)))
+        return first[place[..., 0]] + place[..., 1]
+
+    def texts(self, documents: Ints | None = None) -> Iterator[str]:
+        """The whole texts of some documents (ascending indices), all by default; one at a time.
+
+        Raises ``BadInput`` for a shard that can't be read.
+        """
+        wanted = np.arange(len(self)) if documents is None else documents
+        for k, shard in enumerate(self.shards):
+            own = wanted[self.documents.shard[wanted] == k]
+            if own.size:
+                rows = set(self.documents.row[own].tolist())
+                yield from (of_row.text for of_row in texts_of(shard, self.evidence, rows))
+
+
+def training_text(
+    store: Store,
+    corpus: str,
+    model: str | Path | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> TrainingText:
+    """The documents of a counted corpus; what ``model``, a directory, read of them if it says so.
+
+    Raises:
+        UsageProblem: no such corpus, or its documents were not kept.
+        MissingComponent: they are not on this machine.
+    """
+    evidence = evidence_of(store, corpus)
+    words = store.read("word_count", corpus=corpus)["word"].combine_chunks()
+    question = Inquiry((), (), (), (), "pairs", evidence.options.window, words)
+    seen = look(evidence, question, progress=progress, most_sources=ALL_SOURCES)
+    text = TrainingText(evidence, seen.documents)
+    return text if model is None else TrainingText(evidence, seen.documents, n_read(text, model))
+
+
+def n_read(text: TrainingText, model: str | Path) -> Ints | None:
+    """Tokens of each document that a model read; ``None`` unless it was trained here on them."""
+    if not is_known(Path(model), text.shards):
+        return None
+    read = reading(Path(model), text.shards, text.form)
+    document = text.numbers(read.place)
+    times = np.broadcast_to(read.n_times[:, None], document.shape)
+    return np.bincount(document.ravel(), times.ravel(), len(text)).astype(np.int64)

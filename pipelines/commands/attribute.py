@@ -1,0 +1,134 @@
+"""`plumbline attribute`: which documents of a text made a preference of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.pipelines.attribution.answer import QUERY, sections_of
+from plumbline.pipelines.attribution.contract import METHODS, Progress
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
+from plumbline.pipelines.command.fields import ContrastOption, Seed
+from plumbline.pipelines.commands._corpus import looked_through
+from plumbline.pipelines.report.plain import plain
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.options import STRICT
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
+
+if TYPE_CHECKING:
+    from plumbline.pipelines.attribution.contract import Query
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Attribute(ContrastOption, Command):
+    """Show which documents of its training text made a preference of a model.
+
+    The preference is the mean log ratio over a word's pairs, or over a benchmark's. Each method
+    scores every document that the model read: above 0, having it makes the model more female. The
+    table attribution has the documents and words with the highest and lowest scores, and all
+    sources. After an interruption run the same command again: a method that is done is not
+    repeated.
+
+    Example: plumbline attribute --model models/small-novels --corpus novels --word nurse
+    """
+
+    reads = "corpus"
+    deployable = True
+
+    model: Annotated[
+        str,
+        Field(description="Directory or hub id of a causal model, or a name of `plumbline train`."),
+    ]
+    corpus: Annotated[str, Field(description="Corpus that it was trained on, counted here.")]
+    word: Annotated[
+        tuple[str, ...],
+        Field(description="Word whose pairs are asked about; repeatable."),
+        On(repeated=True),
+    ] = ()
+    benchmark: Annotated[
+        str | None,
+        Field(description="Benchmark whose pairs are asked about; with --word, those of the word."),
+    ] = None
+    method: Annotated[
+        tuple[str, ...],
+        Field(description="Method, such as counts, ngram, gradients, bm25 or random; repeatable."),
+        On(repeated=True),
+    ] = ("counts", "ngram")
+    n: Annotated[
+        int, Field(ge=1, le=10_000, description="Documents and words to keep for each side.")
+    ] = 5
+    seed: Annotated[Seed, Field(description="Seed of what methods draw.")] = 0
+
+    def __post_init__(self) -> None:
+        if not (self.word or self.benchmark):
+            raise UsageProblem("--word and --benchmark", "are both missing", "give one of them")
+
+    def check(self) -> None:
+        """Raise for methods that there are not."""
+        for name in self.method:
+            METHODS.find(name)
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """Pairs, documents and what each method does with them."""
+        from plumbline.eval_workers.training.reading import trained_on
+
+        assert store is not None, "this command makes no warehouse"
+        for query in self._queries(store):
+            yield planned(query.name, "pairs", len(query.pairs), "pairs")
+        yield from looked_through(store, [self.corpus])
+        options = (trained_on(Path(self._model(store))) or {}).get("options", {})
+        most = options.get("max_tokens")
+        note = "at most: the limit of its training" if most else "not known: all documents count"
+        yield planned(self.model, "tokens read", most, "tokens", note)
+        for name in self.method:
+            yield planned(f"method {name}", METHODS.load(name).DESCRIPTION, None)
+
+    def run(self, context: Context) -> Done:
+        from plumbline.eval_workers.training.reading import is_known
+        from plumbline.pipelines.attribution.attribute import attribute
+        from plumbline.pipelines.attribution.contract import Subject
+        from plumbline.pipelines.attribution.training_text import training_text
+
+        store, queries = context.store, self._queries(context.store)
+        model = self._model(store)
+        with _shown(f"look through {self.corpus}") as update:
+            text = training_text(store, self.corpus, model, update)
+        subject = Subject(store, model, text, self.contrast, seed=self.seed)
+        given = (subject, queries, self.method, self.benchmark, self.n, context.run_id, _shown)
+        rows = context.stage(f"attribute {self.model}", attribute, *given)
+        said = [line for section in sections_of(rows) for line in (*plain(section), "")]
+        said += [f"{WARNING}{name} is not validated here" for name in self.method]
+        if text.n_read is None and not is_known(Path(model), text.shards):
+            said.append(f"{WARNING}what the model read of {self.corpus} isn't known: all counts")
+        return Done(
+            table=rows,
+            said=said,
+            wrote=("attribution",),
+            next="plumbline sql 'FROM attribution'",
+            query=QUERY,
+            params={"asked": list(dict.fromkeys(row["asked_id"] for row in rows))},
+        )
+
+    def _queries(self, store: Store) -> list[Query]:
+        from plumbline.pipelines.attribution.queries import of_benchmark, of_words
+
+        if self.word:
+            return of_words(store, self.word, self.benchmark)
+        assert self.benchmark is not None
+        return [of_benchmark(store, self.benchmark)]
+
+    def _model(self, store: Store) -> str:
+        """The directory of a model that was trained here, else what was given."""
+        rows = store.read("trained_model", model=self.model).to_pylist()
+        is_there = Path(self.model).exists() or not rows
+        return self.model if is_there else str(rows[0]["path"])
+
+
+def _shown(name: str) -> AbstractContextManager[Progress]:
+    return progress(name, "parts")
