@@ -61,7 +61,7 @@ def test_the_packaged_design() -> None:
     assert len(design.intervention.numbers) == 5 and design.intervention.seeds >= 5
     near = design.intervention.near.split(",")
     assert len(near) == 36 and set(near) <= design.benchmark.words
-    made = list(pairs(design))
+    made = list(pairs(design.benchmark))
     assert len(made) == len(design.benchmark.templates) * len(design.benchmark.words) == 4 * 595
     for pair in made:
         turned = pair["sentence_a"].replace("She ", "He ").replace(" she ", " he ")

@@ -375,3 +375,68 @@ class Cause(Command):
             files=[str(path)],
             next='plumbline sql "FROM intervention_lean"',
         )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Attribution(Command):
+    """Run the pre-specified study: is an attribution right? (docs/attribution-study.md)
+
+    Trains on random halves of a text's documents, and compares the preference of each model with
+    what every method of attribution predicts for its half; then the same in a closed world where
+    one source was planted. After an interruption run the same command again to resume.
+
+    Example: plumbline reproduce attribution --data data --out out/attribution
+    """
+
+    makes_warehouse = True
+
+    data: Annotated[
+        InputDirectory,
+        Field(description="Folder that the design's shards lie under."),
+        On(variable="PLUMBLINE_DATA"),
+    ]
+    design: Annotated[
+        InputFile | None, Field(description="TOML file of a study instead of the packaged one.")
+    ] = None
+    out: Annotated[
+        OutputDirectory, Field(description="Directory of texts, models and results.")
+    ] = Path("out/attribution")
+    warehouse: Annotated[
+        Path,
+        Field(description="Directory of the warehouse, or s3://BUCKET/DIR."),
+        On(variable="PLUMBLINE_WAREHOUSE", metavar="DIRECTORY"),
+    ] = Path("out/attribution/warehouse")
+
+    def plan(self, store: Store | None) -> Iterator[Row]:
+        """The trainings, the methods and the predictions."""
+        from plumbline.pipelines.reproduce.attribution.design import read_design
+
+        study = read_design(self.design)
+        for text in study.texts:
+            made = text.trainings
+            yield planned(text.corpus, "trainings", len(made.runs()) + 1)
+            yield planned(text.corpus, "tokens of each", made.max_tokens, "tokens", "at most")
+        for method in study.methods:
+            yield planned(method, "words to attribute", sum(len(t.words) for t in study.texts))
+        for p in study.prediction:
+            where = f"{p.column} of {p.method}, {p.outcome}, {p.corpus}"
+            yield planned(p.name, "expected", p.expected, "", where)
+
+    def run(self, context: Context) -> Done:
+        from plumbline.pipelines.reproduce.attribution import conclusions, study
+        from plumbline.pipelines.reproduce.attribution.design import read_design
+
+        design = read_design(self.design)
+        _announce(f"design {design.sha256}: {design.question}")
+        given = (self.data, self.out, context.store, context.run_id, context.stages, _announce)
+        rows = study.run(design, *given)
+        page = self.out / "attribution.md"
+        page.write_text(conclusions.page(design, rows), encoding="utf-8", newline="")
+        return Done(
+            rows=[*map(conclusions.shown_row, rows)],
+            said=conclusions.lines(design, rows),
+            files=[*_Figures(out=self.out / "attribution.csv").written(rows), str(page)],
+            wrote=("datamodelling_score", "trained_model", "pair_score"),
+            query="FROM datamodelling_score ORDER BY ALL",
+            next='plumbline sql "FROM datamodelling_score"',
+        )

@@ -114,10 +114,10 @@ def read_design(path: Path | None = None) -> StudyDesign:
     return load(StudyDesign, text, name, sha256=hashlib.sha256(text.encode()).hexdigest())
 
 
-def pairs(design: StudyDesign) -> Iterator[dict[str, str]]:
-    """Pairs of the benchmark, in the columns of `benchmark import`."""
-    for word in sorted(design.benchmark.words):
-        for number, template in enumerate(design.benchmark.templates, 1):
+def pairs(benchmark: TemplatePairs) -> Iterator[dict[str, str]]:
+    """Pairs of a benchmark, in the columns of `benchmark import`."""
+    for word in sorted(benchmark.words):
+        for number, template in enumerate(benchmark.templates, 1):
             yield {
                 "sentence_a": template.format(She="She", she="she", word=word),
                 "sentence_b": template.format(She="He", she="he", word=word),
@@ -163,16 +163,22 @@ def _count(design: StudyDesign, shards: tuple[Path, ...], warehouse: Path) -> No
 
 
 def _import(design: StudyDesign, out: Path, warehouse: Path) -> None:
-    from plumbline.eval_workers.pairs.benchmarks import import_benchmark
     from plumbline.warehouse.storage.run_records import recorded
 
-    path = out / f"{design.benchmark.name}.csv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(as_csv(list(pairs(design))), encoding="utf-8", newline="")
     store = Store.open(warehouse)
     config = {"name": design.benchmark.name, "design_sha256": design.sha256}
     with recorded(store, "benchmark import", config) as run_id:
-        import_benchmark(store, design.benchmark.name, path, run_id)
+        import_pairs(design.benchmark, out, store, run_id)
+
+
+def import_pairs(benchmark: TemplatePairs, out: Path, store: Store, run_id: str) -> None:
+    """Write the pairs of a benchmark below ``out`` and import them."""
+    from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+
+    path = out / f"{benchmark.name}.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(as_csv(list(pairs(benchmark))), encoding="utf-8", newline="")
+    import_benchmark(store, benchmark.name, path, run_id)
 
 
 def _controls(design: StudyDesign, shards: tuple[Path, ...], out: Path, warehouse: Path) -> None:

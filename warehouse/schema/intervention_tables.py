@@ -45,4 +45,22 @@ key: corpus model_key / query contrast method part place
     text_before, keyword, text_after: text? -- of a document: a place of the word, or its beginning
     asked_id: text -- hash of pairs, text, method's options and seed
     run_id
+
+datamodelling_score: Attributions compared with trainings on halves of a text, by method.
+by: reproduce attribution
+key: corpus / method outcome
+    corpus
+    method: text -- method of attribution
+    outcome: text -- what is predicted, or for whose words the planted source is put first
+    score, score_low, score_high: float -- mean rank correlation over halves, or share of the words
+    chance: float -- score of a method that knows nothing
+    ceiling, ceiling_low, ceiling_high: float? -- score that a perfect prediction can reach
+    over_baseline, over_baseline_low, over_baseline_high: float? -- score less that of `baseline`
+    baseline: text? -- the baseline that this method is least surely better than
+    n_words: int -- words, or 1 of a benchmark
+    n_halves: int? -- trainings that were compared
+    cpu_seconds: float [s] -- processor time of the method's scores of all words and documents
+    is_trusted: bool -- the interval is above chance, and so is the difference from every baseline
+    design_sha256: text -- SHA-256 of the pre-specified design, 64 hex digits
+    run_id
 """)

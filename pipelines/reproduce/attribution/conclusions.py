@@ -1,0 +1,86 @@
+"""What a study says of the methods: outcomes of its predictions, and which method to trust."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from plumbline.pipelines.reproduce.attribution.design import (
+    PLACEBOS,
+    AttributionDesign,
+    Prediction,
+)
+from plumbline.pipelines.reproduce.cause import side
+from plumbline.warehouse.text.escape import markdown_row
+
+Row = dict[str, Any]
+_HIDDEN = ("design_sha256", "run_id", "n_words", "n_halves")
+
+
+def shown_row(row: Row) -> Row:
+    """Printed row of the table."""
+    return {name: row[name] for name in row if name not in _HIDDEN}
+
+
+def lines(design: AttributionDesign, rows: Sequence[Row]) -> list[str]:
+    """Outcome of each prediction; then for each outcome the methods to trust, or that none is."""
+    said = [f"{p.name}: expected {p.expected}, found {_found(p, rows)}" for p in design.prediction]
+    for corpus, outcome in dict.fromkeys((row["corpus"], row["outcome"]) for row in rows):
+        if outcome in PLACEBOS:
+            continue
+        own = [row for row in rows if (row["corpus"], row["outcome"]) == (corpus, outcome)]
+        trusted = [row["method"] for row in own if row["is_trusted"]]
+        said.append(f"{corpus}, {outcome}: trust {', '.join(trusted) or 'none of the methods'}")
+    return said
+
+
+def page(design: AttributionDesign, rows: Sequence[Row]) -> str:
+    """Results of docs/attribution-study.md: a table for each outcome, then what is concluded."""
+    parts = [f"Design `{design.sha256[:16]}...`."]
+    heads = ("method", "score (95% interval)", "over the best baseline", "CPU s", "trust it")
+    for corpus, outcome in dict.fromkeys((row["corpus"], row["outcome"]) for row in rows):
+        own = [row for row in rows if (row["corpus"], row["outcome"]) == (corpus, outcome)]
+        about = f"chance {own[0]['chance']:.2f}"
+        if own[0]["ceiling"] is not None:
+            about += f", ceiling {_span(own[0], 'ceiling')}, {own[0]['n_halves']} halves"
+        title = f"**{corpus}: {outcome}** ({own[0]['n_words']} words; {about})"
+        cells = [
+            (
+                row["method"],
+                _span(row, "score"),
+                _span(row, "over_baseline"),
+                f"{row['cpu_seconds']:.0f}",
+                "yes" if row["is_trusted"] else "",
+            )
+            for row in sorted(own, key=lambda row: -row["score"])
+        ]
+        table = map(markdown_row, *zip(heads, ("---",) * len(heads), *cells, strict=True))
+        parts.append("\n".join([title, "", *table]))
+    parts.append("\n".join(f"- {line}" for line in lines(design, rows)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _span(row: Row, name: str) -> str:
+    """A figure with its interval.
+
+    >>> _span({"score": 0.5, "score_low": -0.125, "score_high": 1.0}, "score")
+    '0.50 (−0.12 to 1.00)'
+    """
+    if row[name] is None:
+        return ""
+    value, low, high = (f"{row[name + end]:.2f}" for end in ("", "_low", "_high"))
+    return f"{value} ({low} to {high})".replace("-", "−")
+
+
+def _found(prediction: Prediction, rows: Sequence[Row]) -> str:
+    """Where the interval of a prediction's row lies; ``not measured`` without a row."""
+    names = ("corpus", "method", "outcome")
+    expected = tuple(getattr(prediction, name) for name in names)
+    for row in rows:
+        if tuple(row[name] for name in names) == expected:
+            low, high = (row[f"{prediction.column}_{end}"] for end in ("low", "high"))
+            if low is None:
+                return side(low, high)
+            chance = row["chance"] if prediction.column == "score" else 0
+            return side(low - chance, high - chance)
+    return "not measured"

@@ -1,0 +1,94 @@
+"""The linear datamodelling score of Park et al. (2023, arXiv:2303.14186), with its interval. Pure.
+
+A model is trained on each of some random halves of a text's documents. The scores that a method
+gives the documents of a half, summed, predict the preference of the model that was trained on it.
+The datamodelling score of a word is Spearman's correlation of both over the halves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+Floats = NDArray[np.float64]
+
+
+def halves(n_units: int, n: int, seed: int) -> NDArray[np.bool_]:
+    """Random halves of units, bool[half, unit]; the first ones don't depend on their number.
+
+    >>> halves(5, 2, seed=0).sum(axis=1)
+    array([2, 2])
+    """
+    orders = [np.random.default_rng([seed, half]).permutation(n_units) for half in range(n)]
+    return np.array([order < n_units // 2 for order in orders])
+
+
+def correlations(predicted: Floats, true: Floats) -> Floats:
+    """Spearman's correlation along the last axis; 0 where one side doesn't vary: it ranks nothing.
+
+    >>> correlations(np.array([[1.0, 2, 3], [5, 5, 5]]), np.array([[0.1, 0.3, 0.2], [1, 2, 3]]))
+    array([0.5, 0. ])
+    """
+    x, y = (stats.rankdata(side, axis=-1) for side in np.broadcast_arrays(predicted, true))
+    x, y = (side - side.mean(axis=-1, keepdims=True) for side in (x, y))
+    size = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
+    found: Floats = (x * y).sum(axis=-1) / np.where(size > 0, size, 1)
+    return found
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A figure with its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+def score(predicted: Floats, true: Floats, other: Floats | None = None) -> Estimate:
+    """Mean datamodelling score of words, or its difference from that of ``other`` predictions.
+
+    All are float64[word, half]. The interval is of other words and other halves like these: the
+    variance of both, each by a jackknife, less the noise that is in both. Of one word it is of
+    other halves alone. With Student's quantile of the smaller number, less one.
+    """
+    n_words, n_halves = true.shape
+    every = np.arange(n_halves)
+    others = np.array([np.delete(every, half) for half in every])
+
+    def figures(kept: NDArray[np.intp]) -> Floats:
+        of = correlations(predicted[:, kept], true[:, kept])
+        return of if other is None else of - correlations(other[:, kept], true[:, kept])
+
+    whole, without = figures(every), figures(others)
+    of_halves = float(_jackknife(without.mean(axis=0)))
+    variance, df = of_halves, n_halves - 1
+    if n_words > 1:
+        of_words = float(whole.var(ddof=1)) / n_words
+        of_both = float(_jackknife(without).mean()) / n_words
+        variance = max(of_halves + of_words - of_both, of_halves, of_words)
+        df = min(n_words, n_halves) - 1
+    value, half = float(whole.mean()), float(stats.t.ppf(0.975, df)) * sqrt(variance)
+    return Estimate(value, value - half, value + half)
+
+
+def _jackknife(without: Floats) -> Floats:
+    """Variance of figures, from their values without each unit in turn, along the last axis."""
+    n = without.shape[-1]
+    squares = (without - without.mean(axis=-1, keepdims=True)) ** 2
+    variance: Floats = (n - 1) / n * squares.sum(axis=-1)
+    return variance
+
+
+def ceiling(first: Floats, second: Floats) -> Estimate:
+    """The score that a perfect prediction can reach, from two trainings of each half.
+
+    The root of their correlation: a training differs from the mean of many by its own noise, and a
+    prediction of that mean misses this noise once, where two trainings miss it twice.
+    """
+    of = score(first, second)
+    return Estimate(*(sqrt(min(max(end, 0), 1)) for end in (of.value, of.low, of.high)))

@@ -1,0 +1,272 @@
+"""The pre-specified study of attributions: its texts, what is left out, and what is predicted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib import resources
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, documents
+from plumbline.eval_workers.pairs.closed_world.truth import planted_words
+from plumbline.eval_workers.training.training_options import TrainOptions, preset
+from plumbline.pipelines.reproduce.attribution.datamodelling import Floats, halves
+from plumbline.pipelines.reproduce.cause import TemplatePairs
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.input.shards import expand_shards, lines
+from plumbline.warehouse.text.toml_file import Text, Texts, load, read_text, toml_table
+
+Many: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000)]
+Seed: TypeAlias = Annotated[int, Field(ge=0, le=2**32 - 1)]
+Record: TypeAlias = Mapping[str, Any]
+#: What is compared on the halves.
+BENCHMARK, WORDS, OWN = "benchmark", "words", "words, own part"
+OTHER_WORD, PLACEBO_WORDS = "another word's own part", "placebo words, own part"
+#: Whose sum of scores is the largest, or the smallest for words that lean to *he*.
+FIRST, PLACEBO_FIRST = "planted source first", "planted source first for placebo words"
+
+#: Whose true effect is none, or isn't what is predicted.
+PLACEBOS = (OTHER_WORD, PLACEBO_WORDS, PLACEBO_FIRST)
+
+
+@toml_table
+class Trainings:
+    """One training on each half, and of the first ones another with a second seed.
+
+    A half is read up to ``max_epochs`` times.
+    """
+
+    preset: Text
+    max_tokens: Many
+    max_epochs: Many
+    n_halves: Annotated[int, Field(ge=3, le=1000)]
+    n_twice: Annotated[int, Field(ge=3, le=1000)]
+    seed: Seed
+
+    def __post_init__(self) -> None:
+        if self.n_twice > self.n_halves:
+            raise UsageProblem("n_twice", f"is more than the {self.n_halves} halves")
+        _ = self.options(0)
+
+    def options(self, seed: int) -> TrainOptions:
+        """Options of a training."""
+        of_preset = preset(self.preset, seed, self.max_tokens)
+        return replace(of_preset, max_epochs=self.max_epochs)
+
+    def runs(self) -> list[tuple[int, int]]:
+        """Half and seed of each training: first those of which there are two.
+
+        >>> Trainings("closed", 9, 4, 4, 3, 0).runs()
+        [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0)]
+        """
+        return [
+            (half, seed)
+            for half in range(self.n_halves)
+            for seed in range(1 + (half < self.n_twice))
+        ]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Figures that are predicted: sums of the words' preferences, and of their scores.
+
+    Attributes:
+        true: float64[figure, word], weights of the preferences.
+        predicted: weights of the scores, the same unless it is a placebo.
+    """
+
+    name: str
+    true: Floats
+    predicted: Floats
+
+
+def own_parts(n: int) -> Floats:
+    """Weights that leave of each of n words its difference from the mean of all.
+
+    >>> own_parts(2)
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    """
+    found: Floats = np.eye(n) - 1 / n
+    return found
+
+
+@toml_table
+class RealText:
+    """Documents of shards below the data, as many of each: the first ones."""
+
+    corpus: Text
+    shards: Texts
+    n_documents: Many
+    benchmark: TemplatePairs
+    trainings: Trainings
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """Words of the queries."""
+        return tuple(sorted(self.benchmark.words))
+
+    def records(self, data: Path) -> Iterator[Record]:
+        """The documents, as they stand in their shards."""
+        paths = expand_shards([str(data / pattern) for pattern in self.shards])
+        for k, path in enumerate(paths):
+            n = (self.n_documents + k) // len(paths)
+            yield from map(json.loads, islice(lines(path), n))
+
+    def units(self, records: list[Record]) -> NDArray[np.int64]:
+        """Number of what is left out together with a document: each by itself."""
+        return np.arange(len(records))
+
+    def outcomes(self) -> list[Outcome]:
+        """What is predicted; the placebo predicts each word by the scores of another."""
+        n = len(self.words)
+        own, every = own_parts(n), np.full((1, n), 1 / n)
+        return [
+            Outcome(BENCHMARK, every, every),
+            Outcome(WORDS, np.eye(n), np.eye(n)),
+            Outcome(OWN, own, own),
+            Outcome(OTHER_WORD, own, np.roll(own, n // 2, axis=0)),
+        ]
+
+
+@toml_table
+class ClosedWorld:
+    """Sources of a written world: words lean in the planted one, in all others none does.
+
+    The benchmark has some of the words with the largest planted lean, by the number of occurrences
+    that it moves, and as placebos some of those with the smallest. What is left out is sources.
+    """
+
+    corpus: Text
+    n_sources: Annotated[int, Field(ge=4, le=1000)]
+    planted: Annotated[int, Field(ge=0)]
+    words_per_source: Many
+    seed: Seed
+    n_leaning: Annotated[int, Field(ge=2)]
+    n_placebo: Annotated[int, Field(ge=2)]
+    trainings: Trainings
+
+    def __post_init__(self) -> None:
+        if self.planted >= self.n_sources:
+            problem = f"is not one of the {self.n_sources} sources, from 0"
+            raise UsageProblem(f"planted {self.planted}", problem)
+
+    @cached_property
+    def leaning(self) -> dict[str, int]:
+        """Leaning words with the side that they lean to, 1 for she."""
+        by_moved = sorted(self._planted.items(), key=lambda of: -abs(of[1][1]))[: self.n_leaning]
+        return {word: 1 if moved > 0 else -1 for word, (_, moved) in sorted(by_moved)}
+
+    @cached_property
+    def placebos(self) -> tuple[str, ...]:
+        """Words that hardly lean."""
+        by_lean = sorted(self._planted, key=lambda word: abs(self._planted[word][0]))
+        return tuple(sorted(by_lean[: self.n_placebo]))
+
+    @cached_property
+    def _planted(self) -> dict[str, tuple[float, float]]:
+        """Lean of each word in nats, and p(word | she) - p(word | he)."""
+        return {w.word: (w.delta_nats, w.p_she - w.p_he) for w in planted_words(self.seed)}
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Words of the queries: the leaning ones, then the placebos."""
+        return (*self.leaning, *self.placebos)
+
+    def records(self, data: Path) -> Iterator[Record]:
+        """The documents; those of a source have its number."""
+        for source in range(self.n_sources):
+            world = "straight" if source == self.planted else "mixed"
+            left = self.words_per_source
+            for text, n in documents(WorldOptions(seed=self.seed, world=world), source):
+                yield {"text": text, "meta": {"pile_set_name": f"source {source}"}}
+                left -= n
+                if left <= 0:
+                    break
+
+    def units(self, records: list[Record]) -> NDArray[np.int64]:
+        """Number of what is left out together with a document: its source."""
+        return np.array([int(r["meta"]["pile_set_name"].split()[1]) for r in records])
+
+    def outcomes(self) -> list[Outcome]:
+        """What is predicted; the benchmark is the mean lean to the sides that were planted."""
+        n, m = len(self.leaning), len(self.placebos)
+        side = np.array([[*self.leaning.values()] + [0] * m]) / n
+        words = np.eye(n + m)[:n]
+        own = np.hstack([own_parts(n), np.zeros((n, m))])
+        placebo = np.hstack([np.zeros((m, n)), own_parts(m)])
+        return [
+            Outcome(BENCHMARK, side, side),
+            Outcome(WORDS, words, words),
+            Outcome(OWN, own, own),
+            Outcome(PLACEBO_WORDS, placebo, placebo),
+        ]
+
+
+StudyText: TypeAlias = RealText | ClosedWorld
+
+
+def chosen(of: StudyText, units: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The documents of each half, bool[half, document]."""
+    made = of.trainings
+    found: NDArray[np.bool_] = halves(int(units.max()) + 1, made.n_halves, made.seed)[:, units]
+    return found
+
+
+@toml_table
+class Prediction:
+    """Expected place of a row's interval: of ``score`` less ``chance``, or ``over_baseline``."""
+
+    name: Text
+    corpus: Text
+    method: Text
+    outcome: Text
+    column: Literal["score", "over_baseline"]
+    expected: Literal["below 0", "above 0", "holds 0"]
+
+
+@toml_table
+class AttributionDesign:
+    """A pre-specified study; ``sha256`` of its file, 64 hex digits.
+
+    ``least_ceiling``: outcomes of which no prediction could reach it are not scored.
+    """
+
+    question: Text
+    methods: Texts
+    baselines: Texts
+    least_ceiling: Annotated[float, Field(ge=0, le=1)]
+    real: RealText
+    closed_world: ClosedWorld
+    prediction: tuple[Prediction, ...]
+    sha256: str
+
+    def __post_init__(self) -> None:
+        for name in set(self.baselines) - set(self.methods):
+            raise UsageProblem(f"baseline {name!r}", "is not one of the methods")
+
+    @property
+    def texts(self) -> tuple[RealText, ClosedWorld]:
+        """The texts that are studied."""
+        return self.real, self.closed_world
+
+
+def read_design(path: Path | None = None) -> AttributionDesign:
+    """Read the design of a TOML file, or the packaged one.
+
+    Raises ``BadInput`` or ``UsageProblem`` with the file and the invalid key.
+    """
+    source = path or resources.files("plumbline.pipelines.reproduce") / "attribution.toml"
+    name = str(path) if path else "attribution.toml"
+    text = read_text(source, name)
+    sha256 = hashlib.sha256(text.encode()).hexdigest()
+    return load(AttributionDesign, text, name, sha256=sha256)

@@ -1,0 +1,324 @@
+"""Trainings on halves, scores of the methods, and the table of both. Finished parts are kept."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.training.trained_models import (
+    TrainedModel,
+    progress_bar,
+    record_model,
+    train_model,
+)
+from plumbline.pipelines.attribution.contract import METHODS, Query, Subject
+from plumbline.pipelines.attribution.queries import of_words
+from plumbline.pipelines.attribution.training_text import training_text
+from plumbline.pipelines.reproduce.attribution.datamodelling import (
+    Estimate,
+    Floats,
+    ceiling,
+    score,
+)
+from plumbline.pipelines.reproduce.attribution.design import (
+    FIRST,
+    PLACEBO_FIRST,
+    PLACEBOS,
+    AttributionDesign,
+    ClosedWorld,
+    Outcome,
+    StudyText,
+    chosen,
+)
+from plumbline.pipelines.reproduce.cause import import_pairs
+from plumbline.pipelines.stages import Stages
+from plumbline.warehouse.errors import MissingComponent
+from plumbline.warehouse.input.shards import write_jsonl_zst
+from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.storage.run_records import config_hash
+from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.progress import progress
+
+TABLE = "datamodelling_score"
+Row = dict[str, Any]
+#: Student's 97.5% point of many degrees of freedom.
+_Z = 1.96
+
+
+@dataclass(frozen=True)
+class Scored:
+    """A method's scores of the words, float64[word, document], and what they cost."""
+
+    method: str
+    scores: Floats
+    cpu_seconds: float
+
+
+@dataclass(frozen=True)
+class Study:
+    """One text of a design, its trainings and the methods' scores.
+
+    ``out``: directory of text, models and scores.
+    """
+
+    design: AttributionDesign
+    of: StudyText
+    data: Path
+    out: Path
+    store: Store
+    run_id: str
+    stages: Stages
+    say: Callable[[str], None]
+
+    @property
+    def benchmark(self) -> str:
+        """The benchmark of the text's words."""
+        return "closed-world" if isinstance(self.of, ClosedWorld) else self.of.benchmark.name
+
+    @cached_property
+    def records(self) -> list[Mapping[str, Any]]:
+        """The documents."""
+        return list(self.of.records(self.data))
+
+    @cached_property
+    def halves(self) -> NDArray[np.bool_]:
+        """The documents of each half, bool[half, document]."""
+        return chosen(self.of, self.of.units(self.records))
+
+    def prepare(self) -> TrainedModel:
+        """Count the text, import the pairs, train the model that is asked about, on all of it."""
+        shard = self._shard("text", range(len(self.records)))
+        self.stages.run(f"count {self.of.corpus}", self._count, shard)
+        self.stages.run(f"pairs of {self.benchmark}", self._import)
+        return self.stages.run(f"train on all of {self.of.corpus}", self._train, "all", 0, None)
+
+    def preferences(self, whole: TrainedModel) -> Floats:
+        """Preference of each word in each training, float64[seed, half, word]; NaN without one.
+
+        Once there are two of the first halves, it says what a prediction can reach.
+        """
+        found = np.full((2, len(self.halves), len(self.of.words)), np.nan)
+        runs = self.of.trainings.runs()
+        for k, (half, seed) in enumerate(runs, 1):
+            label = f"train on half {half} of {self.of.corpus}, seed {seed} ({k} of {len(runs)})"
+            given = (f"half-{half}", seed, whole.path / "tokenizer.json")
+            found[seed, half] = self.stages.run(label, self._preference, *given)
+            if k == 2 * self.of.trainings.n_twice:
+                for outcome in self.of.outcomes():
+                    best = ceiling_of(outcome, found)
+                    span = f"{best.value:.2f} ({best.low:.2f} to {best.high:.2f})"
+                    self.say(f"{self.of.corpus}, {outcome.name}: ceiling {span}")
+        return found
+
+    def methods(self, whole: TrainedModel) -> list[Scored]:
+        """Scores by all methods that are installed."""
+        label = "{} on " + self.of.corpus
+        found = (
+            self.stages.run(label.format(name), self._scored, name, whole)
+            for name in self.design.methods
+        )
+        return [scored for scored in found if scored]
+
+    def _shard(self, name: str, documents: Sequence[int] | NDArray[np.int64]) -> Path:
+        path = self.out / f"{name}.jsonl.zst"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_jsonl_zst(path, (self.records[k] for k in documents))
+        return path
+
+    def _count(self, shard: Path) -> None:
+        from plumbline.jobs.association.associations import associate
+        from plumbline.jobs.count_corpus import CountRequest, count_corpus
+
+        count_corpus(self.store, CountRequest(self.of.corpus, (shard,)))
+        associate(self.store, self.of.corpus)
+
+    def _import(self) -> None:
+        from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+
+        if isinstance(self.of, ClosedWorld):
+            import_benchmark(self.store, self.benchmark, None, self.run_id)
+        else:
+            import_pairs(self.of.benchmark, self.out, self.store, self.run_id)
+
+    def _train(self, name: str, seed: int, tokenizer: Path | None) -> TrainedModel:
+        """The model of the whole text, or of a half: all have the tokenizer of the whole."""
+        shard = self.out / "text.jsonl.zst"
+        if name != "all":
+            shard = self._shard(name, np.flatnonzero(self.halves[int(name.split("-")[1])]))
+        name = f"{self.of.corpus}-{name}-{seed}"
+        options = self.of.trainings.options(seed)
+        with progress_bar(name) as update:
+            given = ([shard], name, self.of.corpus, options, self.out / "models", update)
+            model = train_model(*given, tokenizer=tokenizer)
+        record_model(self.store, model, self.run_id)
+        return model
+
+    def _preference(self, name: str, seed: int, tokenizer: Path) -> Floats:
+        """Preference of each word after a training: the mean log ratio of its pairs."""
+        from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+
+        model = self._train(name, seed, tokenizer)
+        given = ((self.benchmark,), ModelOptions(), self.run_id)
+        (scored,) = score_benchmarks(self.store, str(model.path), *given)
+        key = {"model_key": scored.model_key, "benchmark": self.benchmark}
+        ratio = {
+            row["pair_id"]: row["logprob_a_nats"] - row["logprob_b_nats"]
+            for row in self.store.read("pair_score", **key).to_pylist()
+        }
+        of: dict[str, list[float]] = {word: [] for word in self.of.words}
+        for pair in self.store.read("benchmark_pair", benchmark=self.benchmark).to_pylist():
+            if pair["word"] in of:
+                sign = 1 if pair["group_a"] == "female" else -1
+                of[pair["word"]].append(sign * ratio[pair["pair_id"]])
+        return np.array([np.mean(values) for values in of.values()])
+
+    @cached_property
+    def queries(self) -> list[Query]:
+        """The preference of each word."""
+        return of_words(self.store, self.of.words, self.benchmark)
+
+    def _scored(self, method: str, whole: TrainedModel) -> Scored | None:
+        """A method's scores, computed once; None where its packages are not installed."""
+        made_of = {"design": self.design.sha256, "model": whole.row("")["revision"]}
+        path = self.out / "scores" / f"{method}-{config_hash(made_of)}.npz"
+        if not path.exists():
+            text = training_text(self.store, self.of.corpus, whole.path)
+            assert len(text) == len(self.records), "a document was rejected when it was counted"
+            subject = Subject(self.store, str(whole.path), text)
+            start = _cpu_seconds()
+            try:
+                with progress(method, "parts") as update:
+                    scores = METHODS.load(method).scores(self.queries, subject, update)
+            except MissingComponent as e:
+                self.stages.run(f"{method} is left out: {e}", lambda: None)
+                return None
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as temporary, temporary.open("wb") as file:
+                np.savez(file, scores=scores, cpu_seconds=_cpu_seconds() - start)
+        kept = np.load(path)
+        return Scored(method, kept["scores"], float(kept["cpu_seconds"]))
+
+
+def _cpu_seconds() -> float:
+    """Processor time of this process and those that it has waited for."""
+    return sum(os.times()[:4])
+
+
+def run(
+    design: AttributionDesign,
+    data: Path,
+    out: Path,
+    store: Store,
+    run_id: str,
+    stages: Stages,
+    say: Callable[[str], None],
+) -> list[Row]:
+    """Run a study; the rows of its table, which is replaced. The same call resumes."""
+    rows = []
+    for of in design.texts:
+        study = Study(design, of, data, out / of.corpus, store, run_id, stages, say)
+        whole = study.prepare()
+        preferences = study.preferences(whole)
+        methods = study.methods(whole)
+        found = datamodelling_rows(design, of.outcomes(), preferences, study.halves, methods)
+        if isinstance(of, ClosedWorld):
+            found += first_rows(of, of.units(study.records), methods)
+        kept = {"corpus": of.corpus, "design_sha256": design.sha256, "run_id": run_id}
+        found = [{**row, **kept, "is_trusted": is_trusted(design, row)} for row in found]
+        store.replace(TABLE, found, {"corpus": of.corpus}, run_id)
+        rows += found
+    return rows
+
+
+def ceiling_of(outcome: Outcome, preferences: Floats) -> Estimate:
+    """What a perfect prediction of an outcome can reach, from the halves with two trainings."""
+    first, second = preferences[:, ~np.isnan(preferences[1, :, 0])] @ outcome.true.T
+    return ceiling(first.T, second.T)
+
+
+def datamodelling_rows(
+    design: AttributionDesign,
+    outcomes: Sequence[Outcome],
+    preferences: Floats,
+    documents: NDArray[np.bool_],
+    methods: Sequence[Scored],
+) -> list[Row]:
+    """Datamodelling score of each method and outcome; placebos have no least ceiling."""
+    rows = []
+    for outcome in outcomes:
+        best = ceiling_of(outcome, preferences)
+        if best.value < design.least_ceiling and outcome.name not in PLACEBOS:
+            continue
+        true = outcome.true @ preferences[0].T
+        predicted = {of.method: outcome.predicted @ of.scores @ documents.T for of in methods}
+        for of in methods:
+            found = score(predicted[of.method], true)
+            beaten = [
+                (score(predicted[of.method], true, predicted[name]), name)
+                for name in design.baselines
+                if name in predicted and of.method not in design.baselines
+            ]
+            # The baseline that is hardest to beat.
+            over, baseline = min(beaten, key=lambda one: one[0].low, default=(None, None))
+            row: Row = {"method": of.method, "outcome": outcome.name, "baseline": baseline}
+            row |= named("score", found) | named("ceiling", best) | named("over_baseline", over)
+            row |= {"chance": 0.0, "n_words": len(true), "n_halves": true.shape[1]}
+            rows.append({**row, "cpu_seconds": of.cpu_seconds})
+    return rows
+
+
+def first_rows(of: ClosedWorld, units: NDArray[np.int64], methods: Sequence[Scored]) -> list[Row]:
+    """Share of the words for which a method puts the planted source first, Wilson's interval."""
+    sources = (units[:, None] == np.arange(of.n_sources)).astype(float)
+    sides = np.array([*of.leaning.values()])[:, None]
+    rows = []
+    for method in methods:
+        sums = method.scores @ sources
+        leaning, placebo = sides * sums[: len(sides)], sums[len(sides) :]
+        # A placebo leans to neither side: both are looked at, and each counts half.
+        for name, both in ((FIRST, [leaning]), (PLACEBO_FIRST, [placebo, -placebo])):
+            share = np.mean([some.argmax(axis=1) == of.planted for some in both])
+            found, n = wilson(float(share), len(both[0])), len(both[0])
+            row: Row = {"method": method.method, "outcome": name, "baseline": None}
+            row |= named("score", found) | named("ceiling", None) | named("over_baseline", None)
+            row |= {"chance": 1 / of.n_sources, "n_words": n, "n_halves": None}
+            rows.append({**row, "cpu_seconds": method.cpu_seconds})
+    return rows
+
+
+def wilson(share: float, n: int) -> Estimate:
+    """A share of n with Wilson's 95% interval.
+
+    >>> found = wilson(0.5, 10)
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.237, 0.763)
+    """
+    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
+    return Estimate(share, middle - half, middle + half)
+
+
+def named(name: str, of: Estimate | None) -> Row:
+    """Columns of an estimate."""
+    value, low, high = (of.value, of.low, of.high) if of else (None, None, None)
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
+
+
+def is_trusted(design: AttributionDesign, row: Row) -> bool:
+    """True if a method is better than chance and, on halves, than every baseline.
+
+    No interval may hold what it is compared with; a placebo's row is not to be trusted or not.
+    """
+    if row["method"] in design.baselines or row["outcome"] in PLACEBOS:
+        return False
+    is_over = row["over_baseline_low"] is None or row["over_baseline_low"] > 0
+    return bool(row["score_low"] > row["chance"] and is_over)
