@@ -21,7 +21,7 @@ PYTHON ?=
 PLUMBLINE_DATA ?= $(wildcard ../shared/data)
 export PLUMBLINE_DATA CORPUS BENCHMARKS MODEL OUT CONF Q
 
-.PHONY: help setup setup-vllm pipeline test test-slow test-all test-vllm lint docs report sql bench dist clean
+.PHONY: help setup setup-vllm pipeline test test-slow test-all test-vllm lint docs site report sql bench dist clean
 
 help: ## list the targets
 	@echo "Plumbline: which way does a language model lean, and does it follow its text?"
@@ -78,6 +78,14 @@ lint: $(STAMP) ## ruff and mypy
 docs: $(STAMP) ## write the pages of docs/ as a site, build/docs/index.html (Python 3.11 or later)
 	@$(BIN)/python -m sphinx -E -W --keep-going -q -d build/doctrees docs build/docs
 	@echo "wrote build/docs/index.html"
+
+site: $(STAMP) ## the same and an atlas of the released results: build/site, for any host (docs/release.md)
+	@[ -d "$$PLUMBLINE_DATA/unstereo-eval" ] || { echo "PLUMBLINE_DATA: give the directory that holds a \
+	clone of https://github.com/ucinlp/unstereo-eval" >&2; exit 2; }
+	@$(BIN)/python -m sphinx -E -W --keep-going -q -t atlas -d build/doctrees docs build/site
+	@$(BIN)/plumbline reproduce atlas --data "$$PLUMBLINE_DATA/unstereo-eval" \
+		--warehouse build/released --out build/site/atlas --docs ../index.html
+	@echo "wrote build/site/index.html and build/site/atlas/index.html"
 
 report: $(STAMP) ## write the report again from the warehouse
 	@$(BIN)/plumbline report --warehouse "$$OUT/warehouse" --out "$$OUT/report"

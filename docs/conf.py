@@ -17,7 +17,7 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = html_copy_source = html_show_copyright = False
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.githubpages"]
 source_suffix = {".md": "markdown", ".ipynb": "markdown"}
 myst_heading_anchors = 4
 default_role = "code"
@@ -27,6 +27,12 @@ suppress_warnings = ["misc.highlighting_failure"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_display_short_literal_types = True
+
+# `make site`: each page links the atlas that lies beside the documentation.
+if tags.has("atlas"):  # type: ignore[name-defined]  # noqa: F821
+    templates_path = ["_templates"]
+    _parts = ("brand", "search", "scroll-start", "atlas", "navigation", "scroll-end")
+    html_sidebars = {"**": [f"sidebar/{part}.html" for part in _parts]}
 
 #: A line of the index, and the same in the navigation.
 LISTED = (r"- \[(.*?)\]\((\S+)\): .*", r"\1 <\2>")

@@ -366,6 +366,7 @@ def test_a_site_has_a_page_for_each_model_and_benchmark(facts: Facts, tmp_path: 
     assert names == {
         "index.html",
         "appendix.html",
+        "models.html",
         "models/model-straight.html",
         "models/model-swapped.html",
         "benchmarks/made.html",

@@ -133,6 +133,43 @@ class Unstereoeval(_Release, _Published, _Figures, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
+class Atlas(_Release, Command):
+    """Write the release as a site to look at: every model, word, pair and study, and the files.
+
+    Imports and measures it, computes the published figures again, and writes static pages that
+    need no server and no network. Below each page stand the files behind it with their SHA-256.
+
+    Example: plumbline reproduce atlas --data unstereo-eval --out out/atlas
+    """
+
+    out: Annotated[OutputDirectory, Field(description="Directory of the site.")] = Path("out/atlas")
+    docs: Annotated[
+        str,
+        Field(description="Path from the site to the first page of the documentation, to link it."),
+    ] = ""
+
+    def run(self, context: Context) -> Done:
+        from plumbline.pipelines.report.write import write_report
+        from plumbline.pipelines.reproduce import atlas, printed_figures, run
+
+        store, given = context.store, (self.corpus, _announce, context.run_id)
+        files = atlas.files(self.data)
+        outcome = run.reproduce(store, self.data, printed_figures.packaged(), *given)
+        _announce("what the lean goes with")
+        command = f"plumbline reproduce atlas --data {self.data.name}"
+        site = atlas.site(store, outcome, files, self.corpus, command, self.docs)
+        page = write_report(store, self.out, site=site)
+        sizes = {path: path.stat().st_size for path in self.out.rglob("*") if path.is_file()}
+        n_pages = sum(path.suffix == ".html" for path in sizes)
+        said = f"{n_pages:,} pages, {len(sizes):,} files, {sum(sizes.values()) / 1e6:.0f} MB"
+        return Done(
+            said=[said, "Open the first page in a browser, or copy the directory to any host"],
+            files=[str(page)],
+            wrote=("benchmark_pair", "pair_score", "metric_value"),
+        )
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
 class _Beside(_Published, _Figures):
     """Printed figures beside the runs of a warehouse."""
 

@@ -18,7 +18,8 @@ from plumbline.warehouse.text.display import display
 class Cell:
     """A table cell: its text and, for a figure, the unrounded value behind it, in its unit.
 
-    ``low`` and ``high`` are the unrounded ends of an interval that the text shows.
+    ``low`` and ``high`` are the unrounded ends of an interval that the text shows, ``link`` is the
+    address that it leads to.
     """
 
     text: str
@@ -26,6 +27,7 @@ class Cell:
     is_number: bool = False
     low: float | None = None
     high: float | None = None
+    link: str = ""
 
 
 #: What a column of a table shows of a row: one of its columns as ``text.display`` says, or what a
@@ -102,6 +104,15 @@ class Lead:
         return stem(self.question)
 
 
+@dataclass(frozen=True)
+class Link:
+    """A page to go to: its name, its address, and what is there."""
+
+    name: str
+    address: str
+    says: str = ""
+
+
 @dataclass
 class Page:
     """Everything on the page, in order; ``home`` is the page that it is an appendix to."""
@@ -115,6 +126,7 @@ class Page:
         "the lean come from the text?"
     )
     home: str = ""
+    links: list[Link] = field(default_factory=list)
 
 
 def table(

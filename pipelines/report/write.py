@@ -12,7 +12,7 @@ from pathlib import Path
 
 import plumbline
 from plumbline.pipelines.report import sections
-from plumbline.pipelines.report.explorer.explored_words import explorer
+from plumbline.pipelines.report.explorer.explored_words import MOST_WORDS, SITE_WORDS, explorer
 from plumbline.pipelines.report.explorer.pages import (
     explorer_page,
     page_names,
@@ -25,6 +25,7 @@ from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front.first_page import Front, figures_of, front, named_after
 from plumbline.pipelines.report.groups import set_name, sets
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered, stem
+from plumbline.pipelines.report.site import BARE, Frame, Site, models_page
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.schema.catalog import units_of_columns
@@ -44,50 +45,74 @@ def write_report(
     *,
     is_site: bool = False,
     about: Mapping[str, Sequence[str]] | None = None,
+    site: Site | None = None,
 ) -> Path:
     """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
 
     Beside it lie ``appendix.html``, the plots as SVG with their data as CSV, and ``words.html`` and
-    ``pairs.html``, which search words and sentence pairs; with ``is_site`` also a page for each
-    model and each benchmark. Files of an earlier report are removed. Raises ``BadInput`` when
-    ``warehouse`` is not one, or ``out`` cannot be written, and ``UsageProblem`` when a pattern of
-    ``about`` (``facts.narrowed``) names nothing.
+    ``pairs.html``, which search words and sentence pairs; with ``is_site`` or a ``site`` also
+    ``models.html``, a page for each model and each benchmark, and the pages of ``site``. Files of
+    an earlier report are removed. Raises ``BadInput`` when ``warehouse`` is not one, or ``out``
+    cannot be written, and ``UsageProblem`` when a pattern of ``about`` (``facts.narrowed``) names
+    nothing.
     """
-    out = Path(out)
+    out, is_site = Path(out), is_site or site is not None
     # Its turn comes before reading: the last one to write has read the latest.
     with _turn(out), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
         appendix = replace(make_page(facts), home="index.html")
         parts = site_parts(facts) if is_site else []
+        links = site_links(parts)
         sentence_pairs = pairs(facts)
-        words = explorer(facts, sentence_pairs.n_with if sentence_pairs else None)
+        words = explorer(facts, sentence_pairs, SITE_WORDS if is_site else MOST_WORDS)
         searches = {
             "words": "words.html" if words else "",
             "pairs": "pairs.html" if sentence_pairs else "",
         }
-        first = replace(front(facts, appendix), links=site_links(parts), searches=searches)
+        own = {"models.html": models_page(facts, links)} if is_site else {}
+        own |= site.pages(facts) if site else {}
+        extra = {
+            name: replace(page, sections=_numbered(page.sections)) for name, page in own.items()
+        }
+        n_words, n_pairs = (
+            len(words.words if words else ()),
+            len(sentence_pairs.pairs if sentence_pairs else ()),
+        )
+        of = (site or Site()).of(facts, n_words, n_pairs) if is_site else Site()
+        doors = [link for link in of.every if link.says]
+        first = replace(front(facts, appendix), links=links, searches=searches, doors=doors)
         for kind in KINDS:
             fronts = {
-                part.stem: named_after(
+                part: named_after(
                     replace(front(part.facts, Page()), searches=searches, questions=(), up="../"),
                     part.stem,
                 )
                 for part in parts
                 if part.kind == kind
             }
-            of_kind = {f"{name}.html": render_front(page) for name, page in fronts.items()}
+            of_kind = {
+                f"{part.stem}.html": render_front(page, of.frame("", kind, part.name, "../"))
+                for part, page in fronts.items()
+            }
             plots = [figure for page in fronts.values() for figure in figures_of(page)]
             _publish_in(of_kind, plots, out / kind)
-        pages = {"index.html": render_front(first), "appendix.html": render(appendix)}
+        pages = {
+            "index.html": render_front(first, of.frame("index.html")),
+            "appendix.html": render(appendix, of.frame("appendix.html")),
+            **{name: render(page, of.frame(name)) for name, page in extra.items()},
+        }
+        of_word = of.frame("", "words", "", "../")
         if words:
-            pages["words.html"] = explorer_page(words, page_names(words) if is_site else {})
+            names = page_names(words) if is_site else {}
+            pages["words.html"] = explorer_page(words, names, of.frame("words.html", "words"))
         if sentence_pairs:
-            pages["pairs.html"] = pair_page(sentence_pairs)
-        _publish_in(dict(word_files(words, is_site)) if words else {}, [], out / "words")
+            pages["pairs.html"] = pair_page(sentence_pairs, of.frame("pairs.html", "pairs"))
+        _publish_in(dict(word_files(words, is_site, of_word)) if words else {}, [], out / "words")
         _publish_in(
             dict(pair_files(sentence_pairs, words)) if sentence_pairs else {}, [], out / "pairs"
         )
-        return _publish(pages, [*figures_of(first), *_figures(appendix)], out)
+        drawn = [figure for page in (appendix, *extra.values()) for figure in _figures(page)]
+        return _publish(pages, [*figures_of(first), *drawn], out)
 
 
 def _publish_in(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> None:
@@ -172,14 +197,14 @@ def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
     ]
 
 
-def render(page: Page) -> str:
+def render(page: Page, frame: Frame = BARE) -> str:
     """The page as HTML. Everything that comes from data is escaped."""
-    return rendered("page.html", page=page)
+    return rendered("page.html", page=page, frame=frame)
 
 
-def render_front(first: Front) -> str:
+def render_front(first: Front, frame: Frame = BARE) -> str:
     """The first page as HTML; its plots are part of it."""
-    return rendered("front.html", front=first)
+    return rendered("front.html", front=first, frame=frame)
 
 
 def _figures(page: Page) -> list[Figure]:
@@ -243,7 +268,7 @@ def _temporary(path: Path) -> Path:
 KINDS = ("models", "benchmarks")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SitePart:
     """A page: its directory, what it is of, the stem of its file, and the facts it is made from."""
 

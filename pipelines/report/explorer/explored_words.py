@@ -5,27 +5,30 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from plumbline.pipelines.report.explorer.sentence_pairs import SentencePairs
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.front.matrix import brief
 from plumbline.pipelines.report.groups import contrast_sides, set_name, sides
 from plumbline.pipelines.report.model import estimate
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.lean_of_words import TOP_WORDS
 from plumbline.warehouse.text.escape import terminal
 
-#: Words of each text, the most frequent; those of benchmarks and of `plumbline why` come on top.
-MOST_WORDS = 20_000
+#: Words of each text, the most frequent, of a page and of a site; those of benchmarks and of
+#: `plumbline why` come on top.
+MOST_WORDS, SITE_WORDS = 20_000, 100_000
 #: Sentences a side, sources and models of a word.
 _SENTENCES, _SOURCES = 3, 12
 #: Bars of the distribution of all leans, and the widest axis in nats.
 _BARS, _WIDEST = 60, 6.0
 
-_WORDS = f"""
+_WORDS = """
 WITH chosen AS (
     SELECT corpus, contrast, word FROM word_evidence
     UNION
@@ -38,7 +41,7 @@ WITH chosen AS (
     FROM word_lean SEMI JOIN shown_contrast USING (corpus, contrast)
     QUALIFY row_number() OVER (
         PARTITION BY corpus, contrast ORDER BY n_word DESC NULLS LAST, word
-    ) <= {MOST_WORDS})
+    ) <= $most)
 )
 SELECT
     corpus,
@@ -53,11 +56,12 @@ SELECT
     CASE WHEN e.word IS NOT NULL THEN e.clusters WHEN l.lean_nats_low IS NOT NULL THEN 'count' END
         AS clusters,
     e.n_clusters,
-    e.per_million,
+    coalesce(e.per_million, 1e6 * l.n_word / c.n_kept_tokens) AS per_million,
     e.frequency_rank
 FROM chosen
 LEFT JOIN word_evidence AS e USING (corpus, contrast, word)
 LEFT JOIN word_lean AS l USING (corpus, contrast, word)
+LEFT JOIN corpus AS c USING (corpus)
 ORDER BY corpus, contrast, n_word DESC NULLS LAST, word
 """
 _SOURCE_ROWS = f"""
@@ -134,7 +138,8 @@ class Word:
         leans: by index of the text a row with ``n_word``, ``n_pair_f``, ``delta_nats``, ... and
             ``sources`` and ``sentences``, whose parts are (mark, text): 1 the word, 2 a pronoun.
         preferences: index of the model, index of the benchmark, mean, low, high (nats), pairs.
-        n_pairs: sentence pairs that hold it, of those which can be searched.
+        sets: where it is in the sentence pairs that can be searched: index of the set, pairs that
+            hold it, that were made for it, and whose MaxPMI it decides.
     """
 
     word: str
@@ -142,14 +147,19 @@ class Word:
     preferences: list[tuple[int, int, float, float | None, float | None, int]] = field(
         default_factory=list
     )
-    n_pairs: int = 0
+    sets: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+    @property
+    def n_pairs(self) -> int:
+        """Sentence pairs that hold it."""
+        return sum(n for _, n, _, _ in self.sets)
 
 
 @dataclass(frozen=True)
 class Explorer:
     """Data of the page. ``benchmarks`` have a name and what values above and below 0 prefer.
 
-    ``reach`` is that of the axis of preferences.
+    ``reach`` is that of the axis of preferences, ``sets`` are names of those of sentence pairs.
     """
 
     texts: list[ExploredText]
@@ -157,16 +167,20 @@ class Explorer:
     benchmarks: list[tuple[str, str, str]]
     reach: float
     words: list[Word]
+    sets: list[str] = field(default_factory=list)
 
 
-def explorer(facts: Facts, n_pairs: Mapping[str, int] | None = None) -> Explorer | None:
-    """All words of a warehouse, the most frequent ones first; ``None`` without any.
+def explorer(
+    facts: Facts, pairs: SentencePairs | None = None, most: int = MOST_WORDS
+) -> Explorer | None:
+    """The words of a warehouse, the most frequent ones first; ``None`` without any.
 
     Args:
-        n_pairs: number of sentence pairs that hold a word.
+        pairs: sentence pairs that can be searched.
+        most: words of each text, without those of benchmarks and of `plumbline why`.
     """
     listed = _listed(facts).sql.rstrip().removesuffix(";")
-    every = facts.query(_WORDS.replace("$listed", listed))
+    every = facts.query(_WORDS.replace("$listed", listed).replace("$most", str(most)))
     if not every:
         return None
     sources, sentences = defaultdict(list), defaultdict(list)
@@ -197,9 +211,10 @@ def explorer(facts: Facts, n_pairs: Mapping[str, int] | None = None) -> Explorer
     def place(word: Word) -> tuple[int, str]:
         return -max((r["n_word"] or 0 for r in word.leans.values()), default=0), word.word
 
-    counts = n_pairs or {}
-    order = [replace(w, n_pairs=counts.get(w.word, 0)) for w in sorted(words.values(), key=place)]
-    return Explorer(texts, models, benchmarks, reach, order)
+    sets = pairs.sets_of_words if pairs else {}
+    order = [replace(w, sets=sets.get(w.word, [])) for w in sorted(words.values(), key=place)]
+    names = [name for name, _, _ in pairs.sets] if pairs else []
+    return Explorer(texts, models, benchmarks, reach, order, names)
 
 
 def _listed(facts: Facts) -> Rows:
@@ -264,7 +279,7 @@ def _add_preferences(
     size = [abs(r["mean_nats"]) for r in rows]
     reach = float(np.ceil(np.quantile(size, 0.98))) if size else 1.0
     labels = [(terminal(name), terminal(first), terminal(second)) for name, first, second in sets]
-    return [terminal(m) for m in models], labels, max(reach, 1.0)
+    return [terminal(brief(m, [*models])) for m in models], labels, max(reach, 1.0)
 
 
 def marked(snippet: Row) -> list[tuple[int, str]]:

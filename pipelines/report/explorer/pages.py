@@ -14,6 +14,7 @@ from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import word_leans
 from plumbline.pipelines.report.model import numbered, shown, stem
 from plumbline.pipelines.report.rows import Row, with_ends
+from plumbline.pipelines.report.site import BARE, Frame
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.query.finding import Finding
 
@@ -22,29 +23,39 @@ _CHUNK, _PAIRS = 100, 250
 #: Width of a drawing of leans, and height of its bars.
 _WIDTH, _HEIGHT = 400, 34
 _FILES = ("style.css", "explorer/page.css")
+#: Of a text that was imported without counts of co-occurrences.
+UNKNOWN = (
+    "Imported without counts of co-occurrences: this lean has no interval, and its sources and "
+    "sentences are not known."
+)
 _SOURCE = ("source", "n_pair_f", "n_pair_m", *with_ends("delta_nats"))
 
 
-def explorer_page(found: Explorer, pages: Mapping[str, str] | None = None) -> str:
+def explorer_page(
+    found: Explorer, pages: Mapping[str, str] | None = None, frame: Frame = BARE
+) -> str:
     """The page ``words.html``, which loads files of ``word_files`` from the directory ``words``.
 
     Args:
         pages: names of files in ``words`` that are a page of one word.
+        frame: what stands around it.
     """
     index = {
         "texts": [vars(text) | {"area": area(text), "name": text.name} for text in found.texts],
         "models": found.models,
         "benchmarks": found.benchmarks,
         "reach": found.reach,
+        "sets": found.sets,
         "size": _CHUNK,
         "pages": dict(pages or {}),
+        "unknown": UNKNOWN,
         "words": [word.word for word in found.words],
         "deltas": [_brief(word) for word in found.words],
     }
-    return _page("words", index, found=found, shown=shown)
+    return _page("words", index, found=found, shown=shown, frame=frame)
 
 
-def pair_page(found: SentencePairs) -> str:
+def pair_page(found: SentencePairs, frame: Frame = BARE) -> str:
     """The page ``pairs.html``, which loads files of ``pair_files`` from the directory ``pairs``."""
     index = {
         "sets": found.sets,
@@ -60,7 +71,7 @@ def pair_page(found: SentencePairs) -> str:
         "parts": [pair.parts for pair in found.pairs],
         "prefer": [[pair.n_first, pair.n_second] for pair in found.pairs],
     }
-    return _page("pairs", index, found=found, shown=shown)
+    return _page("pairs", index, found=found, shown=shown, frame=frame)
 
 
 def _page(kind: str, index: Mapping[str, Any], **values: object) -> str:
@@ -70,7 +81,9 @@ def _page(kind: str, index: Mapping[str, Any], **values: object) -> str:
     return rendered(f"explorer/{kind}.html", styles=_FILES, scripts=scripts, **values)
 
 
-def word_files(found: Explorer, is_site: bool = False) -> Iterator[tuple[str, str]]:
+def word_files(
+    found: Explorer, is_site: bool = False, frame: Frame = BARE
+) -> Iterator[tuple[str, str]]:
     """Names and contents of the files in the directory ``words``.
 
     They hold all words in chunks, as scripts, since a page that is opened from a disk may load
@@ -80,7 +93,7 @@ def word_files(found: Explorer, is_site: bool = False) -> Iterator[tuple[str, st
     names = page_names(found) if is_site else {}
     for word in found.words:
         if word.word in names:
-            yield names[word.word], word_page(found, word)
+            yield names[word.word], word_page(found, word, frame)
 
 
 def pair_files(found: SentencePairs, words: Explorer | None) -> Iterator[tuple[str, str]]:
@@ -99,11 +112,11 @@ def _chunks(records: Sequence[object], size: int) -> Iterator[tuple[str, str]]:
         yield f"{k}.js", f"plumblineRecords({k}, {_json(records[start : start + size])});\n"
 
 
-def word_page(found: Explorer, word: Word) -> str:
+def word_page(found: Explorer, word: Word, frame: Frame = BARE) -> str:
     """The page of one word, which needs no script and no other file."""
     values = {"found": found, "word": word, "up": "../", "shown": shown, "area": area}
     values |= {"says": word_leans, "counts": counts, "x": x_of, "side": side_of}
-    values |= {"lean": _lean, "preference": _preference}
+    values |= {"lean": _lean, "preference": _preference, "frame": frame, "unknown": UNKNOWN}
     return rendered("explorer/word.html", styles=_FILES, scripts=(), **values)
 
 
@@ -121,8 +134,11 @@ def page_names(found: Explorer) -> dict[str, str]:
 def counts(text: ExploredText, row: Row) -> str:
     """Counts of a word in a text, and near its two sides, as a sentence."""
     parts = [] if row["n_word"] is None else [f"{row['n_word']:,} times"]
+    if row["per_million"] is not None:
+        parts.append(
+            f"{row['per_million']:,.{1 if row['per_million'] >= 1 else 3}f} per million kept tokens"
+        )
     if row["frequency_rank"]:
-        parts.append(f"{row['per_million']:,.1f} per million kept tokens")
         parts.append(f"rank {row['frequency_rank']:,}")
     if row["n_pair_f"] is not None:
         near = zip((text.first, text.second), (row["n_pair_f"], row["n_pair_m"]), strict=True)
@@ -187,7 +203,7 @@ def _record(found: Explorer, word: Word) -> dict[str, Any]:
         for k, row in word.leans.items()
     }
     preferences = [[*_rounded(p), side_of(_preference(*p[2:5]))] for p in word.preferences]
-    return {"leans": leans, "preferences": preferences, "pairs": word.n_pairs}
+    return {"leans": leans, "preferences": preferences, "sets": word.sets}
 
 
 def _pair(pair: Pair, known: Collection[str]) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
@@ -162,9 +162,18 @@ class SentencePairs:
         return [[_furthest(self.pairs, k, sign) for sign in (1, -1)] for k in range(len(self.sets))]
 
     @property
-    def n_with(self) -> Counter[str]:
-        """The number of pairs that each word is found in."""
-        return Counter(word for pair in self.pairs for word in pair.words)
+    def sets_of_words(self) -> dict[str, list[tuple[int, int, int, int]]]:
+        """By word: a set, and its pairs that hold it, are made for it, have its delta as MaxPMI."""
+        counts = defaultdict[tuple[str, int], list[int]](lambda: [0, 0, 0])
+        for pair in self.pairs:
+            of = (pair.words, {pair.word.lower()}, {word for _, _, word in pair.max_pmi})
+            for k, words in enumerate(of):
+                for word in words:
+                    counts[word, pair.of_set][k] += 1
+        found = defaultdict[str, list[tuple[int, int, int, int]]](list)
+        for (word, of_set), (held, made, decided) in sorted(counts.items()):
+            found[word].append((of_set, held, made, decided))
+        return found
 
 
 def pairs(facts: Facts) -> SentencePairs | None:

@@ -58,8 +58,7 @@
       const lines = row.sentences.filter((line) => line.side === side);
       if (lines.length) made.append(...sentences(near, lines));
     }
-    const unknown = "Imported statistics: its sources and sentences are not known.";
-    if (!row.sentences.length) made.append(text.how ? command(text, word) : paragraph(unknown));
+    if (!row.sentences.length) made.append(text.how ? command(text, word) : paragraph(index.unknown));
     return made;
   }
 
@@ -87,13 +86,22 @@
       scrolled(caption, ["Model", ...sets.map(heading)], lines, "matrix"));
   }
 
+  function occurrences(sets) {
+    const lines = sets.map(([k, ...counts]) => [index.sets[k], ...counts.map(count)]);
+    const headings = ["Benchmark", "pairs with it", "made for it", "MaxPMI decided by it"];
+    return element("section", {}, element("h3", { textContent: "In benchmarks" }),
+      scrolled("Sentence pairs by benchmark", headings, lines, "matrix by-word"));
+  }
+
   function show(i, record) {
     const word = index.words[i];
     const parts = Object.entries(record.leans).map(([k, row]) => inText(word, index.texts[k], row));
     if (record.preferences.length) parts.push(preferences(record.preferences));
     const link = (href, textContent) => parts.push(element("p", {}, element("a", { href, textContent })));
-    const these = record.pairs === 1 ? "The sentence pair" : `${count(record.pairs)} sentence pairs`;
-    if (record.pairs) link(`pairs.html#${encodeURIComponent(word)}`, `${these} with this word`);
+    if (record.sets.length) parts.push(occurrences(record.sets));
+    const n = record.sets.reduce((sum, [, held]) => sum + held, 0);
+    const these = n === 1 ? "The sentence pair" : `${count(n)} sentence pairs`;
+    if (n) link(`pairs.html#${encodeURIComponent(word)}`, `${these} with this word`);
     const own = index.pages[word];
     if (own) link(`words/${own}`, "As a page");
     return [element("h2", { className: "name", textContent: word }), ...parts];

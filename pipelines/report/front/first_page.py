@@ -12,7 +12,7 @@ from plumbline.pipelines.report.front import answer, closed_world_check, matrix,
 from plumbline.pipelines.report.front.headline import headline, question
 from plumbline.pipelines.report.front.parts import Part, models, robustness, text
 from plumbline.pipelines.report.groups import set_name, sets
-from plumbline.pipelines.report.model import Figure, Lead, Page, count, first_of
+from plumbline.pipelines.report.model import Figure, Lead, Link, Page, count, first_of
 
 #: Most names of benchmarks, models and corpora above the title; the rest is only counted.
 _NAMED = 3
@@ -35,6 +35,7 @@ class Front:
         up: path to the directory of the appendix.
         searches: pages of the search of ``words`` and of ``pairs``; empty if there is none.
         links: pages of models and benchmarks, by their names.
+        doors: other pages of its site, and what is there.
     """
 
     title: str
@@ -50,6 +51,7 @@ class Front:
     up: str = ""
     searches: Mapping[str, str] = field(default_factory=lambda: {"words": "", "pairs": ""})
     links: Mapping[str, str] = field(default_factory=dict)
+    doors: Sequence[Link] = ()
 
 
 def front(facts: Facts, appendix: Page) -> Front:

@@ -75,14 +75,16 @@ def matrix(facts: Facts) -> Matrix | None:
     if not every:
         return None
     first = set_name(question(facts)[0])
-    every.sort(key=lambda of: (set_name(of[0]) != first, -len(of), _order((set_name(of[0]), ""))))
+    every.sort(
+        key=lambda of: (set_name(of[0]) != first, -len(of), name_order((set_name(of[0]), "")))
+    )
     us = {(set_name(r), r["model_key"]): r for r in rows if r["metric"] == "us"}
     pd = {(set_name(r), r["model_key"]): r for of in every for r in of}
     ends = [abs(end) for r in pd.values() for end in (r["value"], *_ends(r))]
     reach = min(100, 10 * math.ceil(max(ends) / 10) or 10)
     texts, names = TrainingTexts(facts), [set_name(of[0]) for of in every]
     models = list({r["model_key"]: r for r in pd.values()}.values())
-    models.sort(key=lambda r: (texts.family(r).lower(), *_order((r["model"], r["model_key"]))))
+    models.sort(key=lambda r: (texts.family(r).lower(), *name_order((r["model"], r["model_key"]))))
     about = _about(texts, models)
     lines = []
     for i, row in enumerate(models):
@@ -171,7 +173,7 @@ def _size(sizes: set[int]) -> str:
     return counted(low, "pair") if low == high else f"{low:,} to {high:,} pairs"
 
 
-def _order(model: tuple[str, str]) -> tuple[object, ...]:
+def name_order(model: tuple[str, str]) -> tuple[object, ...]:
     """By name, numbers by their size: 70m before 160m before 1b.
 
     >>> sorted([("p-1b", ""), ("p-160m", ""), ("p-70m", "")], key=_order)[0]

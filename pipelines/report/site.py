@@ -1,0 +1,205 @@
+"""What the pages of a site share: links to each other, and where their figures come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.sentences import capital, preferences
+from plumbline.pipelines.report.findings.training_text import TrainingTexts
+from plumbline.pipelines.report.front.matrix import brief, name_order
+from plumbline.pipelines.report.groups import by_set, set_name
+from plumbline.pipelines.report.metric_tables import (
+    IN_BRACKETS,
+    by_metric,
+    metric_columns,
+    rank_columns,
+)
+from plumbline.pipelines.report.model import (
+    Cell,
+    Columns,
+    Figure,
+    Link,
+    Page,
+    PageTable,
+    Section,
+    counted,
+    first_of,
+    stem,
+    table,
+)
+from plumbline.pipelines.report.plots.svg import INK, Panel, short, svg
+from plumbline.pipelines.report.rows import Row, Rows
+
+_MEANING = (
+    "US is the share of pairs without a preference, PD the share that prefers the first sentence "
+    "less the share that prefers the second. Ranks are by US, the largest first: those that a "
+    "model may have, as far as its 95% interval allows. Models whose ranks overlap aren't told "
+    "apart."
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Files that figures come from: their name or pattern, how many, and their SHA-256.
+
+    Of several files it is that of the list that ``sha256sum`` prints of them. ``address`` is where
+    the site lists them.
+    """
+
+    name: str
+    n_files: int
+    sha256: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What stands above and below a page: links, of which one is ``here``, and its sources.
+
+    ``up`` is the path to the site's first page, ``command`` what makes the site.
+    """
+
+    links: Sequence[Link] = ()
+    here: str = ""
+    up: str = ""
+    sources: Sequence[Source] = ()
+    command: str = ""
+
+
+#: The pages of a report that is no site: without links and sources.
+BARE = Frame()
+
+
+def _no_sources(kind: str, name: str) -> Sequence[Source]:
+    return ()
+
+
+def _no_pages(facts: Facts) -> Mapping[str, Page]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A site.
+
+    Attributes:
+        links: its pages beside those of a report.
+        command: what makes it.
+        sources: the files behind a page, by its kind (`models`, `benchmarks`, `words`, `pairs` or
+            empty) and what it is about.
+        pages: pages of its own, by file name.
+        reports: links to the pages of its report.
+    """
+
+    links: Sequence[Link] = ()
+    command: str = ""
+    sources: Callable[[str, str], Sequence[Source]] = _no_sources
+    pages: Callable[[Facts], Mapping[str, Page]] = _no_pages
+    reports: Sequence[Link] = ()
+
+    @property
+    def every(self) -> list[Link]:
+        """The pages that each page links to."""
+        return [*self.reports, *self.links]
+
+    def frame(self, here: str, kind: str = "", name: str = "", up: str = "") -> Frame:
+        """What stands around the page of an address."""
+        return Frame(self.every, here, up, self.sources(kind, name), self.command)
+
+    def of(self, facts: Facts, n_words: int, n_pairs: int) -> Site:
+        """The site with links to the pages of its report."""
+        texts, rows = TrainingTexts(facts), _measured(facts)
+        models = {r["model_key"]: r for r in rows}
+        links = [Link("Overview", "index.html")]
+        if models:
+            families = first_of(list(texts.families(list(models.values()))), 8)
+            n_sets = counted(len(by_set(rows)), "benchmark")
+            many = f"{counted(len(models), 'model')} by family ({families}) on {n_sets}"
+            links.append(Link("Models", "models.html", f"{many}: US, PD, and ranks."))
+        if n_words:
+            says = "lean in the text, frequency, and what models make of sentences about them."
+            links.append(Link("Words", "words.html", f"{counted(n_words, 'word')}: {says}"))
+        if n_pairs:
+            says = f"{counted(n_pairs, 'sentence pair')}, each with the log ratio of every model."
+            links.append(Link("Pairs", "pairs.html", says))
+        links.append(
+            Link(
+                "Appendix",
+                "appendix.html",
+                "Methods, limits, every figure and table with its query.",
+            )
+        )
+        return replace(self, reports=links)
+
+
+def _measured(facts: Facts) -> Rows:
+    return facts.rows("metric").where(subset="all", metric=("us", "pd")).only(lambda r: r["n"])
+
+
+def _by_family(facts: Facts) -> Rows:
+    """Rows of US and PD by benchmark, of each by family, and in a family by name and size."""
+    rows, texts = _measured(facts), TrainingTexts(facts)
+
+    def place(row: Row) -> tuple[object, ...]:
+        return (
+            set_name(row),
+            texts.family(row).lower(),
+            *name_order((row["model"], row["model_key"])),
+        )
+
+    return Rows(sorted(rows, key=place), rows.sql)
+
+
+def models_page(facts: Facts, links: Mapping[str, str]) -> Page:
+    """Models by family: US and PD with intervals, and the ranks that each may have.
+
+    Args:
+        links: addresses of pages of models and benchmarks, by name.
+    """
+    rows, texts = _by_family(facts), TrainingTexts(facts)
+    sections = [
+        Section(f"family-{k}", name, _preferred(texts, of), tables=[_table(name, of, links)])
+        for k, (name, of) in enumerate(texts.families(rows).items())
+    ]
+    ranked = rows.where(metric="us").only(lambda r: r["rank"] is not None)
+    if figures := [_ranks(of) for of in by_set(ranked)]:
+        sections.append(Section("ranks", "Ranks by US", figures=figures))
+    return Page(sections=sections, title="Models by family", lede=_MEANING, home="index.html")
+
+
+def _preferred(texts: TrainingTexts, rows: Rows) -> list[str]:
+    of_sets = by_set(rows.where(metric="pd"))
+    return [" ".join(f"{capital(preferences(texts, of))}." for of in of_sets)]
+
+
+def _table(family: str, rows: Rows, links: Mapping[str, str]) -> PageTable:
+    def linked(name: str) -> Cell:
+        return Cell(name, link=links.get(name, ""))
+
+    found = by_metric(rows, "model", "benchmark", "groups")
+    columns: Columns = [
+        ("model", lambda r: linked(r["model"])),
+        ("benchmark", lambda r: linked(set_name(r))),
+        *metric_columns(rows),
+        *rank_columns(rows),
+        ("pairs", "n"),
+    ]
+    return table(f"{family}: all pairs, {IN_BRACKETS}", found, columns, searchable=True)
+
+
+def _ranks(rows: Rows) -> Figure:
+    """The ranks that each model may have on a benchmark, by family."""
+    names = [str(r["model"]) for r in rows]
+    panel, name = Panel("rank by US (1: the largest share without a preference)"), set_name(rows[0])
+    panel.estimates(enumerate(rows), "rank", INK, size=5)
+    panel.list_down((brief(name, names) for name in names), len(rows) - 0.3, -0.7)
+    return Figure(
+        stem("ranks", name),
+        f"The ranks by US that each model may have on {name}, as in the tables of this page.",
+        f"{name}: the rank of each model by US, and the ranks that its 95% interval allows. Models "
+        "of a family stand together.",
+        svg(short(f"{name}: ranks by US", 66), [panel], 120 + 22 * len(rows)),
+        rows,
+    )

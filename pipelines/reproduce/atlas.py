@@ -1,0 +1,248 @@
+"""The site of UnStereoEval's release: what is computed from its files, and which they are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from plumbline.eval_workers.pairs.released.released_files import score_files
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import (
+    Cell,
+    Link,
+    Page,
+    PageTable,
+    Section,
+    count,
+    rows_table,
+)
+from plumbline.pipelines.report.rows import Row
+from plumbline.pipelines.report.sections import size
+from plumbline.pipelines.report.site import Site, Source
+from plumbline.pipelines.reproduce import run
+from plumbline.pipelines.reproduce.anatomy import anatomy_tables, study
+from plumbline.pipelines.reproduce.anatomy.study import BenchmarkAnatomy
+from plumbline.pipelines.reproduce.compare import OUTCOMES
+from plumbline.pipelines.reproduce.run import Release, ReleaseResult, benchmark_of
+from plumbline.pipelines.reproduce.unstereoeval import claims
+from plumbline.warehouse.storage.place import sha256_of
+from plumbline.warehouse.storage.store import Store
+
+_RELEASE = "https://github.com/ucinlp/unstereo-eval"
+_FILES = "files.html"
+#: Most files that stand below a page one by one.
+_LISTED = 8
+#: The documentation's pages on studies, and what they ask.
+STUDIES = {
+    "reproduce": ("The published tables", "How the printed figures come about; which are off"),
+    "anatomy": ("What the lean goes with", "Parts of the log ratio, and how far to trust them"),
+    "cause-study": ("Does the text make the lean?", "Trainings on changed texts, pre-specified"),
+    "disclosure-study": ("Does tuning work for unseen words?", "Debias tuning in a made world"),
+    "pythia-power": ("What Pythia's figures could show", "The power of a published intervention"),
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of the release: its path there, its size, SHA-256, and what it holds.
+
+    ``kind`` is the section that lists it, ``benchmark`` and ``model`` are empty where it is of all.
+    """
+
+    path: str
+    n_bytes: int
+    sha256: str
+    kind: str
+    benchmark: str = ""
+    model: str = ""
+
+
+#: Kinds of files: the title of their section, and a pattern that finds them in a clone.
+KINDS = {
+    "statistics": ("Word statistics", "data/pmi_file_w_counts.csv*"),
+    "pairs": ("Sentence pairs", "data/datasets/raw/*.csv*"),
+    "max-pmi": ("MaxPMI as released", "data/datasets/preprocessed/*.csv*"),
+    "scores": ("Scores", "results/*/*.csv*"),
+}
+
+
+def files(data: Path) -> list[File]:
+    """The files that are read of a release, in the order of their paths, by kind."""
+    release = Release.at(data)
+    scores = {file.path: file for file in score_files(release.results)}
+    of_kind = {
+        "statistics": [release.statistics] if release.statistics else [],
+        "pairs": list(release.raw.glob("*.csv*")),
+        "max-pmi": list(release.preprocessed.glob("*.csv*")) if release.preprocessed else [],
+        "scores": list(scores),
+    }
+    found = []
+    for kind, paths in of_kind.items():
+        for path in sorted(paths):
+            name, of = path.relative_to(data).as_posix(), scores.get(path)
+            about = (of.benchmark, of.model) if of else (benchmark_of(path), "")
+            found.append(File(name, path.stat().st_size, sha256_of(path), kind, *about))
+    return found
+
+
+def digest(of: Sequence[File]) -> str:
+    """The SHA-256 of one file; of several that of what ``sha256sum FILES`` prints of them.
+
+    >>> one = File("b", 1, "01", "scores")
+    >>> digest([one]), digest([one, replace(one, path="a")])[:8]
+    ('01', '1d4ee3ba')
+    """
+    if len(of) == 1:
+        return of[0].sha256
+    listed = "".join(f"{f.sha256}  {f.path}\n" for f in sorted(of, key=lambda f: f.path))
+    return hashlib.sha256(listed.encode()).hexdigest()
+
+
+def sources(every: Sequence[File], kind: str = "", name: str = "") -> list[Source]:
+    """The files behind a page: all kinds, of a model's or benchmark's page its own scores."""
+    found = []
+    for of, (_, pattern) in KINDS.items():
+        if of == "max-pmi":  # what is shown is computed from the statistics, and compared with it
+            continue
+        whole = [f for f in every if f.kind == of]
+        own = [f for f in whole if name and name in (f.model, f.benchmark)] or whole
+        address = f"{_FILES}#{of}"
+        if len(own) == 1 or (len(own) < len(whole) and len(own) <= _LISTED):
+            found += [Source(f.path, 1, f.sha256, address) for f in own]
+        elif own:
+            folders = {f.path.rpartition("/")[0] for f in own}
+            name_of = f"{folders.pop()}/*.csv*" if len(folders) == 1 else pattern
+            found.append(Source(name_of, len(own), digest(own), address))
+    return found
+
+
+def site(
+    store: Store,
+    outcome: ReleaseResult,
+    every: Sequence[File],
+    corpus: str,
+    command: str,
+    docs: str,
+) -> Site:
+    """The site: a report of all of it, studies, and the files.
+
+    Args:
+        docs: path from the site's first page to the documentation's; empty without.
+    """
+    found = [study.anatomy(*one) for one in study.tables(store, corpus)]
+
+    def pages(facts: Facts) -> Mapping[str, Page]:
+        return {
+            "studies.html": _studies(facts, outcome, found, docs),
+            _FILES: _files(every, command),
+        }
+
+    agree = run.summary(outcome)["figures of models"]["agree"]
+    links = [
+        Link(
+            "Studies",
+            "studies.html",
+            f"{agree:,} printed figures computed again; what the lean goes with; model size.",
+        ),
+        Link("Files", _FILES, f"{len(every):,} released files with their SHA-256."),
+    ]
+    if docs:
+        links.append(Link("Documentation", docs, "How to do the same with your text and model."))
+    return Site(links, command, lambda kind, name: sources(every, kind, name), pages)
+
+
+def _studies(
+    facts: Facts, outcome: ReleaseResult, found: Sequence[BenchmarkAnatomy], docs: str
+) -> Page:
+    up = docs.rpartition("/")[0]
+    links = [
+        Link(title, f"{up}/{name}.html" if up else f"{name}.html", f"{says}.")
+        for name, (title, says) in STUDIES.items()
+        if docs
+    ]
+    return Page(
+        sections=[_published(outcome), *_anatomy(found), *size.sections(facts)],
+        title="Studies",
+        lede="What else the released files answer, and the documentation's studies.",
+        home="index.html",
+        links=links,
+    )
+
+
+def _published(outcome: ReleaseResult) -> Section:
+    counts = list(_by_table(outcome))
+    checked = claims.table(outcome.claims)
+    tables = [
+        _named("Figures of each table of the paper by outcome", counts),
+        _named("Numbers of the paper outside its tables, printed and ours", checked),
+    ]
+    said = [line for line in run.lines(outcome) if not line.startswith(f"{len(outcome.models)} m")]
+    return Section(
+        "published",
+        "The published figures, computed again",
+        [f"{line[0].upper()}{line[1:]}." for line in said],
+        tables=[replace(one, folded=len(one.rows) > 30) for one in tables if one.rows],
+    )
+
+
+def _by_table(outcome: ReleaseResult) -> list[Row]:
+    rows = [row for row in run.shown_rows(outcome) if OUTCOMES[0] in row]
+    return [{"table": str(row["table"]), **{o: row[o] for o in OUTCOMES}} for row in rows]
+
+
+def _anatomy(found: Sequence[BenchmarkAnatomy]) -> list[Section]:
+    rows = list(anatomy_tables.shown_rows(found))
+    shares, steps = ([r for r in rows if name in r] for name in ("share", "taken away"))
+    tables = [
+        _named("Share of the mean square of log ratios, 95% intervals over words", shares),
+        _named("US without parts: median of the models, and the mean gain", steps),
+    ]
+    intro = [
+        "The mean square of the log ratios of all models, in parts that go with properties of the "
+        "sentences. Nothing was changed in a text, so no part is a cause. Intervals are over "
+        "words, those of the last column over families of models too.",
+        *(line.strip() for of in found for line in anatomy_tables.lines(of)),
+    ]
+    return [
+        Section("anatomy", "What the lean goes with", intro[:1], (), (), tables, more=intro[1:])
+    ]
+
+
+def _named(caption: str, rows: Sequence[Row]) -> PageTable:
+    one = rows_table(rows, list(rows[0])) if rows else rows_table([], [])
+    return replace(one, caption=caption, searchable=len(rows) > 12)
+
+
+def _files(every: Sequence[File], command: str) -> Page:
+    scores = KINDS["scores"][1]
+    sections = [
+        Section(
+            "made",
+            "How the site is made",
+            [
+                f"`git clone {_RELEASE}` brings the files, `{command}` computes every page from "
+                "them. Nothing else is read, and no page asks for anything from outside.",
+                "Below each page stand the files behind it. Of several it is the SHA-256 of the "
+                f"list: `export LC_ALL=C; sha256sum {scores} | sha256sum` there.",
+            ],
+        )
+    ]
+    for kind, (title, pattern) in KINDS.items():
+        if own := [f for f in every if f.kind == kind]:
+            n = f"{len(own):,} files" if len(own) > 1 else "1 file"
+            intro = [f"{n}, `{pattern}`: SHA-256 `{digest(own)}`."]
+            sections.append(Section(kind, title, intro, tables=[_file_table(title, own)]))
+    return Page(
+        sections=sections,
+        title="Files",
+        lede="The released files that every page is computed from.",
+        home="index.html",
+    )
+
+
+def _file_table(title: str, own: Sequence[File]) -> PageTable:
+    headings = ["file", "bytes", "SHA-256"]
+    rows = [[Cell(f.path), count(f.n_bytes), Cell(f.sha256)] for f in own]
+    return PageTable(title, headings, rows, folded=len(own) > 12, searchable=len(own) > 12)
