@@ -35,7 +35,7 @@ COMMANDS = tuple(registry.targets())
 #: A value by the name of the field that needs one, for any command.
 VALUES: dict[str, str] = {
     **dict.fromkeys(("shards", "texts", "text", "file", "files"), "texts.jsonl.zst"),
-    **dict.fromkeys(("corpus", "a", "b"), "c"),
+    **dict.fromkeys(("corpus", "a", "b", "before", "after"), "c"),
     **dict.fromkeys(("name", "names", "benchmark"), "d"),
     **dict.fromkeys(("model", "base", "tuned"), "model"),
     **dict.fromkeys(("probe_set", "sets"), "prompts"),
@@ -47,6 +47,7 @@ VALUES: dict[str, str] = {
 OTHERWISE: dict[str, dict[str, str]] = {
     "corpus count": {"corpus": "new"},
     "why": {"words": "tea"},
+    "attribute": {"benchmark": "d"},
     "benchmark import": {"names": "closed-world"},
     "benchmark compare": {"names": "d b"},
     "benchmark build": {"name": "mine", "words": "tea,cook", "model": "m"},
@@ -72,6 +73,7 @@ WANTING: dict[str, str] = {
     "report export": "has results to write",
     "report push": "no such model has scores here",
     "reproduce unstereoeval": "no directory data/datasets/raw",
+    "reproduce atlas": "no directory data/datasets/raw",
     "reproduce fairpair": "holds no run of the paper's models",
     "reproduce disclosure": "holds no run of the paper's models",
     "reproduce lists": "of list gendered was not counted",
