@@ -33,6 +33,7 @@ UNCHECKED = {
 }
 #: Values of commands that need one of several.
 NEEDED: dict[str, dict[str, object]] = {
+    "attribute": {"word": ("a",)},
     "score": {"model": ("a",)},
     "score choose": {"model": "a"},
     "disclosure probe": {"model": ("a",)},
