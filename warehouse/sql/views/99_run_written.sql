@@ -18,6 +18,8 @@ WITH named AS (
     UNION ALL SELECT 'model' AS table_name, run_id FROM model
     UNION ALL SELECT 'trained_model' AS table_name, run_id FROM trained_model
     UNION ALL SELECT 'intervention_arm' AS table_name, run_id FROM intervention_arm
+    UNION ALL SELECT 'datamodelling_score' AS table_name, run_id FROM datamodelling_score
+    UNION ALL SELECT 'attribution' AS table_name, run_id FROM attribution
     UNION ALL SELECT 'pair_score' AS table_name, run_id FROM pair_score
     UNION ALL SELECT 'pair_choice' AS table_name, run_id FROM pair_choice
     UNION ALL SELECT 'token_logprob' AS table_name, run_id FROM token_logprob
