@@ -351,6 +351,8 @@ def _watched(
         os.close(read)
         try:
             batch(seed, first, n, here, write, known)
+        except BaseException:
+            (here / "ended").write_text(traceback.format_exc())
         finally:
             os._exit(1)
     os.close(write)
@@ -381,7 +383,11 @@ def _watched(
     if pending:
         kind = "could not be stopped" if not ready else f"ended the process with {status}"
         ends[kind] += 1
+        if (here / "ended").exists():
+            kind += f": {(here / 'ended').read_text()!r}"
+            (here / "ended").unlink()
         findings.append(f"input {k}: {kind} <- {_shown(_case(seed, k, here, known))}")
+        print(f"FOUND {findings[-1]}", file=sys.stderr, flush=True)
     return k + 1
 
 
