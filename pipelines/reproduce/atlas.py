@@ -92,7 +92,7 @@ def digest(of: Sequence[File]) -> str:
 
     >>> one = File("b", 1, "01", "scores")
     >>> digest([one]), digest([one, replace(one, path="a")])[:8]
-    ('01', '1d4ee3ba')
+    ('01', 'e1c0b860')
     """
     if len(of) == 1:
         return of[0].sha256

@@ -176,7 +176,7 @@ def _size(sizes: set[int]) -> str:
 def name_order(model: tuple[str, str]) -> tuple[object, ...]:
     """By name, numbers by their size: 70m before 160m before 1b.
 
-    >>> sorted([("p-1b", ""), ("p-160m", ""), ("p-70m", "")], key=_order)[0]
+    >>> sorted([("p-1b", ""), ("p-160m", ""), ("p-70m", "")], key=name_order)[0]
     ('p-70m', '')
     """
     units = {"k": 1e3, "m": 1e6, "b": 1e9}
