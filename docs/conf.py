@@ -36,6 +36,15 @@ if tags.has("atlas"):  # type: ignore[name-defined]  # noqa: F821
 
 #: A line of the index, and the same in the navigation.
 LISTED = (r"- \[(.*?)\]\((\S+)\): .*", r"\1 <\2>")
+#: What the pages of Sphinx and the theme lack for a screen reader or a keyboard: the level of the
+#: navigation's headings, names of two asides, and a way to scroll code and tables without a mouse.
+MENDED = {
+    'class="caption" role="heading">': 'class="caption" role="heading" aria-level="2">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="All pages">',
+    '<aside class="toc-drawer">': '<aside class="toc-drawer" aria-label="On this page">',
+    '<div class="highlight"><pre>': '<div class="highlight"><pre tabindex="0">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+}
 #: What the site puts in the place of a comment `<!-- site: NAME -->`.
 API = """```{eval-rst}
 .. autofunction:: plumbline.open
@@ -107,6 +116,12 @@ def on_read(app: Any, name: str, source: list[str]) -> None:
 
 def on_finish(app: Any, error: Exception | None) -> None:
     """Sphinx's event: the site is written. `llms.txt` comes with the site's own links."""
+    for page in Path(app.outdir).rglob("*.html"):
+        if "atlas" not in page.relative_to(app.outdir).parts:
+            html = page.read_text(encoding="utf-8")
+            for lacking, mended in MENDED.items():
+                html = html.replace(lacking, mended)
+            page.write_text(html, encoding="utf-8")
     text = (Path(app.srcdir) / "llms.txt").read_text(encoding="utf-8")
     site = re.sub(r"\.(?:md|ipynb)\)", ".html)", text)
     (Path(app.outdir) / "llms.txt").write_text(site, encoding="utf-8")

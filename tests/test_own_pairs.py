@@ -25,6 +25,9 @@ from plumbline.eval_workers.pairs.benchmarks.own.filler import Filler, filler
 from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
 from plumbline.eval_workers.pairs.benchmarks.own.shared_text import DIFFERS, shared_template
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Section
+from plumbline.pipelines.report.sections import provenance
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
@@ -458,6 +461,145 @@ def test_a_recipe_of_ones_own(store: Store, tmp_path: Path) -> None:
     recipe.write_text(recipe.read_text() + "[colours]\n")
     with pytest.raises(BadInput, match=r"mine\.toml: unknown key colours"):
         taken(store, path, recipe=str(recipe))
+
+
+RECIPE = """about = "Pairs about age"
+source = "Me, ages.csv at commit 0123abc"
+licence = "cc-by-4.0"
+language = "en"
+groups = ["old", "young"]
+citation = '''
+@misc{me2026ages,
+  title = {Ages},
+}
+'''
+[columns]
+sentence_a = "x"
+sentence_b = "y"
+[only]
+sure = ["yes"]
+"""
+
+
+def ages(tmp_path: Path) -> tuple[Path, Path]:
+    """A recipe with all that sharing needs, and its three rows, of which one isn't sure."""
+    recipe = tmp_path / "ages.toml"
+    recipe.write_text(RECIPE)
+    rows = [{"x": f"Old {k}.", "y": f"Young {k}.", "sure": "yes"} for k in "ab"]
+    return recipe, as_csv(tmp_path / "rows.csv", [*rows, {**rows[0], "sure": "no"}])
+
+
+def checked(recipe: Path | str, capsys: pytest.CaptureFixture[str], *more: str) -> list[str]:
+    """What `benchmark check` prints, without what comes next; the last line is the status."""
+    code = main(["benchmark", "check", str(recipe), *more])
+    said = [line for line in capsys.readouterr().out.splitlines() if line[:6] != "Next: "]
+    return [*said, str(code)]
+
+
+def test_a_recipe_that_is_fine_says_what_it_would_import(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe, rows = ages(tmp_path)
+    assert checked(recipe, capsys) == ["Its rows were not read", "0"]
+    assert checked(recipe, capsys, "--source", str(rows)) == [
+        "rows.csv, row 3 makes no pair: sure is 'no', the recipe takes yes",
+        "Warning: fewer than 10 pairs say little: old/young (2)",
+        "It would import 2 pairs (old/young 2); rows rejected: 1",
+        "0",
+    ]
+    recipe.write_text("\n".join(RECIPE.splitlines()[:2]) + "\n")
+    missing = [line.split()[2] for line in checked(recipe, capsys) if "is missing" in line]
+    assert missing == ["licence", "language", "groups", "citation"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ('about = "Pairs about age"', "", "about is missing (expected a text)"),
+        ("licence", "license", "unknown key license (known here: about, source, licence, "),
+        ('"cc-by-4.0"', '"CC BY"', "licence: 'CC BY' is not an identifier (expected one such as"),
+        ('"en"', '"English"', "language: 'English' is not the code of a language (expected"),
+        ('["old", "young"]', '["old"]', "groups: ['old'] are not groups (expected two or more"),
+        ('["old", "young"]', '"old"', "groups does not fit (expected a list of texts, not 'old')"),
+        ("@misc{me2026ages,", "Me,", "citation: is not a BibTeX entry (expected @misc{key, "),
+        ("[only]", "[fixed]\ngroup_b = 'new'\n[only]", "fixed.group_b: 'new' is not one of groups"),
+        ("sentence_a", "sentence", "unknown key columns.sentence (known here: id, item, "),
+        ('"x"', '"X"', "columns.sentence_a is 'X', a column that "),
+        ("sure =", "surely =", "only.surely is 'surely', a column that "),
+        ("[only]", "[only", "is not valid TOML"),
+        ('["yes"]', '["maybe"]', "no row makes a pair (each reason is a line above)"),
+    ],
+)
+def test_every_problem_of_a_recipe_names_its_field(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, line: str
+) -> None:
+    recipe, rows = ages(tmp_path)
+    recipe.write_text(RECIPE.replace(old, new))
+    *said, code = checked(recipe, capsys, "--source", str(rows))
+    assert code == "3" and any(line in one and tmp_path.name in one for one in said), said
+
+
+def test_all_problems_of_a_recipe_are_said_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe, _ = ages(tmp_path)
+    recipe.write_text(RECIPE.replace("cc-by-4.0", "CC BY").replace('"en"', "3"))
+    *said, last, code = checked(recipe, capsys)
+    assert [line.split()[1].rstrip(":") for line in said] == ["licence", "language"]
+    assert (last, code) == ("It would import nothing", "3")
+
+
+def test_what_a_recipe_says_stays_with_its_pairs(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the card, in what is cited, and over a push; gone with pairs that came otherwise."""
+    recipe, rows = ages(tmp_path)
+    where = ["--warehouse", str(store.root)]
+    taken(store, rows, recipe=str(recipe))
+    assert main(["benchmark", "card", "mine", "--out", str(tmp_path / "card"), *where]) == 0
+    card = (tmp_path / "card" / "README.md").read_text()
+    assert 'license: "cc-by-4.0"\nlanguage:\n- "en"' in card and "Pairs about age." in card
+    assert "- Source: Me, ages.csv at commit 0123abc\n- Files: rows.csv" in card
+    assert "## Citation\n\n```bibtex\n@misc{me2026ages," in card
+    capsys.readouterr()
+    assert main(["report", "cite", *where]) == 0
+    assert "% Benchmark mine\n@misc{me2026ages," in capsys.readouterr().out
+    shown = {s.anchor: s for s in provenance.sections(Facts(store)) if isinstance(s, Section)}
+    (line,) = shown["benchmarks"].tables[0].rows
+    assert [cell.text for cell in line] == [
+        *("mine (old/young)", "Me, ages.csv at commit 0123abc", "cc-by-4.0", "en")
+    ]
+    pushed = tmp_path / "hub"
+    words = ["benchmark", "push", "mine", "--repo", "me/ages", "--dry-run", str(pushed), *where]
+    assert main(words) == 0
+    before = store.read("benchmark_fact", benchmark="mine").to_pylist()
+    import_benchmark(store, "again", pushed, "r")
+    after = store.read("benchmark_fact", benchmark="again").to_pylist()
+    assert len(before) == 5 and after == [{**row, "benchmark": "again"} for row in before]
+    taken(store, as_csv(tmp_path / "p.csv", ROWS))
+    assert store.read("benchmark_fact", benchmark="mine").num_rows == 0
+
+
+def test_groups_of_a_recipe(store: Store, tmp_path: Path) -> None:
+    """They are those of the sentences, of a column they have to be, and templates are filled."""
+    recipe, rows = ages(tmp_path)
+    assert {(p["group_a"], p["group_b"]) for p in taken(store, rows, recipe=str(recipe))[1]} == {
+        ("old", "young")
+    }
+    recipe.write_text(RECIPE.replace("[only]", 'group_b = "sure"\n[only]').replace("yes", "no"))
+    with pytest.raises(BadInput, match="the group is 'no', the recipe names old, young"):
+        taken(
+            store,
+            as_csv(tmp_path / "n.csv", [{"x": "A.", "y": "B.", "sure": "no"}]),
+            recipe=str(recipe),
+        )
+    recipe.write_text(
+        'about = "x"\nsource = "y"\ngroups = ["she", "they"]\n[columns]\ntemplate = "t"\n'
+    )
+    source = as_csv(tmp_path / "t.csv", [{"t": "The cook said {pronoun} was late."}])
+    assert [p["sentence_b"] for p in taken(store, source, recipe=str(recipe))[1]] == [
+        "The cook said they were late."
+    ]
 
 
 @pytest.mark.reference

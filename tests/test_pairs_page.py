@@ -46,10 +46,11 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
         patch.chdir(directory)
         Path("pairs.csv").write_text(blocks("csv")[0], encoding="utf-8")
         Path("templates.csv").write_text(blocks("csv")[1], encoding="utf-8")
+        Path("recipe.toml").write_text(blocks("toml")[0], encoding="utf-8")
         write_texts(Path("texts"))
         own = [block for block in blocks("sh") if "crows-pairs" not in block]
         own = [block for block in own if "git clone" not in block]
-        assert len(own) == 4
+        assert len(own) == 5
         for block in own:
             run(block)
     return directory
@@ -88,6 +89,16 @@ def test_every_row_is_a_pair_with_figures(ran: Path) -> None:
         "WHERE benchmark = 'kin'",
     )
     assert items == [{"n": 6, "m": 18}]
+
+
+def test_the_recipe_is_what_the_page_says_of_it(
+    ran: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ran)
+    check, _ = blocks("sh")[3].splitlines()
+    run(check)
+    assert blocks("text")[0] in capsys.readouterr().out
+    assert 10 <= len(blocks("toml")[0].splitlines()) <= 24
 
 
 def test_the_report_names_these_groups_and_no_others(ran: Path) -> None:

@@ -24,7 +24,7 @@ from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint
 from plumbline.jobs.corpus_options import LEAST_COUNT
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import BenchmarkName, DataOption, OutputDirectory
-from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.input.remote_files import located
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import segment
@@ -130,6 +130,59 @@ class Import(DataOption, Command):
 def _not_used(one: room.Imported) -> Iterator[str]:
     if one.n_rejects:
         yield f"{WARNING}{one.n_rejects:,} rows of {one.benchmark} were not used: table `reject`"
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Check(DataOption, Command):
+    """Check a recipe, alone or with its data: every problem, then what it would import.
+
+    Nothing is written. Exit status 3 where it can't be imported as it is (docs/pairs.md).
+
+    Example: plumbline benchmark check recipe.toml --source pairs.csv
+    """
+
+    opens_warehouse = False
+    records = False
+
+    recipe: Annotated[
+        str, Field(description="A TOML file, or the name of a recipe."), On(positional=True)
+    ]
+    source: Annotated[
+        str | None,
+        Field(description="Its rows: file, directory or hf:// address; default: under --data."),
+        On(metavar="FILE"),
+    ] = None
+
+    def run(self, context: Context) -> Done:
+        from plumbline.eval_workers.pairs.benchmarks.own.recipe_check import check_recipe
+
+        source = (
+            located(self.source) if self.source else room.released(self.recipe, self.data or "")
+        )
+        found = check_recipe(self.recipe, source)
+        n = len(found.problems)
+        row, last = dict[str, object](), "Its rows were not read"
+        if found.parsed is not None:
+            pairs, rejects = len(found.parsed.pairs), len(found.parsed.rejects)
+            by_groups = [f"{groups} {k:,}" for groups, k in found.groups().most_common()]
+            row = {"n_pairs": pairs, "n_rejected": rejects, "groups": ", ".join(by_groups)}
+            last = f"It would import {pairs:,} pairs ({row['groups'] or 'of no groups'}); "
+            last += f"rows rejected: {rejects:,}"
+        elif n:
+            last = "It would import nothing"
+        warned = [f"{WARNING}{line}" for line in found.warnings]
+        what = f"{n} problem{'s' * (n > 1)}"
+        name = shlex.quote(Path(self.recipe).stem)
+        of = f" --source {shlex.quote(self.source)}" if self.source else ""
+        of += f" --recipe {shlex.quote(self.recipe)}" if self.recipe.endswith(".toml") else ""
+        again = f"plumbline benchmark check {shlex.quote(self.recipe)} --source FILE"
+        after = f"plumbline benchmark import {name}{of}" if found.parsed else again
+        return Done(
+            table=[{"recipe": self.recipe, "n_problems": n, **row}],
+            said=[*found.rejects, *found.problems, *warned, last],
+            failed=BadInput(self.recipe, what, "mend what the lines above name") if n else None,
+            next="" if n else after,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -144,7 +144,7 @@ def _by_family(facts: Facts) -> Rows:
 
     def place(row: Row) -> tuple[object, ...]:
         return (
-            set_name(row),
+            name_order((set_name(row), "")),
             texts.family(row).lower(),
             *name_order((row["model"], row["model_key"])),
         )
@@ -171,7 +171,7 @@ def models_page(facts: Facts, links: Mapping[str, str]) -> Page:
 
 def _preferred(texts: TrainingTexts, rows: Rows) -> list[str]:
     of_sets = by_set(rows.where(metric="pd"))
-    return [" ".join(f"{capital(preferences(texts, of))}." for of in of_sets)]
+    return [f"{capital(preferences(texts, of))}." for of in of_sets]
 
 
 def _table(family: str, rows: Rows, links: Mapping[str, str]) -> PageTable:

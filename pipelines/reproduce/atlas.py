@@ -233,7 +233,8 @@ def _files(every: Sequence[File], command: str) -> Page:
         if own := [f for f in every if f.kind == kind]:
             n = f"{len(own):,} files" if len(own) > 1 else "1 file"
             intro = [f"{n}, `{pattern}`: SHA-256 `{digest(own)}`."]
-            sections.append(Section(kind, title, intro, tables=[_file_table(title, own)]))
+            folder = pattern.partition("*")[0].rpartition("/")[0]
+            sections.append(Section(kind, title, intro, tables=[_file_table(title, folder, own)]))
     return Page(
         sections=sections,
         title="Files",
@@ -242,7 +243,10 @@ def _files(every: Sequence[File], command: str) -> Page:
     )
 
 
-def _file_table(title: str, own: Sequence[File]) -> PageTable:
-    headings = ["file", "bytes", "SHA-256"]
-    rows = [[Cell(f.path), count(f.n_bytes), Cell(f.sha256)] for f in own]
-    return PageTable(title, headings, rows, folded=len(own) > 12, searchable=len(own) > 12)
+def _file_table(title: str, folder: str, own: Sequence[File]) -> PageTable:
+    headings = [f"file in {folder}", "bytes", "SHA-256"]
+    rows = [
+        [Cell(f.path.removeprefix(f"{folder}/")), count(f.n_bytes), Cell(f.sha256)] for f in own
+    ]
+    caption = f"{title}, one by one"
+    return PageTable(caption, headings, rows, folded=len(own) > 12, searchable=len(own) > 12)

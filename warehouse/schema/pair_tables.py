@@ -50,12 +50,12 @@ key: benchmark / pair_id
     source_file: text -- file the pair came from
     source_row: int -- row in that file, from 1
 
-benchmark_fact: Facts on how the pairs of a built benchmark were made, for its card.
-by: benchmark build
+benchmark_fact: Facts on a benchmark for its card: source, licence, how its pairs were made.
+by: benchmark build, benchmark import --recipe FILE
 key: benchmark / position
     benchmark
     position: int -- from 1, in the order of the card
-    fact: text -- what it is about, such as `Written by`
+    fact: text -- what it is about, such as `Licence` or `Written by`
     said: text -- the fact
     run_id: text -- run that made the pairs; facts of other runs do not describe them
 

@@ -112,20 +112,40 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **beside: o
     ...
     plumbline.warehouse.errors.BadInput: a.toml: unknown key male (known here: a, b, weight)
     """
+    found = _validated(kind, content, what, beside)
+    if isinstance(found, list):
+        raise found[0]
+    return found
+
+
+def problems(kind: type, content: Mapping[str, Any], what: str) -> list[BadInput]:
+    """Everything that is wrong with the content of a file, of which ``checked`` raises the first.
+
+    >>> from plumbline.warehouse.wordlists import WordPair
+    >>> [one.args[1] for one in problems(WordPair, {"a": 1, "male": "he"}, "a.toml")]
+    ['unknown key male', 'a does not fit', 'b is missing']
+    """
+    found = _validated(kind, content, what, {})
+    return found if isinstance(found, list) else []
+
+
+def _validated(
+    kind: type[Kind], content: Mapping[str, Any], what: str, beside: Mapping[str, object]
+) -> Kind | list[BadInput]:
     for key in beside.keys() & content.keys():
-        raise BadInput(what, f"unknown key {key}")
+        return [BadInput(what, f"unknown key {key}")]
     try:  # as JSON, whose lists and tables are strict values of tuples and dataclasses
         text = json.dumps({**content, **beside}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
     except RecursionError:
-        raise BadInput(what, "is nested too deeply") from None
+        return [BadInput(what, "is nested too deeply")]
     except UsageProblem as e:
         name, problem, fix = e.args
-        raise BadInput(f"{what}: {name}", problem, fix) from None
+        return [BadInput(f"{what}: {name}", problem, fix)]
     except ValidationError as e:
         # A misspelt key is missing, too.
         errors = sorted(e.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
-        raise _fault(kind, errors[0], what, beside) from None
+        return [_fault(kind, error, what, beside) for error in errors]
 
 
 def _table_of(value: object) -> dict[str, str]:

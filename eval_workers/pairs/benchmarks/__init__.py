@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -140,6 +140,16 @@ def _under_data(name: str, location: str, data: str | Path) -> Path:
     return Path(root) / location
 
 
+def released(name: str, data: str | Path = "") -> Path | None:
+    """The released file of a recipe by name, if it is below ``data`` or ``PLUMBLINE_DATA``."""
+    from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
+
+    location = load(name).location if name in RECIPES.names() else None
+    root = data or os.environ.get("PLUMBLINE_DATA")
+    path = Path(root) / location if root and location else None
+    return path if path and path.exists() else None
+
+
 @dataclass(frozen=True)
 class How:
     """Options of an import.
@@ -204,8 +214,14 @@ def import_benchmark(
         raise BadInput(f"benchmark {name}", f"no usable pair{where}, {rows}")
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "run_id": run_id} for row in parsed.rejects]
+    facts = [
+        {"benchmark": name, "position": k, "fact": fact, "said": said, "run_id": run_id}
+        for k, (fact, said) in enumerate(parsed.facts.items(), 1)
+    ]
     with store.together(run_id, f"benchmark {name}"):
         replaced = replace_pairs(store, name, pairs, run_id)
+        if facts or store.read("benchmark_fact", benchmark=name).num_rows:
+            store.replace("benchmark_fact", facts, {"benchmark": name}, run_id)
         store.replace("reject", rejects, {"stage": "benchmark", "subject": name}, run_id)
     first_rejects = tuple(
         f"{row['source_file']}, row {row['source_row']}: {row['reason']}"
@@ -233,7 +249,9 @@ def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tup
             names = f"there are {', '.join(sorted([*discover(), *RECIPES.names()]))}"
             raise UsageProblem(f"benchmark {name!r}", "unknown", f"{names}; or give --source FILE")
         source = _under_data(name, recipe.location, data)
-    return read_pairs(name, source, recipe, filler(how.groups, how.fills)), source
+    groups = how.groups or recipe.filled_groups()
+    parsed = read_pairs(name, source, recipe, filler(groups, how.fills))
+    return replace(parsed, facts=recipe.facts() if named else {}), source
 
 
 def for_groups(parsed: Parsed, how: How) -> Parsed:
@@ -242,7 +260,7 @@ def for_groups(parsed: Parsed, how: How) -> Parsed:
 
     if not how.groups and not how.fills:
         return parsed
-    fills, made = filler(how.groups, how.fills), Parsed(parsed.name, rejects=parsed.rejects)
+    fills, made = filler(how.groups, how.fills), replace(parsed, pairs=[], _seen=set())
     for pair in parsed.pairs:
         kept = {k: v for k, v in pair.items() if k not in _OF_SENTENCES}
         try:

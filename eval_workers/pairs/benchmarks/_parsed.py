@@ -48,12 +48,13 @@ class Parsed:
     """Contents of a source: every row of it is a pair or a reject.
 
     ``pairs`` are rows of ``benchmark_pair`` without ``benchmark``; ``rejects`` rows of ``reject``
-    without ``run_id``.
+    without ``run_id``; ``facts`` say where the pairs are from (see ``Recipe.facts``).
     """
 
     name: str
     pairs: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
+    facts: Mapping[str, str] = field(default_factory=dict)
     _seen: set[str] = field(default_factory=set)
 
     def add(

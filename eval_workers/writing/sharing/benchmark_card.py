@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from plumbline.eval_workers.pairs.benchmarks import Benchmark, find
-from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS, RECIPES, load
 from plumbline.eval_workers.pairs.ratings.rating_facts import people_say
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.eval_workers.writing.sharing.card_text import DatasetCard, card_text
@@ -158,21 +158,32 @@ def described(
     facts = _provenance(store, benchmark, shared)
     if constraint and constraint.eta_nats is not None:
         facts[f"Pairs left out, not {constraint}"] = f"{shared.n_beyond:,}"
-    facts |= {row["fact"]: row["said"] for row in stored.sort_by("position").to_pylist()}
+    known = known_facts(store, benchmark)
+    if "Source" in known:
+        facts = {"Source": known["Source"], "Files": facts.pop("Source"), **facts}
+    rows = stored.sort_by("position").to_pylist()
+    facts |= {row["fact"]: row["said"] for row in rows if row["fact"] not in FACTS}
     card = DatasetCard(
         benchmark,
-        _description(benchmark),
-        licence or _LICENCES.get(benchmark, "unknown"),
+        known["About"].rstrip(".") + "." if "About" in known else _description(benchmark),
+        licence or known.get("Licence") or _LICENCES.get(benchmark, "unknown"),
         described_columns(data, constraint),
         data.slice(0, 1).to_pylist()[0],
         figures,
         {**facts, **people_say(store.root, benchmark)},
         tuple(by_groups(data)),
-        _language(store, benchmark),
+        known.get("Language") or _language(store, benchmark),
         n_bytes=laid_out(data).nbytes,
         power=said(power_of(store.root, benchmark)),
+        citation=known.get("Citation", ""),
     )
     return card, shared
+
+
+def known_facts(store: Store, benchmark: str) -> dict[str, str]:
+    """What the recipe of imported pairs says of them: source, licence, language, citation."""
+    rows = store.read("benchmark_fact", benchmark=benchmark).sort_by("position").to_pylist()
+    return {row["fact"]: row["said"] for row in rows if row["fact"] in FACTS}
 
 
 def described_columns(

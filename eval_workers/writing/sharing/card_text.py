@@ -46,6 +46,7 @@ class DatasetCard:
         files: names of the files that hold its rows.
         n_bytes: of these rows in memory.
         power: sentences on the smallest effect that it can find.
+        citation: BibTeX entry of its paper; empty if unknown.
         left_out: file with the pairs that metrics leave out, their number, and their bytes.
     """
 
@@ -62,6 +63,7 @@ class DatasetCard:
     files: Sequence[str] = ("data.parquet", "data.jsonl")
     n_bytes: int = 0
     power: Sequence[str] = ()
+    citation: str = ""
     left_out: tuple[str, int, int] | None = None
 
 
@@ -82,6 +84,7 @@ def card_text(card: DatasetCard) -> str:
         "\n".join(["## How it was made\n", *made]),
         _use(card),
         "\n".join(["## Limits\n", *(f"- {limit}" for limit in LIMITS)]),
+        *([f"## Citation\n\n```bibtex\n{card.citation}\n```"] if card.citation else []),
         f"## Licence\n\n{licence}",
     ]
     return "\n\n".join(parts) + "\n"

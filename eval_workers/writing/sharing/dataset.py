@@ -19,6 +19,7 @@ from plumbline.eval_workers.writing.sharing.benchmark_card import (
     all_pairs,
     described,
     described_columns,
+    known_facts,
     laid_out,
 )
 from plumbline.eval_workers.writing.sharing.card_text import DatasetCard, about_pairs, card_text
@@ -97,7 +98,9 @@ def dataset(
     )
     parts = {DATA: _parquet(used)} | ({LEFT_OUT: _parquet(left_out)} if n_left_out else {})
     mark = fingerprint(pairs.to_pylist())
-    about = {"name": benchmark, "fingerprint": mark, "files": [*parts]}
+    about: dict[str, object] = {"name": benchmark, "fingerprint": mark, "files": [*parts]}
+    if known := known_facts(store, benchmark):
+        about["facts"] = known
     texts = {
         "README.md": card_text(card),
         METADATA: json.dumps(about, ensure_ascii=False, indent=2) + "\n",

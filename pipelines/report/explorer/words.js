@@ -82,7 +82,7 @@
     const caption = "Mean log ratio by model and benchmark";
     return element("section", {}, element("h3", { textContent: "In sentences about it" }),
       paragraph("Mean log ratio of the pairs made for this word, in nats, with 95% intervals over " +
-        "its pairs."),
+        `its pairs. The axis is from −${index.reach} to +${index.reach}; longer intervals are cut there.`),
       scrolled(caption, ["Model", ...sets.map(heading)], lines, "matrix"));
   }
 

@@ -48,6 +48,8 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
     'has no clear lean: +0.70 nats (95% interval −0.20 to +1.20 from the counts alone)'
     >>> word_leans({**row, "delta_nats_low": None, "n_clusters": 1}, "she", "he")
     'has no clear lean: +0.70 nats, all from one document'
+    >>> word_leans({**row, "delta_nats_low": None}, "she", "he", " in c")
+    'is measured at +0.70 nats in c, towards she; no interval is known'
     """
     delta, low, high = (row[name] for name in with_ends("delta_nats"))
     n, clusters = row["n_clusters"], row["clusters"]
@@ -58,8 +60,12 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
         above=f"leans to {first}", below=f"leans to {second}", untold="has no clear lean"
     )
     figure = f"{way}{where}: {shown(delta, 2, signed=True)} nats"
+    if low is None and n == 1:
+        return f"{figure}, all from one {clusters}"
     if low is None:
-        return f"{figure}, {f'all from one {clusters}' if n == 1 else 'no interval is known'}"
+        towards = f", towards {first if delta > 0 else second}" if delta else ""
+        measured = f"is measured at {shown(delta, 2, signed=True)} nats{where}{towards}"
+        return f"{measured}; no interval is known"
     ends = f"{shown(low, 2, signed=True)} to {shown(high, 2, signed=True)}"
     return f"{figure} (95% interval {ends} {over})"
 
@@ -173,13 +179,22 @@ def preferences(texts: TrainingTexts, rows: Rows) -> str:
     sentence = f"{n} models show {UNTOLD} on {name}"
     if named:
         k, way = named[0]
-        many = f"all {n}" if k == n else f"{k} of {n}"
+        many = _all(n) if k == n else f"{k} of {n}"
         sentence = f"{many} models prefer the {way} sentence of {name}"
         sentence += "".join(f", {k} the {way} one" for k, way in named[1:])
         sentence += (
             f"; {ways['']} {'shows' if ways[''] == 1 else 'show'} {UNTOLD}" if ways[""] else ""
         )
     return sentence + _over_families(texts, rows, "PD", 1, " points")
+
+
+def _all(n: int) -> str:
+    """All of n models, as people say it.
+
+    >>> _all(2), _all(3)
+    ('both', 'all 3')
+    """
+    return "both" if n == 2 else f"all {n}"
 
 
 def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, unit: str = "") -> str:
@@ -221,7 +236,7 @@ def following(texts: TrainingTexts, rows: Rows) -> str:
         return f"{sentence}; {_one(row, _AGREE, 'it')}"
     ways = Counter(finding(row).verdict for row in others)
     n, k = len(others), ways["above"]
-    who = f"all {n}" if k == n else f"{k or 'none'} of {n}"
+    who = _all(n) if k == n else f"{k or 'none'} of {n}"
     return f"{sentence}; {who} other models agree with it{_rest(ways)}"
 
 
@@ -248,7 +263,7 @@ def _many(rows: Rows, verb: tuple[str, str], text: str, of_what: str = "") -> st
     if ways["cannot be told"] == n:
         return f"whether any of {n} models{of_what} {verb[1]} {text} on {name} can't be told"
     k = ways["above"]
-    who = f"all {n}" if k == n else f"{k or 'none'} of {n}"
+    who = _all(n) if k == n else f"{k or 'none'} of {n}"
     return f"{who} models{of_what} {verb[0]} {text} word by word on {name}{_rest(ways)}"
 
 
@@ -294,5 +309,5 @@ def capital(sentence: str) -> str:
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')
     """
-    is_ours = sentence.partition(" ")[0] in ("all", "none", "whether", "over")
+    is_ours = sentence.partition(" ")[0] in ("all", "both", "none", "whether", "over")
     return sentence[0].upper() + sentence[1:] if is_ours else sentence

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from importlib import resources
 
 import plumbline
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import citation_key
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
 from plumbline.pipelines.report.model import Cell, PageTable, numbered, plain_rows, stem
@@ -121,10 +122,18 @@ def _row(cells: Iterator[str]) -> str:
     return f"{' & '.join(cells)} \\\\"
 
 
+#: Papers of benchmarks, as their recipes cite them.
+_CITED = """
+SELECT said, 'Benchmark ' || string_agg(benchmark, ', ' ORDER BY benchmark) AS about
+FROM benchmark_fact WHERE fact = 'Citation' GROUP BY said ORDER BY about
+"""
+
+
 def citations(warehouse: OpenWarehouse) -> str:
     """BibTeX of Plumbline and of the papers whose methods and data a warehouse uses.
 
     An entry that isn't always cited has a query below its first line, which gives rows if it is.
+    Entries of recipes follow, with the benchmarks that were imported by them.
     """
     text = (resources.files(__package__) / "citations.bib").read_text(encoding="utf-8")
     used = []
@@ -133,4 +142,7 @@ def citations(warehouse: OpenWarehouse) -> str:
         query = lines.pop(0).removeprefix(_USED_IF) if lines[0].startswith(_USED_IF) else ""
         if not query or rows_of(warehouse, f"{query} LIMIT 1"):
             used.append("\n".join([about, *lines]))
+    for row in rows_of(warehouse, _CITED):
+        if f"{{{citation_key(row['said'])}," not in "\n".join(used):
+            used.append(f"% {row['about']}\n{row['said']}")
     return "\n\n".join(used) + "\n"

@@ -10,12 +10,32 @@ from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.storage.run_records import recorded_versions
 
 PLACE = 1100
-NAMES = ("text", "models", "runs")
+NAMES = ("text", "benchmarks", "models", "runs")
+#: What recipes say of the benchmarks that were imported by them.
+_BENCHMARKS = """
+SELECT
+    benchmark,
+    any_value(said) FILTER (fact = 'Source') AS source,
+    any_value(said) FILTER (fact = 'Licence') AS licence,
+    any_value(said) FILTER (fact = 'Language') AS language,
+    any_value(pairs.groups) AS groups
+FROM benchmark_fact
+JOIN (
+    SELECT benchmark, string_agg(DISTINCT group_a || '/' || group_b, ', ') AS groups
+    FROM benchmark_pair GROUP BY benchmark
+) AS pairs USING (benchmark)
+GROUP BY benchmark HAVING source IS NOT NULL ORDER BY benchmark
+"""
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Text, models, runs."""
+    """Text, benchmarks, models, runs."""
     yield _text(facts)
+    if rows := facts.query(_BENCHMARKS):
+        columns: Columns = ["benchmark", "source", "licence", "language"]
+        title = "Where the sentence pairs come from"
+        intro = ["As the recipes say; `plumbline report cite` prints their BibTeX entries."]
+        yield Section("benchmarks", title, intro, tables=[table(title, rows, columns)])
     yield _models(facts)
     yield from _runs(facts)
 

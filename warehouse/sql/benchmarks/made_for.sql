@@ -23,7 +23,7 @@ writer AS (
 fact AS (
     SELECT f.benchmark, f.fact, f.said, f.position
     FROM benchmark_fact AS f
-    WHERE f.fact NOT IN ('Written by', 'Sentences')
+    WHERE f.fact NOT IN ('Written by', 'Sentences', 'About', 'Source', 'Licence', 'Language', 'Citation')
 ),
 other AS (
     SELECT f.benchmark, string_agg(f.fact || ' ' || f.said, '; ' ORDER BY f.position) AS options

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from plumbline.eval_workers.pairs.benchmarks._parsed import Parsed, Row
 from plumbline.eval_workers.pairs.benchmarks.own.file_rows import KINDS
+from plumbline.eval_workers.pairs.benchmarks.own.recipe import FACTS
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import describe, located, open_file, unreadable
 from plumbline.warehouse.paths import Address
@@ -46,11 +47,12 @@ def fingerprint(pairs: Iterable[Mapping[str, object]]) -> str:
 
 @dataclass(frozen=True)
 class PushedBenchmark:
-    """Name, fingerprint and files of a benchmark, from a repository's metadata."""
+    """Name, fingerprint, files and facts of a benchmark, from a repository's metadata."""
 
     name: str
     fingerprint: str
     files: tuple[Path, ...]
+    facts: Mapping[str, str]
 
 
 def pushed(source: Path) -> PushedBenchmark | None:
@@ -78,7 +80,10 @@ def pushed(source: Path) -> PushedBenchmark | None:
     # Only files beside it: a pushed benchmark must not name other files of this machine.
     plain = [n for n in listed if isinstance(n, str) and PurePosixPath(n).name == n]
     files = [located(f"{source}/{n}") for n in plain if n.endswith(".parquet")]
-    return PushedBenchmark(name, mark, tuple(files))
+    about = metadata.get("facts")
+    texts = about.items() if isinstance(about, dict) else ()
+    facts = {k: v for k, v in texts if k in FACTS and isinstance(v, str)}
+    return PushedBenchmark(name, mark, tuple(files), facts)
 
 
 def name_at(address: Path) -> str:
@@ -95,7 +100,7 @@ def read_pushed(name: str, source: Path, metadata: PushedBenchmark) -> Parsed:
 
     Raises ``BadInput`` if a file can't be read, or the pairs are not those that were pushed.
     """
-    parsed = Parsed(name)
+    parsed = Parsed(name, facts=metadata.facts)
     for path in metadata.files:
         for row in _rows(path):
             parsed.take([row])

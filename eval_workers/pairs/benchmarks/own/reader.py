@@ -25,7 +25,8 @@ from plumbline.warehouse.errors import BadInput
 
 _SIDES = {"a": "a", "b": "b", "sentence_a": "a", "sentence_b": "b", "stereo": "a"}
 _SIDES |= {"antistereo": "b"}
-_SLOT = re.compile(r"\{([^{}]*)\}")
+#: A placeholder of a sentence of choices.
+SLOT = re.compile(r"\{([^{}]*)\}")
 #: Columns whose values have to be texts in the file, not numbers or lists.
 _TEXTS = ("sentence_a", "sentence_b", "template")
 
@@ -139,7 +140,12 @@ def _pairs(row: SourceRow, file: str, default_id: str, recipe: Recipe, filler: F
     else:
         a, b = value("sentence_a"), value("sentence_b")
     common |= {"item_id": value("item") or identifier, "direction": direction}
-    groups = value("group_a") or "a", value("group_b") or "b"
+    usual = recipe.groups if recipe.groups and len(recipe.groups) == 2 else ("a", "b")
+    groups = value("group_a") or usual[0], value("group_b") or usual[1]
+    for group in groups if recipe.groups else ():
+        if group not in (recipe.groups or ()):
+            known = ", ".join(recipe.groups or ())
+            raise Unusable(f"the group is {group!r}, the recipe names {known}")
     return [pair_row(identifier, template or shared_template(a, b), (a, b), groups, **common)]
 
 
@@ -221,7 +227,7 @@ def _sentence(fields: Mapping[str, Any], choices: Choices, choice: str) -> str:
     def put(match: re.Match[str]) -> str:
         return choice if match[1] == "choice" else _text(value_at(fields, match[1]))
 
-    return _SLOT.sub(put, choices.sentence).strip()
+    return SLOT.sub(put, choices.sentence).strip()
 
 
 def _text(value: object) -> str:

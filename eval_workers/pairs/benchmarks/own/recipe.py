@@ -5,6 +5,10 @@ recipe says which column is which, and what is the same for every row::
 
     about = "what the data set is"
     source = "where it comes from"
+    licence = "cc-by-4.0"        # an identifier, as SPDX has it
+    language = "en"              # code of the sentences' language
+    groups = ["old", "young"]    # whom the sentences are about: a, then b
+    citation = '''@misc{...}'''  # BibTeX; these four are optional
     location = "name/file.csv"   # under PLUMBLINE_DATA; optional
     rows = "data.items"          # place of the list of rows in a JSON document; optional
 
@@ -29,12 +33,13 @@ recipe says which column is which, and what is the same for every row::
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
@@ -55,6 +60,51 @@ RECIPES = Registry(
     "plumbline.recipes",
     instead="give the path of a .toml file",
 )
+
+#: Facts of a recipe that go with its pairs, by their names in `benchmark_fact`.
+FACTS = {
+    **{"About": "about", "Source": "source", "Licence": "licence", "Language": "language"},
+    "Citation": "citation",
+}
+_BIBTEX = re.compile(r"@[a-z]+\{([^\s,{}]+),.*\}", re.I | re.S)
+
+
+def citation_key(entry: str) -> str:
+    """The key of one BibTeX entry; empty if the text is not one.
+
+    >>> citation_key("@misc{me2026, title = {Ages}}"), citation_key("Me, 2026")
+    ('me2026', '')
+    """
+    found = _BIBTEX.fullmatch(entry.strip())
+    return found[1] if found and entry.count("{") == entry.count("}") else ""
+
+
+def _licence(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9.+-]*", text):
+        problem = f"{text!r} is not an identifier (expected one such as cc-by-4.0, mit or other)"
+        raise ValueError(problem)
+    return text
+
+
+def _language(text: str) -> str:
+    if not re.fullmatch("[a-z]{2,3}", text):
+        raise ValueError(f"{text!r} is not the code of a language (expected one such as en)")
+    return text
+
+
+def _citation(text: str) -> str:
+    if not citation_key(text):
+        problem = "is not a BibTeX entry (expected @misc{key, title = {...}}, every brace closed)"
+        raise ValueError(problem)
+    return text.strip()
+
+
+def _groups(names: tuple[str, ...]) -> tuple[str, ...]:
+    are_names = all(name.strip() and "/" not in name for name in names)
+    if len(names) < 2 or len(set(names)) < len(names) or not are_names:
+        problem = f"{list(names)} are not groups (expected two or more different names without /)"
+        raise ValueError(problem)
+    return names
 
 
 @toml_table
@@ -88,6 +138,10 @@ class Recipe:
 
     about: Text
     source: Text
+    licence: Annotated[Text, AfterValidator(_licence)] | None = None
+    language: Annotated[Text, AfterValidator(_language)] | None = None
+    groups: Annotated[Texts, AfterValidator(_groups)] | None = None
+    citation: Annotated[Text, AfterValidator(_citation)] | None = None
     location: Text | None = None
     rows: str = ""
     columns: Mapping[_Column, Text] = field(default_factory=dict)
@@ -95,6 +149,25 @@ class Recipe:
     only: Mapping[str, Texts] = field(default_factory=dict)
     direction: Mapping[Annotated[str, one_of("a", "b")], Texts] = field(default_factory=dict)
     choices: Choices | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("group_a", "group_b"):
+            if self.groups and self.fixed.get(name, self.groups[0]) not in self.groups:
+                known = f"is not one of groups ({', '.join(self.groups)})"
+                raise ValueError(f"fixed.{name}: {self.fixed[name]!r} {known}")
+
+    def facts(self) -> dict[str, str]:
+        """What whoever uses the pairs has to know, by names in `benchmark_fact`.
+
+        >>> load("crows-pairs").facts()["Licence"]
+        'cc-by-sa-4.0'
+        """
+        return {name: said for name, key in FACTS.items() if (said := getattr(self, key))}
+
+    def filled_groups(self) -> tuple[str, ...]:
+        """The groups to fill templates for, of a recipe that names a column of templates."""
+        is_filled = "template" in self.columns or "template" in self.fixed
+        return (self.groups or ()) if is_filled else ()
 
     def with_columns(self, names: Sequence[str]) -> Recipe:
         """With further ``ours=theirs``, which replace the recipe's own.
@@ -132,5 +205,11 @@ def load(name: str) -> Recipe:
     >>> load("crows-pairs").columns["sentence_a"]
     'sent_more'
     """
-    source = Path(name) if name.endswith(".toml") else RECIPES.text(name)
-    return toml_file.load(Recipe, source, f"recipe {name}")
+    return toml_file.checked(Recipe, content(name), f"recipe {name}")
+
+
+def content(name: str) -> dict[str, Any]:
+    """What a recipe's file says, unchecked; raises as ``load``."""
+    if name.endswith(".toml"):
+        return toml_file.read(Path(name), f"recipe {name}")
+    return toml_file.parsed(RECIPES.text(name), f"recipe {name}")
