@@ -109,7 +109,8 @@ def preset(
     1000
     """
     if name not in PRESETS:
-        raise UsageProblem(f"preset {name!r}", f"is unknown, there are {', '.join(PRESETS)}")
+        there_are = ", ".join((*PRESETS, FIVE_GRAM))
+        raise UsageProblem(f"preset {name!r}", f"unknown, there are {there_are}")
     options = PRESETS[name]
     return replace(
         options,

@@ -65,7 +65,7 @@ def evaluations(store: Store, facts: Facts) -> Iterator[Evaluation]:
     rows = facts.rows("metric").only(lambda r: r["model_key"] and r["metric"] != "n")
     rows = rows.only(lambda r: _finite(r["value"]))
     if not rows:
-        raise UsageProblem("no model", "has results to write", "run `plumbline measure`")
+        raise UsageProblem("records", "no model has results to write", "run `plumbline measure`")
     models = {row["model_key"]: row for row in store.read("model").to_pylist()}
     sets = data_sets(facts, {})
     for results in rows.groups("benchmark", "model_key"):
