@@ -41,7 +41,14 @@ VALUES: dict[str, str] = {
     **dict.fromkeys(("probe_set", "sets"), "prompts"),
     **dict.fromkeys(("data", "evals", "directory"), "data"),
     **dict.fromkeys(("run_id", "first", "second"), "RUN"),
-    **{"out": "new/COMMAND", "repo": "me/d", "uri": "elsewhere", "version": "1", "path": "FILE"},
+    **{
+        "out": "new/COMMAND",
+        "repo": "me/d",
+        "recipe": "crows-pairs",
+        "uri": "elsewhere",
+        "version": "1",
+        "path": "FILE",
+    },
 }
 #: What some commands need beside, or otherwise.
 OTHERWISE: dict[str, dict[str, str]] = {
