@@ -53,6 +53,7 @@ VALUES: dict[str, str] = {
 #: What some commands need beside, or otherwise.
 OTHERWISE: dict[str, dict[str, str]] = {
     "corpus count": {"corpus": "new"},
+    "corpus concordance": {"queries": "tea"},
     "why": {"words": "tea"},
     "attribute": {"benchmark": "d"},
     "benchmark import": {"names": "closed-world"},
@@ -70,6 +71,7 @@ OTHERWISE: dict[str, dict[str, str]] = {
 #: Commands that get no further with this little, by what they say then.
 WANTING: dict[str, str] = {
     "corpus verify": "2 of 16 checks fail",
+    "corpus concordance": "corpus 'c': ",
     "corpus filter": "corpus 'c': ",
     "benchmark build": "wants a key",
     "benchmark compare": "has no pair made for a seed word",

@@ -1,9 +1,10 @@
-"""Records of Every Eval Ever: valid by its schemas, our figures, read back without loss."""
+"""Records of Every Eval Ever, logs of Inspect: valid, our figures, read back without loss."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
 from plumbline.eval_workers.pairs.harness.every_eval_ever import import_records
+from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
 from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
@@ -108,14 +110,43 @@ def test_records_are_valid_and_come_back_the_same(rows: list[tuple[Row, Row]], m
         _valid(record, "eval")
         for instance in instances:
             _valid(instance, "instance_level_eval")
-        again = _filled(root / "two", pairs, [], [])
-        import_records(again, root / "out", "r")
-        for table in ("pair_score", "model", "reject"):
-            assert _rows(again, table) == _rows(store, table)
-        measure(again, "r")
-        assert _rows(again, "metric_value") == _rows(store, "metric_value")
+        (log,) = _logs(store, root / "out")
+        for k, read in enumerate((import_records, import_inspect)):
+            again = _filled(root / f"again{k}", pairs, [], [])
+            read(again, root / "out", "r")
+            for table in ("pair_score", "model", "reject"):
+                assert _rows(again, table) == _rows(store, table)
+            measure(again, "r")
+            assert _rows(again, "metric_value") == _rows(store, "metric_value")
+    _same_terms(log, instances)
     _same_as_the_instances(record, instances)
     assert {one["sample_id"] for one in instances} == {str(k) for k in range(len(rows))}
+
+
+def _same_terms(log: dict[str, Any], instances: list[dict[str, Any]]) -> None:
+    """A log's samples have the terms and the likelier sentences of a record's instances."""
+    terms = {
+        (sample["id"], name): (score["value"], score["answer"])
+        for sample in log["samples"]
+        for name, score in sample["scores"].items()
+    }
+    assert terms == {
+        (one["sample_id"], one["evaluation_result_id"]): (
+            one["evaluation"]["score"],
+            one["output"]["raw"][0],
+        )
+        for one in instances
+        if "evaluation_result_id" in one
+    }
+    assert {x["id"] for x in log["samples"]} == {one["sample_id"] for one in instances}
+    assert log["results"]["total_samples"] == len(log["samples"])
+
+
+def _logs(store: Store, out: Path) -> list[dict[str, Any]]:
+    """Logs of Inspect, as they were written."""
+    line = ["report", "export", "--to", "inspect", "--out", str(out)]
+    assert main([*line, "--warehouse", str(store.root)]) == 0
+    return [json.loads(path.read_text("utf-8")) for path in sorted(out.glob("logs/*.json"))]
 
 
 def _same_as_the_instances(record: dict[str, Any], instances: list[dict[str, Any]]) -> None:
@@ -149,7 +180,8 @@ def _tea(root: Path) -> Store:
     ]
     store = _filled(root, pairs, scores, [scored_by(name) for name in names])
     fill(store, "pair_association", [association("tea", str(k), k / 4) for k in range(8)])
-    measure(store, "r")
+    with recorded(store, "measure", {}) as run_id:
+        measure(store, run_id)
     return store
 
 
@@ -263,3 +295,70 @@ def test_instances_of_other_pairs_are_rejected(tmp_path: Path) -> None:
         "no pair of the benchmark has the sample_id '0'",
         "its sentences are not those of the pair",
     }
+
+
+#: What Inspect 0.3.285 requires of a log, a score, a metric and a sample.
+_OF_LOG = {"version", "status", "eval", "results", "stats", "samples"}
+_OF_EVAL = {"created", "task", "dataset", "model", "config"}
+_OF_SAMPLE = {"id", "epoch", "input", "target"}
+
+
+def test_a_log_has_what_inspect_requires_and_our_figures(tmp_path: Path) -> None:
+    store = _tea(tmp_path / "warehouse")
+    logs = {log["eval"]["model"]: log for log in _logs(store, tmp_path / "out")}
+    assert set(logs) == {"gpt", "me/gpt"}
+    log = logs["me/gpt"]
+    assert (log["version"], log["status"]) == (2, "success") and set(log) == _OF_LOG
+    assert set(log["eval"]) >= _OF_EVAL
+    assert log["eval"]["model_args"]["model_key"] == "key-me/gpt"
+    assert all(set(sample) >= _OF_SAMPLE for sample in log["samples"])
+    assert log["eval"]["dataset"]["sample_ids"] == [str(k) for k in range(8)]
+    assert log["samples"][7]["scores"] == {}, "an unnatural pair is in no result"
+    rows = [r for r in store.read("metric_value").to_pylist() if r["model"] == "me/gpt"]
+    (row,) = (r for r in rows if r["metric"] == "pd" and r["subset"] == "all")
+    scores = {score["name"]: score for score in log["results"]["scores"]}
+    assert len(scores) == sum(r["value"] is not None and r["metric"] != "n" for r in rows)
+    score = scores["pd; female/male; all"]
+    figures = {name: metric["value"] for name, metric in score["metrics"].items()}
+    ends = {"pd_low": row["value_low"], "pd_high": row["value_high"]}
+    assert figures == {"pd": row["value"], "stderr": row["value_se"], **ends}
+    assert score["metadata"]["uncertainty"]["confidence_interval"]["method"] == (
+        "Bonett-Price 95%, clustered by frame, word"
+    )
+    names = {path.name for path in (tmp_path / "out/logs").iterdir()}
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d-]+\+00-00_[\w-]+_\w{22}\.json", x) for x in names)
+    assert len(_logs(store, tmp_path / "out")) == 2, "no second ones"
+
+
+def test_inspect_itself_reads_its_logs(tmp_path: Path) -> None:
+    """As it is, and as the archive that Inspect makes of it, which comes back the same."""
+    inspect = pytest.importorskip("inspect_ai.log")
+    store = _tea(tmp_path / "warehouse")
+    _logs(store, tmp_path / "out")
+    for info in inspect.list_eval_logs(str(tmp_path / "out/logs")):
+        log = inspect.read_eval_log(info)
+        assert len(log.samples) == log.results.total_samples == 8
+        inspect.write_eval_log(log, str(tmp_path / f"again/{log.eval.eval_id}.eval"))
+    again = Store.open(tmp_path / "there")
+    fill(again, "benchmark_pair", store.read("benchmark_pair").to_pylist())
+    assert [one.n_scored for one in import_inspect(again, tmp_path / "again", "r")] == [8, 8]
+    assert _rows(again, "pair_score") == _rows(store, "pair_score")
+
+
+def test_a_log_whose_samples_changed_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = _tea(tmp_path / "warehouse")
+    _logs(store, tmp_path / "out")
+    where = ["--logs", "inspect", "--warehouse", str(store.root)]
+    with recorded(store, "score", {}) as run_id:
+        partition = {"benchmark": "tea", "model_key": "key-gpt"}
+        rows = store.read("pair_score", **partition).to_pylist()
+        store.replace("pair_score", [{**r, "run_id": run_id} for r in rows], partition, run_id)
+    assert main(["score", "import", str(tmp_path / "out"), *where]) == 3
+    assert "gpt was scored on tea in this warehouse" in capsys.readouterr().err
+    for path in (tmp_path / "out/logs").iterdir():
+        path.write_text(path.read_text("utf-8").replace("-9.0", "-8.0"), "utf-8")
+    assert main(["score", "import", str(tmp_path / "out"), *where]) == 3
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert "has other samples than were written" in line

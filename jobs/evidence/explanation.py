@@ -108,7 +108,7 @@ def explain(
     clusters = clusters or widest_clusters(evidence)
     check(question, contrast, sampling, clusters)
     questions = [question] if question.words else []
-    questions += [_of_phrase(question, corpus, text) for text in asked if " " in text]
+    questions += [of_phrase(question, corpus, text) for text in asked if " " in text]
     config = {"corpus": corpus, "words": asked, "contrast": contrast, "clusters": clusters}
     with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
         n_word = counts["n_word"].to_numpy()
@@ -125,15 +125,18 @@ def explain(
     return rows
 
 
-def _of_phrase(question: Inquiry, corpus: str, text: str) -> Inquiry:
-    """The question about a phrase. Raises ``UsageProblem`` as ``explain`` does."""
+def of_phrase(question: Inquiry, corpus: str, text: str) -> Inquiry:
+    """The question about a phrase, or one word. Raises ``UsageProblem`` as ``explain`` does."""
     phrase = tuple(text.split())
     if len(phrase) > LONGEST_PHRASE:
         raise UsageProblem(f"phrase {text!r}", f"has more than {LONGEST_PHRASE} words")
     ids = question.ids(pa.array(phrase, pa.string()))
     if (ids < 0).any():
         word = phrase[int(np.argmin(ids))]
-        raise UsageProblem(f"phrase {text!r}", f"corpus {corpus!r} kept no word {word!r}")
+        what = "phrase" if phrase[1:] else "word"
+        raise UsageProblem(f"{what} {text!r}", f"corpus {corpus!r} kept no word {word!r}")
+    if not phrase[1:]:
+        return replace(question, words=phrase)
     vocabulary = pa.concat_arrays([question.vocabulary, pa.array([text], pa.string())])
     return replace(question, words=(text,), vocabulary=vocabulary, phrase=phrase)
 

@@ -351,7 +351,7 @@ def _put_together(
     none = Documents(nothing, np.zeros(1, np.int64), nothing, pa.array([], pa.string()))
     empty = _part(question, meetings(question, none), 0, nothing.astype(np.uint64))
     parts = [empty, *parts]
-    names, source = _sources([part.source for part in parts], most_sources)
+    names, source = source_index([part.source for part in parts], most_sources)
     first = np.cumsum([0, *(len(part.row) for part in parts)])
     document = [part.document + start for part, start in zip(parts, first, strict=False)]
 
@@ -364,7 +364,7 @@ def _put_together(
     return Sightings(question, table, np.concatenate(document), *held)
 
 
-def _sources(columns: Sequence[pa.StringArray], most: int) -> tuple[tuple[str, ...], Ints]:
+def source_index(columns: Sequence[pa.StringArray], most: int) -> tuple[tuple[str, ...], Ints]:
     """Names of the sources in order of appearance, and the index of each document's."""
     encoded = pa.chunked_array(columns, pa.string()).combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()

@@ -234,10 +234,10 @@ class Methods(Narrowed, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Export(Narrowed, Command):
-    """Write results for others' tools: records of Every Eval Ever, with intervals and all pairs.
+    """Write results for others' tools, with intervals and all pairs: Every Eval Ever, or Inspect.
 
-    One record for each model and benchmark, in the directories of its datastore.
-    `score import DIR --logs eee` reads the scores back, without loss (docs/hub.md).
+    One record for each model and benchmark, in the directories of its datastore, or one log.
+    `score import DIR --logs eee` (or inspect) reads the scores back, without loss (docs/hub.md).
 
     Example: plumbline report export --to eee --out out/records
     """
@@ -245,20 +245,23 @@ class Export(Narrowed, Command):
     reads = "pair_score"
     records = False
 
-    to: Annotated[Literal["eee"], Field(description="Whose form: Every Eval Ever.")] = "eee"
-    out: Annotated[OutputDirectory, Field(description="Directory; records are in DIR/data.")] = (
-        Path("out/records")
-    )
+    to: Annotated[
+        Literal["eee", "inspect"], Field(description="Whose form: Every Eval Ever, or Inspect.")
+    ] = "eee"
+    out: Annotated[
+        OutputDirectory, Field(description="Directory; records are in DIR/data, logs in DIR/logs.")
+    ] = Path("out/records")
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.paper.every_eval_ever import evaluations
+        from plumbline.pipelines.report.paper.inspect_log import log_files
 
-        rows = []
-        for one in evaluations(context.store, self.facts(context.store)):
+        rows, form = [], log_files if self.to == "inspect" else None
+        for one in evaluations(context.store, self.facts(context.store), form):
             upload.written(one.files, self.out)
             counts = {"n_results": one.n_results, "n_pairs": one.n_pairs}
             rows.append({"model": one.model, "benchmark": one.benchmark, **counts})
-        return Done(rows=rows, files=[str(self.out / "data")])
+        return Done(rows=rows, files=[str(self.out / ("logs" if form else "data"))])
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

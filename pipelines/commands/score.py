@@ -258,9 +258,9 @@ class Import(Command):
     """Read scores of sentence pairs from elsewhere; what can't be used is kept in `reject`.
 
     Released scores; the logs of Inspect or lm-evaluation-harness that scored the pairs, such as
-    those of a task that `benchmark export` wrote (docs/harness.md); or records of Every Eval Ever
-    (eee) that `report export` wrote. Import the benchmarks first. Pairs without a score are counted
-    as missing.
+    those of a task that `benchmark export` wrote (docs/harness.md); or what `report export` wrote:
+    records of Every Eval Ever (eee), logs of Inspect. Import the benchmarks first. Pairs without a
+    score are counted as missing.
 
     Example: plumbline score import unstereo-eval/results
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,14 @@ def import_records(store: Store, directory: Path, run_id: str) -> list[ImportedS
     if not logs:
         problem = "holds no record of Every Eval Ever that Plumbline wrote"
         raise BadInput(f"{directory}", problem, "write one with `plumbline report export`")
+    return import_own(store, logs, run_id)
+
+
+def import_own(store: Store, logs: Sequence[PairLog], run_id: str) -> list[ImportedScores]:
+    """Read logs whose rows are instances that Plumbline wrote, as ``import_records`` does."""
     for log in logs:
         _refuse_own(store, log)
-    layout = Layout(_score, "input.choices.0", repeats=True)
-    return import_pairs(store, logs, run_id, layout)
+    return import_pairs(store, logs, run_id, Layout(_score, "input.choices.0", repeats=True))
 
 
 def _log(path: Path, name: str) -> PairLog | None:
@@ -61,16 +65,16 @@ def _log(path: Path, name: str) -> PairLog | None:
     mark = hashlib.sha256(samples.read_bytes()).hexdigest()
     if at(record, "detailed_evaluation_results", "checksum") != mark:
         raise BadInput(f"{samples}", f"is not the file that {path.name} names", "get both again")
-    return PairLog(samples, name, benchmark, {**_model(details), "model": model})
+    return PairLog(samples, name, benchmark, {**model_row(details), "model": model})
 
 
-def _model(details: Mapping[str, Any]) -> Row:
-    """The row of ``model`` whose columns a record has as texts."""
+def model_row(details: Mapping[str, Any]) -> Row:
+    """The row of ``model`` whose columns a record has as texts, a log of Inspect as they are."""
     row: Row = {}
     for column in TABLES["model"].columns:
-        text = details.get(column.name)
-        if isinstance(text, str) and column.name != "run_id":
-            row[column.name] = _whole(text) if column.kind == "int" else text
+        value = details.get(column.name)
+        if isinstance(value, str | int) and column.name != "run_id":
+            row[column.name] = _whole(str(value)) if column.kind == "int" else str(value)
     return row
 
 

@@ -1,22 +1,27 @@
 """Log-probabilities in logs of Inspect (``.eval`` and ``.json``), read into ``pair_score``.
 
 A log has them where the model was asked for those of its prompt (``prompt_logprobs``, which vLLM's
-completions give). Those of a reply say how likely the reply was and are not read.
+completions give). Those of a reply say how likely the reply was and are not read. Logs that
+``plumbline report export`` wrote have them in the metadata of a pair's sample.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from plumbline.eval_workers.pairs.benchmarks.own.file_rows import SourceRow
 from plumbline.eval_workers.pairs.harness.documents import (
     at,
     json_document,
     logs_below,
     zipped_documents,
 )
+from plumbline.eval_workers.pairs.harness.every_eval_ever import import_own, model_row
+from plumbline.eval_workers.pairs.harness.logged_pairs import PairLog
 from plumbline.eval_workers.pairs.harness.logged_texts import (
     LoggedText,
     ScoredBy,
@@ -28,7 +33,9 @@ from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 
-_READ = ("input", "output", "metadata", "attachments")
+#: What the metadata of a log of ours name the benchmark by.
+OURS = "plumbline_benchmark"
+_READ = ("id", "input", "choices", "output", "metadata", "attachments")
 _ATTACHED = "attachment://"
 _NONE = "the log holds no log-probability of a prompt"
 _FIX = (
@@ -42,27 +49,56 @@ def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
     The model's name, arguments and address, and Inspect's version make its key; the backend is
     `inspect`. JSON of another kind is left alone. Raises ``BadInput`` without any log, for one that
-    can't be read, if none holds a log-probability of a prompt, and as ``import_texts``.
+    can't be read, if none holds a log-probability of a prompt, and as ``import_texts``; for logs
+    of ours, of which the latest of a model and benchmark counts, as ``import_records``.
     """
     models: dict[str, ScoredBy] = {}
+    ours: dict[tuple[str, str], tuple[str, PairLog]] = {}  # the latest of each, and when
     for path in logs_below(directory, ("*.eval", "*.json")):
         header, samples = _read(path)
         about = at(header, "eval")
         model = at(about, "model")
         if not isinstance(model, str):
             continue  # other JSON that lies beside logs, such as a task's
+        name = path.relative_to(directory).as_posix()
+        if (benchmark := at(about, "metadata", OURS)) and at(about, "model_args", "model_key"):
+            own = str(at(about, "created")), _own(path, name, about, samples)
+            of = str(benchmark), str(own[1].identity["model_key"])
+            ours[of] = max(own, ours.get(of, own), key=lambda one: one[0])
+            continue
         version = at(about, "packages", "inspect_ai")
         settings = {name: at(about, name) for name in ("model_args", "model_base_url")}
         row = identity("inspect", model, f"inspect_ai {version}" if version else None, **settings)
-        name = path.relative_to(directory).as_posix()
         texts = [LoggedText(name, 1, "", problem=_NONE)]
         if any(_tokens(sample) for sample in samples):
             texts = [*_texts(name, samples)]
         known = models.get(row["model_key"], ScoredBy(row, []))
         models[row["model_key"]] = ScoredBy(row, [*known.texts, *texts])
-    if not models:
+    if not models and not ours:
         raise BadInput(f"{directory}", "holds no log of Inspect", "give the directory of its logs")
-    return import_texts(store, models.values(), run_id, _FIX)
+    done = import_own(store, [log for _, log in ours.values()], run_id)
+    return [*done, *(import_texts(store, models.values(), run_id, _FIX) if models else [])]
+
+
+def _own(path: Path, name: str, about: Any, samples: list[Any]) -> PairLog:
+    """A log of ours, its samples as the instances of a record."""
+    if at(about, "metadata", "checksum") != checksum(samples):
+        raise BadInput(f"{path}", "has other samples than were written", "get it again")
+    rows = []
+    for k, sample in enumerate(samples, start=1):
+        choices, said = at(sample, "choices"), at(sample, "metadata") or {}
+        texts = {name: x if isinstance(x, str) else json.dumps(x) for name, x in said.items()}
+        fields = {"sample_id": at(sample, "id"), "input": {"choices": choices}, "metadata": texts}
+        rows.append(SourceRow(name, k, fields))
+    identity = {**model_row(at(about, "model_args") or {}), "model": at(about, "model")}
+    return PairLog(path, name, str(at(about, "metadata", OURS)), identity, rows)
+
+
+def checksum(samples: Sequence[Any]) -> str:
+    """A hash of the sentences and figures of samples, in the order of their ids."""
+    parts = ([at(sample, name) for name in ("id", "choices", "metadata")] for sample in samples)
+    texts = sorted(json.dumps(part, sort_keys=True) for part in parts)
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def _read(path: Path) -> tuple[Any, list[Any]]:

@@ -18,12 +18,16 @@ from plumbline.warehouse.storage.store import Store
 
 @dataclass(frozen=True)
 class PairLog:
-    """A log of pairs, its path relative to the directory, benchmark, and row of ``model``."""
+    """A log of pairs, its path relative to the directory, benchmark, and row of ``model``.
+
+    ``rows`` are its rows where they aren't those of the file.
+    """
 
     path: Path
     name: str
     benchmark: str
     identity: Mapping[str, Any]
+    rows: Sequence[SourceRow] | None = None
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def _import(store: Store, logs: Sequence[PairLog], run_id: str, layout: Layout) 
     by_pair: dict[str, list[tuple[PairLog, SourceRow, Row]]] = {}
     unused: list[tuple[PairLog, SourceRow, str]] = []
     for log in logs:
-        for row in rows_of_file(log.path):
+        for row in rows_of_file(log.path) if log.rows is None else log.rows:
             score = row.problem or layout.score(row, pairs)
             if isinstance(score, str):
                 unused.append((log, row, score))

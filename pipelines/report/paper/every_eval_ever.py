@@ -1,4 +1,7 @@
-"""Records of Every Eval Ever: a model's results on a benchmark with intervals, and its pairs."""
+"""Records of Every Eval Ever: a model's results on a benchmark with intervals, and its pairs.
+
+``inspect_log`` writes the same as logs of Inspect.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import math
 import re
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -56,11 +59,45 @@ class Evaluation:
     files: Mapping[str, bytes]
 
 
-def evaluations(store: Store, facts: Facts) -> Iterator[Evaluation]:
+@dataclass(frozen=True)
+class Measured:
+    """What a model's results on a benchmark are written from.
+
+    Attributes:
+        model: its row, with the name and key of its results.
+        results: rows of ``metric_value``, those with a figure.
+        scored: each score with its pair, if the benchmark still has it.
+        when: the row of ``evaluation``.
+        source: the data set.
+    """
+
+    model: Row
+    benchmark: str
+    results: Rows
+    scored: list[tuple[Row | None, Row]]
+    when: Row
+    source: Row
+
+    @property
+    def at(self) -> str:
+        """When it was measured, in seconds since 1970."""
+        return _seconds(self.when["measured_at"]) or str(int(time.time()))
+
+    def instances(self) -> Iterator[Row]:
+        """Every pair with its terms, once for each result that it has a term in."""
+        ids = _with_terms(self.results)
+        for pair, score in self.scored:
+            if pair:
+                yield from _instances(pair, score, ids, str(self.model.get("measure") or ""))
+
+
+def evaluations(
+    store: Store, facts: Facts, form: Callable[[Measured], dict[str, bytes]] | None = None
+) -> Iterator[Evaluation]:
     """A record for each model and benchmark of ``facts``: its metrics, and all its scored pairs.
 
-    The same metrics and scores give the same files. Raises ``UsageProblem`` where nothing was
-    measured.
+    The same metrics and scores give the same files. ``form`` writes them, by default as records of
+    Every Eval Ever. Raises ``UsageProblem`` where nothing was measured.
     """
     rows = facts.rows("metric").only(lambda r: r["model_key"] and r["metric"] != "n")
     rows = rows.only(lambda r: _finite(r["value"]))
@@ -77,28 +114,21 @@ def evaluations(store: Store, facts: Facts) -> Iterator[Evaluation]:
         source = _source(of["benchmark"], pairs, sets.get(of["benchmark"]))
         (when,) = facts.rows("evaluation").where(**of)
         known = {pair["pair_id"]: pair for pair in pairs}
-        files = _files(model, results, [(known.get(s["pair_id"]), s) for s in scores], when, source)
+        scored = [(known.get(score["pair_id"]), score) for score in scores]
+        files = (form or _files)(Measured(model, of["benchmark"], results, scored, when, source))
         yield Evaluation(first["model"], of["benchmark"], len(results), len(scores), files)
 
 
-def _files(
-    model: Row, results: Rows, scored: list[tuple[Row | None, Row]], when: Row, source: Row
-) -> dict[str, bytes]:
+def _files(found: Measured) -> dict[str, bytes]:
     """The record, and its instances beside it."""
-    name, who, key = _part(PREFIX + model["benchmark"]), _model_info(model), model["model_key"]
-    at = _seconds(when["measured_at"]) or str(int(time.time()))
+    model, results, when, at = found.model, found.results, found.when, found.at
+    name, who, key = _part(PREFIX + found.benchmark), _model_info(model), model["model_key"]
     shared = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": f"{name}/{_part(who['id'])}-{key}/{at}",
     }
     of = {**shared, "model_id": who["id"], "evaluation_name": name}
-    ids = _with_terms(results)
-    instances = [
-        _json({**of, **instance})
-        for pair, score in scored
-        if pair
-        for instance in _instances(pair, score, ids, str(model.get("measure") or ""))
-    ]
+    instances = [_json({**of, **instance}) for instance in found.instances()]
     content = "".join(f"{line}\n" for line in instances).encode()
     owner, _, rest = who["id"].partition("/")
     parts = map(_part, (owner, rest) if rest else (who["developer"], owner))
@@ -111,12 +141,12 @@ def _files(
         "source_metadata": {
             "source_name": _words()["text"]["source"],
             "source_type": "evaluation_run",
-            "source_organization_name": when["author"] or _words()["text"]["organization"],
+            "source_organization_name": author(when),
             "evaluator_relationship": "other",
         },
         "eval_library": {"name": "plumbline", "version": plumbline.__version__},
         "model_info": who,
-        "evaluation_results": [_result(row, name, source) for row in results],
+        "evaluation_results": [result(row, name, found.source) for row in results],
         "detailed_evaluation_results": {
             "format": "jsonl",
             "file_path": stem + SAMPLES,
@@ -135,7 +165,7 @@ def _model_info(model: Row) -> Row:
     """The model, with all columns of its row: its key is needed to read scores back."""
     is_ours = model.get("backend") in _WEIGHTS
     is_of_hub = is_ours and "/" in model["model"]
-    columns = {k: _text(v) for k, v in _known(model).items() if k not in _NOT_OF_MODEL}
+    columns = {k: _text(v) for k, v in columns_of(model).items()}
     kinds = {
         "deployment_type": "self_deployed" if is_ours else "unknown",
         "model_availability": "open_weights" if is_of_hub else "unknown",
@@ -155,6 +185,16 @@ def _model_info(model: Row) -> Row:
 _NOT_OF_MODEL = ("model", "benchmark", "run_id")
 
 
+def columns_of(model: Row) -> Row:
+    """What is known of a model beside its name."""
+    return {k: v for k, v in _known(model).items() if k not in _NOT_OF_MODEL}
+
+
+def author(when: Row) -> str:
+    """Who measured."""
+    return str(when["author"] or _words()["text"]["organization"])
+
+
 def _source(benchmark: str, pairs: list[Row], on_hub: DataSet | None) -> Row:
     """The data set: the one on the hub if it has these very pairs."""
     mark = fingerprint(pairs)
@@ -166,7 +206,7 @@ def _source(benchmark: str, pairs: list[Row], on_hub: DataSet | None) -> Row:
     return {**source, "source_type": "hf_dataset", **where}
 
 
-def _result(row: Row, name: str, source: Row) -> Row:
+def result(row: Row, name: str, source: Row) -> Row:
     """A row of ``metric_value``; nothing of it is lost."""
     words = _about(row["metric"])
     value, low, high = row["value"], words.get("low"), words.get("high")

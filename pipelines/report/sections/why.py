@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
 from plumbline.pipelines.report.facts import Facts
@@ -197,17 +197,23 @@ def _collocate(row: Row | None) -> list[Cell]:
 
 
 def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
-    """A concordance: the word in the middle."""
     own = rows.where(side=(side, _OLD_SIDES[side]))
     caption = f"Text near {name}: {len(own)} drawn, with equal chances for each occurrence"
+    return concordance(caption, own, [("near", "target")], folded)
+
+
+def concordance(
+    caption: str, rows: Rows, near: Sequence[tuple[str, str]], folded: bool = False
+) -> PageTable:
+    """Rows of ``word_snippet`` with the word in the middle."""
     return table(
         caption,
-        own,
+        rows,
         [
             ("before", lambda r: Cell(r["text_before"], None, True)),
             ("word", lambda r: r["keyword"]),
             ("after", lambda r: r["text_after"]),
-            ("near", "target"),
+            *near,
             ("where", _where),
         ],
         folded=folded,

@@ -1,0 +1,194 @@
+"""Occurrences of words and phrases, alone or near a group of words: counts, rates and lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from plumbline.jobs.corpus_lookup import corpus_lists
+from plumbline.jobs.counting.kept_documents import Documents, evidence_of
+from plumbline.jobs.evidence.concordance import OccurrenceSample
+from plumbline.jobs.evidence.explanation import (
+    Sampling,
+    of_phrase,
+    snippet_rows,
+    widest_clusters,
+)
+from plumbline.jobs.evidence.lean import Row
+from plumbline.jobs.evidence.sightings import (
+    ALL_SOURCES,
+    UNNAMED,
+    DocumentTable,
+    Inquiry,
+    Ints,
+    document_marks,
+    joined,
+    meetings,
+    near_counts,
+    read_shards,
+    source_index,
+)
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+
+NEAR = "NEAR"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a question found: its row of counts, and the rows of the lines drawn."""
+
+    counts: Row
+    lines: list[Row]
+
+
+def occurrences(
+    store: Store,
+    corpus: str,
+    query: str,
+    sampling: Sampling,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Found:
+    """Count a word or phrase in a corpus's documents, and draw lines with it.
+
+    ``WORD NEAR OTHER...`` counts its occurrences less than a window away from any of the other
+    words; a group of the corpus's lists in capitals (``FEMALE``) stands for its words. ``n_pair``
+    counts as the corpus was counted, the others taken as one word: under `pairs` the pairs of an
+    occurrence with one of them, under `windows` the windows that hold both.
+
+    Raises:
+        UsageProblem: unknown corpus, a word that isn't in it, or nothing on a side of ``NEAR``.
+        MissingComponent: its documents are not on this machine.
+        BadInput: what was kept of them is damaged.
+    """
+    evidence = evidence_of(store, corpus)
+    text, near = _parsed(store, evidence.corpus, query)
+    how = evidence.options.rule, evidence.options.window
+    vocabulary = store.read("word_count", corpus=corpus)["word"].combine_chunks()
+    question = of_phrase(Inquiry((), near or (text,), (), (), *how, vocabulary), corpus, text)
+    sample = OccurrenceSample(question, sampling.n, sampling.seed)
+
+    def read(shard: int, _: int, documents: Documents) -> _Counted:
+        met = meetings(question, joined(question, documents))
+        every = np.arange(met.at.size)
+        # Each occurrence meets itself where nothing else is asked for; a group is one target.
+        where = (met.occurrence, met.target_at) if near else (every, met.at)
+        met = replace(met, occurrence=where[0], target=np.zeros_like(where[0]), target_at=where[1])
+        marks, n = document_marks(documents, question.keys), len(documents.row)
+        sample.offer(shard, met, marks)
+        return _Counted(
+            np.full(n, shard),
+            documents.row,
+            documents.source.fill_null(UNNAMED),
+            np.diff(documents.offsets),
+            marks,
+            np.bincount(met.document, minlength=n),
+            np.bincount(met.document[np.unique(met.occurrence)], minlength=n),
+            near_counts(question, met, met.document, n)[:, 0] if near else np.zeros(n, np.int64),
+        )
+
+    parts = read_shards(evidence, question, read, progress)
+    names, source = source_index([part.source for part in parts], ALL_SOURCES)
+    mark = np.concatenate([np.empty(0, np.uint64), *(part.mark for part in parts)])
+    shard, row, n_kept, n_word, n, n_pair = (
+        np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in parts)])
+        for name in ("shard", "row", "n_kept", "n_word", "n", "n_pair")
+    )
+    clusters = widest_clusters(evidence)
+    cluster = source if clusters == "source" else np.arange(n.size)
+    counts = {
+        **{"corpus": corpus, "query": query, "n": int(n.sum()), "n_documents": int((n > 0).sum())},
+        **{"clusters": clusters, "n_clusters": int(np.unique(cluster[n > 0]).size)},
+        **ratio("per_million", n, n_kept / 1e6, cluster),
+        **({"n_word": int(n_word.sum())} if near else {}),
+        **(ratio("share_near", n, n_word, cluster, is_share=True) if near else {}),
+        **({"n_pair": int(n_pair.sum())} if near else {}),
+    }
+    table = DocumentTable(shard, row, source, n_kept, n_kept[:, None], mark, names)
+    lines = snippet_rows(evidence, question, table, sample.places(), sampling)
+    return Found(counts, [{"query": query, **line} for _, line in lines])
+
+
+class _Counted(NamedTuple):
+    """Of each of some documents of a shard: as in ``DocumentTable``, and what occurs in it."""
+
+    shard: Ints
+    row: Ints
+    source: pa.StringArray
+    n_kept: Ints
+    mark: NDArray[np.uint64]
+    n_word: Ints
+    n: Ints
+    n_pair: Ints
+
+
+def _parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]:
+    """The word or phrase of a query, and the words that it is to be near; none without NEAR."""
+    left, _, right = f" {' '.join(query.split())} ".partition(f" {NEAR} ")
+    text, others = left.strip().lower(), right.split()
+    if not text or (not others and NEAR in query.split()):
+        fix = "give words on both sides, as 'nurse NEAR she her'"
+        raise UsageProblem(f"query {query!r}", "is not complete", fix)
+    groups: dict[str, list[str]] = {}
+    known = set(store.read("word_count", corpus=corpus["corpus"])["word"].to_pylist())
+    for one in corpus_lists(store, corpus):
+        known.update(one.targets)  # kept wherever they occur
+        for name, side in zip(one.groups or (), "ab", strict=False):
+            groups.setdefault(name.upper(), []).extend(getattr(p, side) for p in one.pairs)
+    if unknown := [x for x in others if x not in groups and x.lower() not in known]:
+        problem = f"corpus {corpus['corpus']!r} kept no word {unknown[0]!r}"
+        fix = ", ".join(["give kept words", *(f"or {name}" for name in groups)])
+        raise UsageProblem(f"query {query!r}", problem, fix)
+    words = (word for x in others for word in groups.get(x, [x.lower()]))
+    return text, tuple(dict.fromkeys(words))
+
+
+def ratio(
+    name: str,
+    n: Sequence[int] | Ints,
+    of: Sequence[float] | NDArray[np.float64] | Ints,
+    cluster: Sequence[int] | Ints,
+    *,
+    is_share: bool = False,
+) -> Row:
+    """``name``, sum(n) / sum(of) over documents, with its 95% interval over their clusters.
+
+    The error is linearised and cluster-robust, as that of a lean (``evidence.lean``): cluster k
+    has the influence (n_k - r of_k) / sum(of), and the variance is D / (D - 1) times the sum of
+    squares over all D clusters that have any ``of``. The interval is Student's t on log r, of a
+    share on its log odds, with one degree of freedom fewer than clusters that have ``n``. A share
+    of 0 or 1 has the exact interval of as many trials as there are clusters. Without ``of``, and
+    for rates from fewer than two clusters, what isn't known is ``None``.
+
+    >>> ratio("share", [4, 0, 2, 3], [10, 10, 10, 10], [0, 1, 2, 3], is_share=True)["share_low"]
+    0.05888427866192896
+    >>> ratio("share", [2, 3], [2, 3], [0, 1], is_share=True)
+    {'share': 1.0, 'share_low': 0.15811388300841897, 'share_high': 1.0}
+    """
+    from scipy.special import expit, logit, stdtrit
+
+    counted, base = np.asarray(n, np.float64), np.asarray(of, np.float64)
+    ends = f"{name}_low", f"{name}_high"
+    if not base.sum() > 0:
+        return dict.fromkeys((name, *ends))
+    _, at = np.unique(np.asarray(cluster), return_inverse=True)
+    n_of, base_of = np.bincount(at, counted), np.bincount(at, base)
+    drawn, with_n = int((base_of > 0).sum()), int((n_of > 0).sum())
+    r = float(n_of.sum() / base_of.sum())
+    if is_share and r in (0, 1):
+        far = 0.025 ** (1 / drawn)
+        return dict(zip((name, *ends), (r, r * far, 1 - (1 - r) * far), strict=True))
+    if with_n < 2:
+        return {name: r, **dict.fromkeys(ends)}
+    squares = np.square((n_of - r * base_of) / base_of.sum()).sum()
+    half = stdtrit(with_n - 1, 0.975) * np.sqrt(squares * drawn / (drawn - 1)) / r
+    if is_share:
+        low, high = (expit(logit(r) + sign * half / (1 - r)) for sign in (-1, 1))
+    else:
+        low, high = (r * np.exp(sign * half) for sign in (-1, 1))
+    return {name: r, **dict(zip(ends, (float(low), float(high)), strict=True))}

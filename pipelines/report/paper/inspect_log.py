@@ -1,0 +1,129 @@
+"""Logs of Inspect: a model's results on a benchmark with intervals, and its pairs as samples."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import datetime, timezone
+from typing import Any
+
+import plumbline
+from plumbline.eval_workers.pairs.harness.every_eval_ever import SCORES
+from plumbline.eval_workers.pairs.harness.inspect_logs import OURS, checksum
+from plumbline.eval_workers.pairs.harness.samples import PREFIX
+from plumbline.pipelines.report.paper.every_eval_ever import (
+    Measured,
+    author,
+    columns_of,
+    result,
+)
+from plumbline.pipelines.report.rows import Row
+
+#: Of Inspect's logs.
+VERSION = 2
+_SCORER = "plumbline"
+_FIGURES = (*SCORES[1:], "is_natural")
+
+
+def log_files(found: Measured) -> dict[str, bytes]:
+    """The log of a model and benchmark, by a path as Inspect names its logs."""
+    name, model = PREFIX + found.benchmark, str(found.model["model"])
+    instances = list(found.instances())
+    samples = _samples(instances, model)
+    when = datetime.fromtimestamp(int(found.at), timezone.utc).isoformat()
+    unique = hashlib.sha256(f"{name}/{found.model['model_key']}".encode()).hexdigest()[:22]
+    n = len(samples)
+    log = {
+        "version": VERSION,
+        "status": "success",
+        "eval": {
+            **{"eval_id": unique, "run_id": unique, "task_id": unique},
+            **{"created": when, "task": name, "task_version": 0},
+            "dataset": _dataset(found, [sample["id"] for sample in samples]),
+            **{"model": model, "model_args": columns_of(found.model), "config": {}},
+            "packages": {"plumbline": plumbline.__version__},
+            "metadata": {
+                **{OURS: found.benchmark, "checksum": checksum(samples)},
+                **{"author": author(found.when), "source_data": found.source},
+            },
+        },
+        "results": {
+            **{"total_samples": n, "completed_samples": n},
+            "scores": [_score(row, name, found.source) for row in found.results],
+        },
+        "stats": {"started_at": when, "completed_at": when},
+        "samples": samples,
+    }
+    path = f"logs/{when.replace(':', '-')}_{_dashed(name)}_{unique}.json"
+    # ASCII, as other files of ours.
+    return {path: f"{json.dumps(log, allow_nan=False, indent=1)}\n".encode()}
+
+
+def _dashed(name: str) -> str:
+    """A task's name as Inspect has it in the names of logs.
+
+    >>> _dashed("plumbline_use 5/é")
+    'plumbline-use-5--'
+    """
+    return "".join(c if c.isascii() and c.isalnum() else "-" for c in name)
+
+
+def _dataset(found: Measured, ids: list[str]) -> Row:
+    dataset = {"name": found.benchmark, "samples": len(ids), "sample_ids": ids, "shuffled": False}
+    where = found.source.get("hf_repo")
+    return {**dataset, **({"location": where} if where else {})}
+
+
+def _score(row: Row, name: str, source: Row) -> dict[str, Any]:
+    """A row of ``metric_value``: the figure, its error and interval, and how they were made."""
+    of = result(row, name, source)
+    config, details = of["metric_config"], of["score_details"]
+    uncertainty, metric = details["uncertainty"], row["metric"]
+    ends = uncertainty.get("confidence_interval", {})
+    figures = {
+        metric: details["score"],
+        "stderr": uncertainty.get("standard_error", {}).get("value"),
+        f"{metric}_low": ends.get("lower"),
+        f"{metric}_high": ends.get("upper"),
+    }
+    return {
+        "name": of["evaluation_result_id"],
+        "scorer": _SCORER,
+        "scored_samples": row["n"],
+        "params": config["metric_parameters"],
+        "metrics": {k: {"name": k, "value": v} for k, v in figures.items() if v is not None},
+        "metadata": {
+            **{k: v for k, v in config.items() if k != "metric_parameters"},
+            **{"uncertainty": uncertainty, "details": details["details"]},
+        },
+    }
+
+
+def _samples(instances: list[Row], model: str) -> list[Row]:
+    """A sample for each pair, with its term in each result; the likelier sentence is its answer."""
+    samples: dict[str, Row] = {}
+    for one in instances:
+        (likelier,) = one["output"]["raw"]
+        message = {"role": "assistant", "content": likelier}
+        sample = samples.setdefault(
+            one["sample_id"],
+            {
+                **{"id": one["sample_id"], "epoch": 1, "input": one["input"]["raw"]},
+                **{"choices": one["input"]["choices"], "target": ""},
+                "output": {
+                    "model": model,
+                    "choices": [{"message": message, "stop_reason": "stop"}],
+                },
+                **{"scores": {}, "metadata": _figures(one["metadata"])},
+            },
+        )
+        if name := one.get("evaluation_result_id"):
+            sample["scores"][name] = {"value": one["evaluation"]["score"], "answer": likelier}
+    return list(samples.values())
+
+
+def _figures(metadata: Row) -> Row:
+    """The metadata of an instance, figures as such instead of as texts."""
+    return {
+        k: json.loads(v, parse_constant=str) if k in _FIGURES else v for k, v in metadata.items()
+    }

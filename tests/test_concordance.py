@@ -1,0 +1,171 @@
+"""`corpus concordance`: counts of words and phrases, alone or near a group, and lines with them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import t
+
+from plumbline.jobs.evidence.explanation import Sampling
+from plumbline.jobs.evidence.occurrences import occurrences, ratio
+from plumbline.pipelines.command.main import main
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+from tests.test_why_phrases import counted, texts
+
+WINDOW = 10
+GROUP = {"she", "her", "woman"}
+QUERIES = {
+    "tea NEAR she her": ("tea", {"she", "her"}),
+    "tea NEAR he": ("tea", {"he"}),
+    "old  Woman NEAR he tea": ("old woman", {"he", "tea"}),
+    "she walked NEAR FEMALE": ("she walked", GROUP),
+    "she NEAR she her": ("she", {"she", "her"}),
+    "old old NEAR old": ("old old", {"old"}),
+    "old woman": ("old woman", set()),
+    "old old": ("old old", set()),
+    "nurse": ("nurse", set()),
+}
+
+
+def joined(text: str, phrase: str) -> list[str]:
+    """The words of a text with a phrase as one of them, from the left."""
+    words, parts, at = text.split(), phrase.split(), 0
+    found: list[str] = []
+    while at < len(words):
+        here = words[at : at + len(parts)] == parts
+        found.append(phrase if here else words[at])
+        at += len(parts) if here else 1
+    return found
+
+
+def n_pair(words: list[str], phrase: str, group: set[str], rule: str) -> int:
+    """Pairs of positions, or windows that hold both, one after the other."""
+    if rule == "windows":
+        starts = range(max(len(words) - WINDOW, 0) + 1)
+        held = ([w for w in words[k : k + WINDOW] if w in group | {phrase}] for k in starts)
+        least = 1 + (phrase in group)
+        return sum(phrase in w and len(w) >= least and not group.isdisjoint(w) for w in held)
+    places = range(len(words))
+    return sum(
+        words[i] == phrase and words[j] in group and (words[j] != phrase or i < j)
+        for i in places
+        for j in places
+        if 0 < abs(i - j) < WINDOW
+    )
+
+
+def brute_force(some: list[str], phrase: str, group: set[str], rule: str) -> dict[str, Any]:
+    documents = [joined(text, phrase) for text in some]
+    near, alone = [], []
+    for words in documents:
+        at = [k for k, w in enumerate(words) if w == phrase]
+        around = [words[max(k - WINDOW + 1, 0) : k] + words[k + 1 : k + WINDOW] for k in at]
+        near.append(sum(not group or any(w in group for w in x) for x in around))
+        alone.append(len(at))
+    n_kept = [len(text.split()) / 1e6 for text in some]
+    found = {"n": sum(near), "n_documents": sum(n > 0 for n in near)}
+    found |= dict(zip(("per_million", *_ENDS), by_hand(near, n_kept), strict=True))
+    if group:
+        found |= {"n_word": sum(alone), "share_near": sum(near) / sum(alone)}
+        found["n_pair"] = sum(n_pair(words, phrase, group, rule) for words in documents)
+    return found
+
+
+_ENDS = ("per_million_low", "per_million_high")
+
+
+def by_hand(n: list[int], of: list[float]) -> Iterator[float]:
+    """A rate over documents and the ends of its interval."""
+    r, size = sum(n) / sum(of), len(n)
+    squares = sum(((a - r * b) / sum(of)) ** 2 for a, b in zip(n, of, strict=True))
+    half = t.ppf(0.975, sum(a > 0 for a in n) - 1) * math.sqrt(squares * size / (size - 1)) / r
+    yield from (r, r * math.exp(-half), r * math.exp(half))
+
+
+@pytest.mark.parametrize("rule", ["pairs", "windows"])
+def test_counts_are_those_of_brute_force(store: Store, tmp_path: Path, rule: str) -> None:
+    some = [text for text in texts(4) if text]
+    counted(store, "c", some, rule, tmp_path)
+    for query, (phrase, group) in QUERIES.items():
+        counts = occurrences(store, "c", query, Sampling(0)).counts
+        expected = brute_force(some, phrase, group, rule)
+        assert {name: counts[name] for name in expected} == pytest.approx(expected), query
+        assert ("n_pair" in counts) == bool(group)
+    pairs = {(r["word"], r["target"]): r["n_pair"] for r in store.read("pair_count").to_pylist()}
+    assert (
+        occurrences(store, "c", "tea NEAR he", Sampling(0)).counts["n_pair"] == pairs["tea", "he"]
+    )
+
+
+def test_ten_sources_are_what_was_drawn(store: Store, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    n, of = rng.poisson(3, 60), rng.integers(50, 90, 60)
+    source = np.repeat(np.arange(12), 5)
+    own = ratio("rate", n, of, source)
+    whole = by_hand(*([int(x[source == k].sum()) for k in range(12)] for x in (n, of)))
+    assert list(own.values()) == pytest.approx([*whole])
+
+
+def test_intervals_hold_what_they_are_of() -> None:
+    """Clusters of other rates each: the true rate and share are inside about as often as said."""
+    rng, inside = np.random.default_rng(0), [0, 0]
+    for _ in range(500):
+        of = rng.integers(5, 40, 40)
+        own = rng.beta(2, 6, 40)
+        n, cluster = rng.binomial(of, own), np.arange(40)
+        for k, is_share in enumerate((False, True)):
+            row = ratio("x", n, of, cluster, is_share=is_share)
+            inside[k] += row["x_low"] <= 0.25 <= row["x_high"]
+    assert all(0.92 <= n / 500 <= 0.98 for n in inside), inside
+
+
+def test_what_is_not_known_is_none() -> None:
+    assert ratio("x", [0, 0], [5, 5], [0, 1]) == {"x": 0.0, "x_low": None, "x_high": None}
+    assert ratio("x", [0, 0], [0, 0], [0, 1]) == {"x": None, "x_low": None, "x_high": None}
+    never = ratio("x", [0, 0], [5, 5], [0, 1], is_share=True)
+    assert never == {"x": 0.0, "x_low": 0.0, "x_high": pytest.approx(1 - 0.025**0.5)}
+
+
+def test_lines_show_the_text_as_it_stands(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    some = ["Then she saw the Old \n woman, and sat.", "he sat. Old tea, woman.", "old woman"]
+    counted(store, "c", [*some, "he drank tea"], "windows", tmp_path)
+    found = occurrences(store, "c", "old woman", Sampling(5)).lines
+    assert {row["keyword"] for row in found} == {"Old woman,", "old woman"}
+    (row,) = occurrences(store, "c", "old woman NEAR she her", Sampling(5)).lines
+    assert (row["text_before"], row["target"]) == ("Then she saw the", "she")
+    where = ["--corpus", "c", "--warehouse", str(store.root)]
+    assert main(["corpus", "concordance", "tea", "old woman NEAR FEMALE", *where]) == 0
+    out = capsys.readouterr().out
+    assert "Then she saw the  Old woman,  and sat." in out and "2 drawn" in out
+    assert main(["corpus", "concordance", "tea", "--format", "json", *where]) == 0
+    (counts,) = json.loads(capsys.readouterr().out)["rows"]
+    assert (counts["query"], counts["n"], counts["n_documents"]) == ("tea", 2, 2)
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("zebra", "corpus 'c' kept no word 'zebra'"),
+        ("old zebra", "kept no word 'zebra'"),
+        ("old woman sat old woman sat", "has more than 5 words"),
+        ("tea NEAR she zebra", r"kept no word 'zebra' \(give kept words, or FEMALE, or MALE"),
+        ("NEAR she", "is not complete"),
+        ("tea NEAR", "is not complete"),
+        (" ", "is not complete"),
+    ],
+)
+def test_a_query_that_cannot_be_answered_is_one_line(
+    store: Store, tmp_path: Path, query: str, problem: str
+) -> None:
+    counted(store, "c", texts(1), "windows", tmp_path)
+    with pytest.raises(UsageProblem, match=problem):
+        occurrences(store, "c", query, Sampling(1))
