@@ -169,12 +169,13 @@ def test_parquet_rejects(tmp_path: Path) -> None:
     assert counts.n_documents == 2 and counts.n_kept_tokens == 2
 
 
-def test_truncated_shard_is_an_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("read_ahead", [False, True])
+def test_truncated_shard_is_an_error(tmp_path: Path, read_ahead: bool) -> None:
     path = tmp_path / "a.jsonl.zst"
     write_jsonl_zst(path, [json.dumps(list(range(k, k + 500))) for k in range(500)])
     path.write_bytes(path.read_bytes()[:-7])
     with pytest.raises(BadInput, match="runcated"):
-        count_shard(path, CountOptions(TARGETS))
+        count_shard(path, CountOptions(TARGETS), read_ahead=read_ahead)
 
 
 @pytest.mark.slow

@@ -129,7 +129,8 @@ def test_document_longer_than_all_buffers() -> None:
     assert as_oracle(counts) == oracle([text], TARGETS, "pairs", 10)
 
 
-def test_long_lines_go_through_a_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("read_ahead", [False, True])
+def test_long_lines_go_through_a_file(tmp_path: Path, read_ahead: bool) -> None:
     path = tmp_path / "a.jsonl.zst"
     texts = [
         "tea she",
@@ -141,7 +142,7 @@ def test_long_lines_go_through_a_file(tmp_path: Path) -> None:
     ]
     write_jsonl_zst(path, texts)
     limit = 1 << 20
-    blocks = [bytes(b[:end]) for b, end in line_blocks(path, limit)]
+    blocks = [bytes(b[:end]) for b, end in line_blocks(path, limit, read_ahead)]
     assert [json.loads(line)["text"] for block in blocks for line in block.splitlines()] == texts
     # Each long line is a block of its own, without the newline that ends it.
     assert [len(json.loads(b)["text"]) for b in blocks if not b.endswith(b"\n")] == [
@@ -149,12 +150,13 @@ def test_long_lines_go_through_a_file(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("read_ahead", [False, True])
 @pytest.mark.parametrize("between", [0, 1, 3])
-def test_short_lines_between_long_ones(tmp_path: Path, between: int) -> None:
+def test_short_lines_between_long_ones(tmp_path: Path, between: int, read_ahead: bool) -> None:
     path = tmp_path / "a.jsonl"
     lines = [b"x" * 3_000_000, *[b"short"] * between, b"y" * 3_000_000, *[b"z" * 9] * between]
     path.write_bytes(b"\n".join(lines))
-    blocks = [bytes(b[:end]) for b, end in line_blocks(path, 1 << 20)]
+    blocks = [bytes(b[:end]) for b, end in line_blocks(path, 1 << 20, read_ahead)]
     assert [line for block in blocks for line in block.splitlines()] == lines
 
 

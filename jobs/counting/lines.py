@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import tempfile
 from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +26,20 @@ Block = tuple[NDArray[np.uint8], int]
 _spare: list[NDArray[np.uint8]] = []
 
 
-def line_blocks(path: Path, long_line: int = LONG_LINE) -> Iterator[Block]:
+def line_blocks(
+    path: Path, long_line: int = LONG_LINE, read_ahead: bool = False
+) -> Iterator[Block]:
     """Blocks of whole lines of a shard: a buffer that is reused, and the end of its lines.
 
     At least SLACK bytes follow that end. A line of more than ``long_line`` bytes is a block of its
     own, mapped from a temporary file, so that memory holds no more of it than is being read.
+    ``read_ahead``: a thread reads the next block while the last one is used, which needs a core.
 
     Raises ``BadInput`` as the stream does, ``UsageProblem`` if the disk is too small for that file.
     """
     block = min(_BLOCK, long_line)
-    with ByteStream(path) as stream:
+    with ByteStream(path) as opened, ThreadPoolExecutor(1) as reader:
+        stream = _ReadAhead(opened, block, reader) if read_ahead else opened
         buf, kept = _spare.pop() if _spare else _buffer(2 * _BLOCK), 0
         while n := stream.readinto(buf[kept : kept + block]):
             end = kept + n
@@ -59,12 +64,28 @@ def line_blocks(path: Path, long_line: int = LONG_LINE) -> Iterator[Block]:
         _spare[:] = [buf]
 
 
+class _ReadAhead:
+    """A stream of which another thread reads and decompresses the next block in the meantime."""
+
+    def __init__(self, stream: ByteStream, n_bytes: int, reader: ThreadPoolExecutor) -> None:
+        self._stream, self._reader = stream, reader
+        self._ahead = np.empty(n_bytes, np.uint8)
+        self._read = reader.submit(stream.readinto, self._ahead)
+
+    def readinto(self, buffer: NDArray[np.uint8]) -> int:
+        """Fill a buffer of the block's size; returns the bytes read, 0 only at the end."""
+        if n := self._read.result():
+            buffer[:n] = self._ahead[:n]
+            self._read = self._reader.submit(self._stream.readinto, self._ahead)
+        return n
+
+
 def _buffer(n: int) -> NDArray[np.uint8]:
     return np.zeros(n + SLACK, np.uint8)
 
 
 def _long_line(
-    stream: ByteStream, buf: NDArray[np.uint8], kept: int, block: int
+    stream: _ReadAhead | ByteStream, buf: NDArray[np.uint8], kept: int, block: int
 ) -> Generator[Block, None, bytes]:
     """Yield the line that starts with buf[:kept] as a block; returns what was read after it."""
     size, newline, rest, part = 0, b"", b"", buf[:kept].tobytes()

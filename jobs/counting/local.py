@@ -12,7 +12,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -82,6 +82,7 @@ class LocalEngine:
             except Exception as e:
                 errors.append(e)
 
+        job = replace(job, read_ahead=n_processes(shards) < n_cores())
         helpers = [_Helper(job) for _ in range(_n_helpers(shards))]
         threads = [threading.Thread(target=count_in, args=(h,)) for h in helpers]
         try:

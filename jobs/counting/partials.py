@@ -155,12 +155,14 @@ class ShardJob:
         memory_bytes: most memory that this process may use; ``None`` for no limit.
         again: count only the pairs, of what an earlier count kept; each shard is then named by the
             path of its first file of tokens.
+        read_ahead: whether a core is free for a thread that decompresses.
     """
 
     directory: str
     options: CountOptions
     memory_bytes: int | None = None
     again: bool = False
+    read_ahead: bool = False
 
     def count(self, shard: str) -> ShardLedger:
         """Count one shard unless it has been counted already.
@@ -199,7 +201,16 @@ class ShardJob:
         """Count the text of a shard."""
         decoder = (Path(self.directory) / DECODER).read_bytes() if self.options.decoder else b""
         order = (Path(self.directory) / ORDER).read_bytes() if self.options.order else b""
-        counts = count_shard(path, self.options, limits, writer.write, decoder, order, writer.begin)
+        counts = count_shard(
+            path,
+            self.options,
+            limits,
+            writer.write,
+            decoder,
+            order,
+            writer.begin,
+            self.read_ahead,
+        )
         if isinstance(path, Address) and fingerprint(path) != mark:
             fix = "run the same command again to count it as it is now"
             raise BadInput(f"shard {path.name}", "was replaced while it was read", fix)

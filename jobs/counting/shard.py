@@ -39,6 +39,7 @@ def count_shard(
     decoder: bytes = b"",
     order: bytes = b"",
     begin: Callable[[int], None] = lambda _: None,
+    read_ahead: bool = False,
 ) -> ShardCounts:
     """Count one shard to its end.
 
@@ -47,6 +48,7 @@ def count_shard(
         decoder: what decodes token files, see ``token_files.decoder``.
         order: when a training read them, see :mod:`plumbline.warehouse.input.training_order`.
         begin: called with the last step of each block before its counts go to the spill.
+        read_ahead: decompress JSON lines in a thread of its own, where a core is free.
 
     Raises:
         BadInput: the shard is truncated, damaged, unreadable or (Parquet) has no text column.
@@ -72,7 +74,7 @@ def count_shard(
         for batch in kind.texts(path, RecordForm(options.text_field, decoder)):
             counter.feed_texts(batch, kind.missing, list(islice(sources, len(batch))))
     else:
-        for block, end in line_blocks(path):
+        for block, end in line_blocks(path, read_ahead=read_ahead):
             counter.feed_lines(block, end)
     counts = counter.result()
     _spare[options, limits] = counter

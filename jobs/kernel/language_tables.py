@@ -31,7 +31,11 @@ BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range
 # First character of the first and of the second piece of an exception that is reassembled.
 OPENER, JOINER = 1 << 15, 1 << 16
 
-_RUN = re.compile("[A-Za-z]+")
+#: ASCII letters, with single apostrophes between them.
+_RUN = re.compile("[A-Za-z]+(?:['\u2019][A-Za-z]+)*")
+#: The hash of a run's first eight bytes, with their case bits set: so many bits of a product.
+RUN_BITS, RUN_HASH = 13, np.uint64(0x9E3779B97F4A7C15)
+_ONES = (1 << 64) - 1
 _LANGUAGE_FLAGS = {
     "alpha": ALPHA,
     "lower": LOWER,
@@ -159,8 +163,7 @@ def _lang(
     (relative). CUTS: bit k set when a token of the exception ends after k characters. PARTS: the
     same for the pieces it is split into when it is not looked up as an exception, 0 when it need
     not be reassembled. UNIT_STARTS: the number of units, then their offsets in
-    UNIT_CODES. RUNS: bit n set at 32 * first letter + last letter, of each the low five bits, when
-    a run of n ASCII letters between other characters may not be a word of its own.
+    UNIT_CODES. RUNS: a bit for each hash of a run, set when the run may not be a word of its own.
     """
     words = list(specials)
     if max(map(len, words)) > MAX_SPECIAL:
@@ -198,11 +201,13 @@ def _special_slots(words: list[str]) -> NDArray[np.int32]:
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
     """RUNS: those that an exception splits, and those of stop words with an apostrophe."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
-    runs = np.zeros(1 << 10, np.int32)
+    bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():
         for run in _RUN.findall(word):
             if not any(run in piece for piece in pieces):
-                runs[(ord(run[0]) & 31) << 5 | ord(run[-1]) & 31] |= 1 << len(run)
+                first = int.from_bytes(bytes(c | 0x20 for c in run.encode()[:8]), "little")
+                bits[(first * int(RUN_HASH) & _ONES) >> (64 - RUN_BITS)] = 1
+    runs: NDArray[np.int32] = np.packbits(bits, bitorder="little").view(np.int32)
     return runs
 
 

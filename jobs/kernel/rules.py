@@ -28,6 +28,8 @@ from plumbline.jobs.kernel.language_tables import (
     PARTS,
     PREFIX,
     QUOTE,
+    RUN_BITS,
+    RUN_HASH,
     RUNS,
     SLOT_MASK,
     SLOTS,
@@ -37,7 +39,7 @@ from plumbline.jobs.kernel.language_tables import (
     UNIT_STARTS,
     UPPER,
 )
-from plumbline.jobs.kernel.memory import get32, get_int, put64
+from plumbline.jobs.kernel.memory import get32, get64, get_int, low_bytes, put64
 from plumbline.jobs.kernel.urls import is_ascii_digit, is_url
 
 _DOT, _PLUS, _MINUS, _COMMA, _COLON = ord("."), ord("+"), ord("-"), ord(","), ord(":")
@@ -45,6 +47,7 @@ _SLASH = ord("/")
 _APOSTROPHE, _RIGHT_QUOTE, _ELLIPSIS, _DEGREE = 0x27, 0x2019, 0x2026, 0xB0
 _DOLLAR = ord("$")
 _EN_DASH, _EM_DASH, _TILDE, _STAR, _CARET = 0x2013, 0x2014, 0x7E, 0x2A, 0x5E
+_CASE_BITS = np.uint64(0x2020202020202020)
 _FNV, _FNV_PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)
 
 
@@ -74,10 +77,11 @@ def find_special(lang: int, cps: int, a: int, b: int) -> int:
 
 
 @compiled
-def may_split(lang: int, first: int, last: int, n: int) -> bool:
-    """True if an exception may split a run of n ASCII letters from ``first`` to ``last``."""
-    at = (first & 31) << 5 | last & 31
-    return n <= MAX_SPECIAL and (get32(lang, get32(lang, RUNS) + at) >> n) & 1 != 0
+def may_split(lang: int, s: int, n: int) -> bool:
+    """True if an exception may split the n bytes of letters and apostrophes at the address s."""
+    first = (get64(s, 0) | _CASE_BITS) & low_bytes(min(n, 8))
+    bit = np.int64(first * RUN_HASH >> np.uint64(64 - RUN_BITS))
+    return (get32(lang, get32(lang, RUNS) + (bit >> 5)) >> (bit & 31)) & 1 != 0
 
 
 @compiled

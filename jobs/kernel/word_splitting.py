@@ -121,7 +121,8 @@ def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: i
 
     Those are most new chunks: one run, or several with dashes between them, with any marks before
     and after. How marks are split off doesn't matter then, since words are stripped of them, and
-    only an exception splits a run.
+    only an exception splits a run. A run holds single apostrophes between its letters, but not the
+    possessive that ends a chunk.
     """
     n, one = e - s, np.uint64(1)
     if n > _MAX_PLAIN:
@@ -129,6 +130,7 @@ def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: i
     inside = (one << np.uint64(n)) - one
     letters = (range_bits(s, ord("A"), 26) | range_bits(s, ord("a"), 26)) & inside
     others = (range_bits(s, ord("0"), 10) | range_bits(s, 0x80, 0x80)) & inside
+    apostrophes = range_bits(s, ord("'"), 1) & letters << one & letters >> one
     # U+2000 to U+203F: no letters, marks or numbers, but quotes and dashes.
     general, long_dashes = np.uint64(0), np.uint64(0)
     if others:
@@ -136,7 +138,10 @@ def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: i
         long_dashes = general & range_bits(s + 2, 0x93, 2)
         if others & ~(general | general << one | general << np.uint64(2)):
             return -1
-    left, hyphens, end = letters, range_bits(s, ord("-"), 1), 0
+        curly = general & range_bits(s + 2, 0x99, 1) & letters << one & letters >> np.uint64(3)
+        apostrophes |= curly | curly << one | curly << np.uint64(2)
+    runs = letters | apostrophes
+    left, hyphens, end = runs, range_bits(s, ord("-"), 1), 0
     while left:
         start = trailing_zeros(left)
         if end:
@@ -146,25 +151,37 @@ def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: i
             if not (is_hyphens or (n_dash == 3 and (long_dashes >> np.uint64(end)) & one)):
                 return -1
         end = start + trailing_zeros(~(left >> np.uint64(start)))
-        if may_split(split.lang, get8(s, start), get8(s, end - 1), end - start):
+        if may_split(split.lang, s + start, end - start):
             return -1
         left &= _ONES << np.uint64(end)
+    n_possessive = 0
+    if end > 2 and (apostrophes >> np.uint64(end - 2)) & one and get8(s, end - 1) | 32 == ord("s"):
+        n_possessive = 2 if get8(s, end - 2) == ord("'") else 4
+        rest = end - n_possessive
+        is_only = end == n and trailing_zeros(apostrophes) >= rest
+        if not is_only or may_split(split.lang, s + start, rest - start):
+            return -1
+        runs &= (one << np.uint64(rest)) - one
     n = 0
-    while letters:
-        start = trailing_zeros(letters)
-        end = start + trailing_zeros(~(letters >> np.uint64(start)))
-        _add_letters(split, words, ids, s + start, s + end)
-        letters &= _ONES << np.uint64(end)
+    while runs:
+        start = trailing_zeros(runs)
+        end = start + trailing_zeros(~(runs >> np.uint64(start)))
+        _add_run(split, words, ids, s + start, s + end)
+        runs &= _ONES << np.uint64(end)
         n += 1
+    if n_possessive:
+        n += _add_piece(split, words, ids, 0, _decode(e - n_possessive, e, split.cps))
     return n
 
 
 @compiled
-def _add_letters(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> None:
-    """Append the word of the ASCII letters s..e unless it is a stop word."""
+def _add_run(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> None:
+    """Append the word of the letters and apostrophes s..e unless it is a stop word."""
     out, n = split.word, e - s
     for k in range((n + 7) >> 3):
-        put64(out, k, get64(s, k) | _SPACES)
+        eight = get64(s, k)
+        # In lowercase: the bit is set already in an apostrophe, and left alone in other bytes.
+        put64(out, k, eight | _SPACES & ~(eight >> np.uint64(2)))
     word = find_word(words, out, out + n)
     if words.n_targets <= word < words.n_fixed:
         return
