@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import gc
 import os
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,13 +72,48 @@ def data() -> Path:
     return path
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A directory that the first process that asks for it makes, for the others to read."""
+    is_worker = "PYTEST_XDIST_WORKER" in os.environ
+    top = factory.getbasetemp().parent if is_worker else factory.getbasetemp()
+    with (top / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (top / name).exists():
+            made = factory.mktemp(name)
+            make(made)
+            made.rename(top / name)
+    return top / name
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout."""
     from tests.distributions import build, copy_sources
 
-    directory = tmp_path_factory.mktemp("package")
-    return build("wheel", copy_sources(directory / "sources"), directory)
+    def make(directory: Path) -> None:
+        build("wheel", copy_sources(directory / "sources"), directory)
+
+    (path,) = made_once(tmp_path_factory, "package", make).glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small random GPT-NeoX that tests only read."""
+    from tests.tiny_models import save
+
+    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """A measured closed world that tests only read; `copied` is for those that write."""
+    from tests.test_report import build_world
+
+    def make(directory: Path) -> None:
+        build_world(Store.open(directory / "warehouse"))
+
+    return Store.open(made_once(tmp_path_factory, "measured", make) / "warehouse")
 
 
 @pytest.fixture(scope="module")
@@ -105,6 +142,11 @@ def wordnet_read_once() -> Iterator[None]:
 def store(tmp_path: Path) -> Store:
     """An empty warehouse."""
     return Store.open(tmp_path / "warehouse")
+
+
+def copied(store: Store, directory: Path) -> Store:
+    """A copy of a warehouse to write to."""
+    return Store.open(shutil.copytree(store.root, directory / "warehouse"))
 
 
 @pytest.fixture

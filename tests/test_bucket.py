@@ -45,6 +45,8 @@ for k in range(1, n + 1):
     print(k, flush=True)
 """
 
+#: Where a server says no, tests wait for one more request, not for minutes.
+_ONE_RETRY = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
 
 _PIPELINE = "from plumbline.pipelines.command.main import entry; entry()"
 
@@ -213,6 +215,7 @@ def test_an_address_is_printed_as_given_and_never_made_a_directory(
 def test_what_the_server_says_is_one_line(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(BadInput, match="does not exist"):
         Store.open(f"{root}-x", create=False)
+    monkeypatch.setattr(bucket, "RETRIES", _ONE_RETRY)
     for url in ("s3://no-such-bucket/w", f"{root}"):
         monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
         bucket._store.cache_clear()
@@ -329,7 +332,7 @@ def proxied(
             elif answer in ("noise", "once"):
                 body = os.urandom(len(body))
             elif answer == "slow":
-                time.sleep(1)
+                time.sleep(0.2)
             if answer == "once":
                 answers.clear()
             self.send_response(status)
@@ -349,8 +352,7 @@ def proxied(
     between = ThreadingHTTPServer(("127.0.0.1", 0), Between)
     threading.Thread(target=between.serve_forever, daemon=True).start()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{between.server_port}")
-    retries = {"max_retries": 1, "retry_timeout": timedelta(seconds=5)}
-    monkeypatch.setattr(bucket, "RETRIES", retries)
+    monkeypatch.setattr(bucket, "RETRIES", _ONE_RETRY)
     bucket._store.cache_clear()
     shutil.rmtree(os.environ["XDG_CACHE_HOME"])
     yield root, answers

@@ -23,11 +23,6 @@ from tests.tiny_models import KINDS, one_by_one, save
 H, LAYERS, FFN = 64, 2, 64
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
-
-
 def test_size_of_a_gpt_neox_by_hand(model: Path) -> None:
     config = transformers.AutoConfig.from_pretrained(model)
     size, n_tokens = model_size(config), config.vocab_size

@@ -35,16 +35,8 @@ from plumbline.pipelines.report.sections.preference import _pd_bars
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
-from tests.test_report import build_world
 
 NAMES = "{http://www.w3.org/2000/svg}"
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    store = Store.open(tmp_path_factory.mktemp("figures") / "warehouse")
-    build_world(store, n_words=12)
-    return store
 
 
 @pytest.fixture(scope="module")

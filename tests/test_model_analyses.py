@@ -41,9 +41,13 @@ def named(family: str, size: int) -> str:
     return f"{family.removesuffix('-deduped')}-{size}m" + ("-deduped" * family.endswith("-deduped"))
 
 
-@pytest.fixture
-def ratios(store: Store) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
+Measured = tuple[Store, dict[str, np.ndarray[Any, np.dtype[np.float64]]]]
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Measured:
     """Random log ratios of 25 models, measured; words w0, w1, ... have a delta, two pairs each."""
+    store = Store.open(tmp_path_factory.mktemp("measured") / "warehouse")
     rng = np.random.default_rng(3)
     names = [(f, named(f, SIZES[k])) for f, n in FAMILIES.items() for k in range(n)]
     drawn = ((name, rng.normal(0, 0.3 + 0.1 * k % 0.7, N)) for k, (_, name) in enumerate(names))
@@ -75,7 +79,7 @@ def ratios(store: Store) -> dict[str, np.ndarray[Any, np.dtype[np.float64]]]:
         [association("b", f"{i:02}", None if i == 4 else i / N) for i in range(N)],
     )
     measure(store, "r")
-    return given
+    return store, given
 
 
 def us(xs: np.ndarray[Any, Any]) -> float:
@@ -114,10 +118,9 @@ def of_families(
 
 
 @pytest.mark.parametrize("measure_name", ["us", "pd", "|pd|", "slope"])
-def test_changes_with_size_are_those_of_families(
-    store: Store, ratios: dict[str, np.ndarray[Any, Any]], measure_name: str
-) -> None:
+def test_changes_with_size_are_those_of_families(measured: Measured, measure_name: str) -> None:
     """Slopes by scipy; the error of their mean by leaving one family out at a time."""
+    store, ratios = measured
     text = f"FROM size_trend WHERE measure = '{measure_name}'"
     rows = {r["family"]: r for r in rows_of(store.root, text)}
     points = {f: of for f, of in of_families(store, ratios, measure_name).items() if len(of) > 1}
@@ -189,39 +192,36 @@ def test_false_claims_about_size_stay_near_5_percent(store: Store) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "family"),
-    [
-        ("EleutherAI/pythia-1.4b-deduped", "pythia"),
-        ("meta-llama/Llama-2-70b-hf", "llama"),
-        ("mistralai/Mixtral-8x7B-v0.1", "mistral"),
-        ("EleutherAI/gpt-j-6b", "gpt-j"),
-        ("org/GPTJ-6B", "gpt-j"),
-        ("EleutherAI/gpt-neo-1.3B", "gpt"),
-        ("gpt2-medium", "gpt"),
-        ("org/bert-1mini", "bert"),
-        ("models/7b", "7b"),
-    ],
-)
-def test_a_family_is_what_names_begin_with(store: Store, name: str, family: str) -> None:
-    fill(store, "model", [model(name, 5)])
-    fill(store, "benchmark_pair", [pair("b", "1")])
-    fill(store, "pair_score", [score("b", "1", 0.0, name)])
-    measure(store, "r")
-    rows = rows_of(store.root, "SELECT DISTINCT family, scores, n_parameters FROM size_point")
-    assert rows == [{"family": family, "scores": "released", "n_parameters": 5}]
+#: The family of a model by its name alone.
+FAMILY_OF = {
+    "EleutherAI/pythia-1.4b-deduped": "pythia",
+    "meta-llama/Llama-2-70b-hf": "llama",
+    "mistralai/Mixtral-8x7B-v0.1": "mistral",
+    "EleutherAI/gpt-j-6b": "gpt-j",
+    "org/GPTJ-6B": "gpt-j",
+    "EleutherAI/gpt-neo-1.3B": "gpt",
+    "gpt2-medium": "gpt",
+    "org/bert-1mini": "bert",
+    "models/7b": "7b",
+}
 
 
-def test_families_of_listed_models_are_those_of_their_texts(store: Store) -> None:
-    """SQL and the report's sentences put the 28 models into the same seven families."""
-    names = [entry.name for entry in load("unstereoeval")]
+def test_a_family_is_what_names_begin_with(store: Store) -> None:
+    """SQL and the report's sentences put the 28 listed models into the same seven families."""
+    listed = {entry.name for entry in load("unstereoeval")}
+    names = [*listed, *(FAMILY_OF.keys() - listed)]
     fill(store, "model", [model(name, 5) for name in names])
     fill(store, "benchmark_pair", [pair("b", "1")])
     put_scores(store, [score("b", "1", 0.0, name) for name in names])
     measure(store, "r")
-    rows = rows_of(store.root, "SELECT DISTINCT model, family FROM size_point")
-    assert len(rows) == 28
-    both = {(r["family"], model_texts.family(r["model"])) for r in rows}
+    rows = rows_of(
+        store.root, "SELECT DISTINCT model, family, scores, n_parameters FROM size_point"
+    )
+    assert {(r["scores"], r["n_parameters"]) for r in rows} == {("released", 5)}
+    families = {r["model"]: r["family"] for r in rows}
+    assert len(rows) == len(families) == len(names) and len(listed) == 28
+    assert {name: families[name] for name in FAMILY_OF} == FAMILY_OF
+    both = {(families[name], model_texts.family(name)) for name in listed}
     assert len(both) == len({a for a, _ in both}) == len({b for _, b in both}) == 7
 
 
@@ -243,9 +243,8 @@ def test_without_intervals_no_change_is_counted() -> None:
     assert section._clear_changes(Rows([row], "")) == "No change has an interval."
 
 
-def test_deduplication_is_a_paired_difference(
-    store: Store, ratios: dict[str, np.ndarray[Any, Any]]
-) -> None:
+def test_deduplication_is_a_paired_difference(measured: Measured) -> None:
+    store, ratios = measured
     text = "FROM deduplication(eta_limit := 0.5)"
     found = {(r["model"], r["subset"], r["measure"]): r for r in rows_of(store.root, text)}
     models = [named("org/m", s) for s in SIZES[: FAMILIES["org/m-deduped"]]]
@@ -309,9 +308,8 @@ def over_words(
     return 100 * (4 * (middle - half) - 2), 100 * (4 * (middle + half) - 2)
 
 
-def test_the_mean_change_has_an_interval_over_models(
-    store: Store, ratios: dict[str, np.ndarray[Any, Any]]
-) -> None:
+def test_the_mean_change_has_an_interval_over_models(measured: Measured) -> None:
+    store, _ = measured
     each = rows_of(store.root, "FROM deduplication()")
     means = rows_of(store.root, "FROM deduplication_mean()")
     assert len(means) == 5
@@ -329,9 +327,8 @@ def test_the_mean_change_has_an_interval_over_models(
         assert (row["n_fell"], row["n_rose"]) == counts
 
 
-def test_the_report_says_no_more_than_the_intervals(
-    store: Store, ratios: dict[str, np.ndarray[Any, Any]]
-) -> None:
+def test_the_report_says_no_more_than_the_intervals(measured: Measured) -> None:
+    store, _ = measured
     size, change = section.sections(Facts(store))
     rows = rows_of(store.root, "FROM size_trend")
     means = [r for r in rows if not r["family"]]

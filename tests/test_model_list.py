@@ -25,12 +25,6 @@ from plumbline.pipelines.pipeline_plan import make_plan
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs
-from tests.tiny_models import save
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
 
 
 def test_the_shipped_list_is_the_papers() -> None:

@@ -24,7 +24,7 @@ from plumbline.warehouse.query.reference import questions
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score
 from tests.published import load, results_of
-from tests.tiny_models import one_by_one, save
+from tests.tiny_models import one_by_one
 
 TEMPLATES = [
     *(f"The cook said {{pronoun}} made {'soup ' * k}number {k}." for k in range(1, 9)),
@@ -70,11 +70,6 @@ def _rejected(store: Store, step: str = "opinion") -> dict[str, str]:
 def _asked(store: Store, text: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = rows_of(store.root, text)
     return found
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
 
 
 @pytest.fixture(scope="module")

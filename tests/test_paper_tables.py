@@ -27,9 +27,9 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, copied
 from tests.metric_rows import fill, pair
-from tests.test_report import build_world, corpus, shard
+from tests.test_report import corpus, shard
 
 TEXT = st.text(st.sampled_from("&%$#_{}[]*-`',~^\\<>|−–…≤≥ ab1\n") | st.characters())
 #: What a command of LaTeX prints.
@@ -37,13 +37,6 @@ COMMANDS = {
     **{"textbackslash": "\\", "textasciitilde": "~", "textasciicircum": "^", "textless": "<"},
     **{"textgreater": ">", "textbar": "|", "textendash": "–", "ldots": "…", "leq": "≤", "geq": "≥"},
 }
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    store = Store.open(tmp_path_factory.mktemp("tables") / "warehouse")
-    build_world(store, n_words=12)
-    return store
 
 
 @pytest.fixture(scope="module")
@@ -210,9 +203,10 @@ def test_what_was_used_is_cited_and_nothing_else(
     assert capsys.readouterr().out == citations(world)
 
 
-def test_the_paragraph_on_methods_has_the_values_of_the_tables(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "w")
-    build_world(store, n_words=12)
+def test_the_paragraph_on_methods_has_the_values_of_the_tables(
+    world: Store, tmp_path: Path
+) -> None:
+    store = copied(world, tmp_path)
     fill(store, "corpus", [corpus(targets_hash="abc", tokenizer="t-1", min_count=3)])
     fill(store, "corpus_shard", [shard(fingerprint="f2"), shard(shard="b", fingerprint="f1")])
     with recorded(store, "train", {"seed": 7, "steps": [{"seed": 8}]}) as run_id:

@@ -38,6 +38,7 @@ from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
 from tests.browser import Browser, browser, program, violations
+from tests.conftest import copied
 from tests.metric_rows import delta, fill, score, scored_by
 from tests.page_queries import check_page
 from tests.test_report import Page, build_world, corpus, shard
@@ -48,9 +49,8 @@ needs_browser = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module")
-def facts(tmp_path_factory: pytest.TempPathFactory) -> Facts:
-    store = Store.open(tmp_path_factory.mktemp("front") / "warehouse")
-    build_world(store)
+def facts(world: Store, tmp_path_factory: pytest.TempPathFactory) -> Facts:
+    store = copied(world, tmp_path_factory.mktemp("front"))
     fill(store, "corpus", [corpus()])
     fill(store, "corpus_shard", [shard()])
     return Facts(store.root)

@@ -23,6 +23,7 @@ from plumbline.pipelines.report.write import make_page, publish, write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.guard import lock
 from plumbline.warehouse.storage.store import Store
+from tests.conftest import copied
 from tests.metric_rows import fill, pair, score, scored_by
 from tests.page_queries import check_page
 from tests.test_report import Page, build_world, corpus, shard
@@ -157,10 +158,7 @@ def test_every_option_is_a_column_of_the_names(store: Store) -> None:
 
 def test_measure_of_one_benchmark_leaves_others_as_they_were(store: Store, tmp_path: Path) -> None:
     """And what it computes is what measuring everything computes."""
-    made = Store.open(tmp_path / "warehouse")
-    fill(made, "model", [scored_by(_MODELS[2])], unit=_MODELS[2])
-    _put_ages(made)
-    build_world(made, name="dutch")
+    made = copied(store, tmp_path)
 
     def figures(benchmark: str) -> list[dict[str, object]]:
         found = [made.read(name, benchmark=benchmark).to_pylist() for name in WRITTEN]

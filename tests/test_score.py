@@ -54,11 +54,6 @@ def _rows(store: Store) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda r: (r["model_key"], r["pair_id"]))
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
-
-
 def test_every_pair_has_its_row_and_its_model(
     store: Store, model: Path, texts_scored: list[str]
 ) -> None:

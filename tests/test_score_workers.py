@@ -23,7 +23,6 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 from tests.test_score import _pairs, _rows, _score
-from tests.tiny_models import save
 
 TEMPLATES = [
     f"The {who} said {{pronoun}} sold {n} loaves to {{pronoun1}} guests."
@@ -54,11 +53,6 @@ def logged(self, texts):
 TransformersBackend.score = logged
 sys.exit(worker.main())
 """
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
 
 
 @pytest.fixture

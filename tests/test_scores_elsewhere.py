@@ -15,12 +15,6 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.steps import shown
 from tests.test_score import TEMPLATES, _pairs, _score
-from tests.tiny_models import save
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
 
 
 def test_it_ends_when_others_have_scored_what_can_be_scored(

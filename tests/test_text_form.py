@@ -42,11 +42,6 @@ RELEASED = (
 )
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
-
-
 @pytest.fixture
 def filled(store: Store) -> Store:
     parsed = Parsed("use-5")

@@ -66,11 +66,6 @@ def _pair_scores(store: Store) -> dict[tuple[str, str], float]:
     return {(r["pair_id"], side): r[f"logprob_{side}_nats"] for r in rows for side in "ab"}
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save("neox", tmp_path_factory.mktemp("models") / "tiny-neox")
-
-
 def test_tokens_are_those_of_an_independent_pass(store: Store, model: Path) -> None:
     _pairs(store, TEMPLATES)
     assert _score(store, model).n_new == 3

@@ -149,7 +149,7 @@ def _task(bos: int, trees: Sequence[Weighted]) -> Any:
     import torch
     from kronfluence.task import Task
 
-    from plumbline.eval_workers.models.local.hidden import hidden_of_tree
+    from plumbline.eval_workers.models.local.hidden import hidden_of_trees
     from plumbline.eval_workers.models.local.tree import tree
 
     class LanguageModel(Task):
@@ -167,8 +167,8 @@ def _task(bos: int, trees: Sequence[Weighted]) -> Any:
         def compute_measurement(self, batch: Any, model: Any) -> torch.Tensor:
             weighted = trees[batch.item()]
             made = tree([tokens for tokens, _ in weighted], bos)
-            hidden = hidden_of_tree(model, made)
-            logits = model.get_output_embeddings()(hidden[None])[0].float()
+            hidden = hidden_of_trees(model, [made])
+            logits = model.get_output_embeddings()(hidden)[0].float()
             nodes = torch.tensor([node for path in made.paths for node in path])
             targets = torch.tensor([token for tokens, _ in weighted for token in tokens])
             weights = [weight for tokens, weight in weighted for _ in tokens]

@@ -8,6 +8,7 @@ import resource
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -30,6 +31,8 @@ _NAME = rf"(?:{OLD_SCHEMA}\.)?\w+"
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 _READ = re.compile(rf'\b(?:from|join)\s+"?(?:main\.)?({_NAME})')
 _COMMENT = re.compile(r"--.*")
+#: A DuckDB file of all views, when a connection of this process has bound them.
+_BOUND: list[bytes] = []
 #: Empty tables that an empty answer names.
 _UNFILLED = 3
 
@@ -60,8 +63,8 @@ def connect(
     if most != resource.RLIM_INFINITY:  # DuckDB only knows how much memory the machine has
         connection.execute(f"SET memory_limit = '{most // 2} B'")
     views, tables = _needed(text)
-    # DuckDB binds a view to what it reads: first to empty tables, which views of files replace.
-    connection.execute(_on_empty_tables(views, tables))
+    if len(views) < len(_views()) or not _made_all(connection):
+        connection.execute(_on_empty_tables(views, tables))
     for table in tables:
         files = snapshot.files(table.name)
         paths = [store.path(file) for file in files]
@@ -146,8 +149,32 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
     return f"No rows yet in {'; '.join(empty[:_UNFILLED])}" if empty else ""
 
 
+def _made_all(connection: duckdb.DuckDBPyConnection) -> bool:
+    """Make all views: the first time in a process by binding them, which takes 0.7 s, then by
+    copying what was bound, a tenth of that; false where no temporary file can be written."""
+    try:
+        with TemporaryDirectory(prefix="plumbline-") as directory:
+            file, ends = Path(directory, "views.duckdb"), "bound TO memory"
+            if _BOUND:
+                file.write_bytes(_BOUND[0])
+            else:
+                connection.execute(_on_empty_tables(_views(), list(TABLES.values())))
+                ends = "memory TO bound"
+            connection.execute(f"ATTACH {sql_text(str(file))} AS bound")
+            connection.execute(f"COPY FROM DATABASE {ends}; DETACH bound")
+            if not _BOUND:
+                _BOUND.append(file.read_bytes())
+    except (OSError, duckdb.Error):
+        return False
+    return True
+
+
 def _on_empty_tables(views: list[str], tables: list[Table]) -> str:
-    """Statements that make views on empty tables, then drop the tables."""
+    """Statements that make views on empty tables, then drop the tables.
+
+    DuckDB binds a view to what it reads when it's made: here to these tables, which views of files
+    replace.
+    """
     creates, drops = [], []
     for table in tables:
         columns = ", ".join(f'"{c.name}" {c.sql_type}' for c in table.columns)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import datetime, timezone
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,7 @@ def others_running(store: Store) -> list[dict[str, Any]]:
     return [row for row in rows if may_be_running(row) and not (row["error"] or "").endswith(mine)]
 
 
+@cache
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages that decide results; absent ones are left out."""
     installed = {}
@@ -194,6 +196,7 @@ def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
     return {NAME if name == OLD_NAME else name: version for name, version in versions.items()}
 
 
+@cache
 def _git_commit(file: Path = Path(__file__)) -> str | None:
     """Commit of the repository that tracks this file; ``None`` for an installed package.
 
