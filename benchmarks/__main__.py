@@ -240,7 +240,10 @@ def report_commits(ours: storage.Commits, delta: storage.Commits, took: dict[str
 
 
 def _world(directory: Path) -> Path:
-    from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
+    from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import (
+        WorldOptions,
+        write_world,
+    )
 
     world = write_world(WorldOptions(n_tokens=1_000_000, n_shards=1), directory)
     return Path(world.shards[0])

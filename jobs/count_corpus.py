@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass as options_class
 
 from plumbline.jobs.corpus_lookup import corpus_lists, corpus_of, sole_writer
 from plumbline.jobs.corpus_options import CorpusOptions
-from plumbline.jobs.counting.local import LocalEngine
+from plumbline.jobs.counting.local_engine import LocalEngine
 from plumbline.jobs.counting.merge import Output, Pruned, prune
 from plumbline.jobs.counting.partials import (
     DECODER,

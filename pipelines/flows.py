@@ -5,8 +5,8 @@ The flow of a deployable command is an attribute by its name with underscores, s
 ``config``, then ``PLUMBLINE_*`` of the worker, then the settings file's (``conf``), as in the
 commands. Paths are relative to the directory that the worker was started in.
 
-Errors for the user fail a run with their one line as its message, before anything has started where
-they can be seen then. Shards that can't be read fail it too, once everything else is done.
+A user's error fails a run with its one line as message, before any work if it can be seen then.
+Shards that can't be read fail it too, once everything else is done.
 """
 
 from __future__ import annotations
@@ -107,8 +107,7 @@ def flow_of(
 ) -> Flow[..., Any]:
     """The flow of a command: its parameters are the class's fields, typed as there.
 
-    ``preset`` are values of fields that are then no parameters, ``usual`` those of fields that
-    aren't given.
+    ``preset`` fixes fields, which are then not parameters; ``usual`` has defaults of fields.
     """
 
     def run(dry_run: bool = False, **given: Any) -> Any:
@@ -143,7 +142,7 @@ def _flow(
             hints[one.name] = hint, one.about
     if name in _OLD:
         hints |= {old: hints[new] for old, new in _RENAMED.items() if new in hints}
-    # What is required may be the settings file's: the class says if it is nowhere.
+    # A required option may come from the settings file: the class raises if it is missing there.
     taken = [
         Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=hint | None)
         for n, (hint, _) in hints.items()
@@ -202,7 +201,7 @@ def _weekly(**given: Any) -> Any:
     _made(kind, given).check()
     corpus, report = (flow_of(kind, part, steps=(part,)) for part in ("corpus", "report"))
     _evaluate_elsewhere({**given, "dry_run": True})
-    # Inside this run: another one of the pool `spark` would wait for the place that this one has.
+    # Inside this run: a further run in the pool `spark` would wait for this one to end.
     failed = _failed_shards("corpus", corpus(**given, return_state=True))
     _evaluate_elsewhere(given)
     _failed_shards("report", report(**given, return_state=True))
@@ -213,7 +212,7 @@ def _weekly(**given: Any) -> Any:
 
 def _evaluate_elsewhere(parameters: dict[str, Any]) -> None:
     """Run the deployment `evaluate` to its end, by a worker of its pool."""
-    # An empty one replaces that of the deployment. Prefect gives an awaitable where a loop runs.
+    # An empty `conf` replaces the deployment's. Prefect returns an awaitable inside a loop.
     given = {"conf": "", **parameters}
     run: Any = run_deployment("evaluate/evaluate", parameters=given, poll_interval=_POLL_S)
     _failed_shards(f"evaluate, run {run.name!r}", run.state)
@@ -241,7 +240,7 @@ def _run(command: Command) -> Any:
     try:
         done = execute(command, TaskStages())
     except BadInput:
-        _attach(command, Done())  # which shards it is that can't be read
+        _attach(command, Done())  # a table of the shards that can't be read
         raise
     failed = _attach(command, done)
     if isinstance(done.failed, ShardsFailed):
@@ -253,7 +252,7 @@ def _run(command: Command) -> Any:
 
 
 def _attach(command: Command, done: Done) -> list[str]:
-    """All that a command leaves; returns a line for each corpus with shards that can't be read."""
+    """Attach all that a command made; returns a line per corpus with unreadable shards."""
     lines: list[str] = []
     if isinstance(command, PipelineOptions) and "corpus" in command.steps:
         lines = _attach_failed_shards(Store.open(command.warehouse), make_plan(command).corpora)

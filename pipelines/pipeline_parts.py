@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow.compute as pc
 from rich.console import Console
 
-from plumbline.eval_workers.fairpair.audit import scoring_functions
+from plumbline.eval_workers.fairpair.fairpair_steps import scoring_functions
 from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.work.runner import NothingUsed, one_model_kept
@@ -96,7 +96,7 @@ class Parts:
         for name in self.plan.benchmarks:
             if not is_built(self.options, name):
                 what = {"names": (name,), "data": self.options.data}
-                self._do(f"import {name}", benchmark.Import, self.context.retried, **what)
+                self._do(f"import {name}", benchmark.BenchmarkImport, self.context.retried, **what)
             for one in self.plan.corpora:
                 self._constrain(name, one.name)
         for written in self.plan.written:
@@ -171,7 +171,7 @@ class Parts:
         for line in done.said:
             say(line)
 
-    def _write(self, written: benchmark.Build) -> None:
+    def _write(self, written: benchmark.BenchmarkBuild) -> None:
         """Have a benchmark written around seed words, by a chat model or our own grammar.
 
         Every corpus gets its seed words: that a benchmark holds no others says that its words were
@@ -202,7 +202,7 @@ class Parts:
             self._do(f"vocabulary of {one.name}", corpus.Vocabulary, **how)
         how = {"corpus": one.name, "n": 0, "seed": self.options.seed}
         name, contrast = f"seed words of {one.name}", self.options.contrast
-        done = self._do(name, corpus.Words, **how, contrast=contrast)
+        done = self._do(name, corpus.CorpusWords, **how, contrast=contrast)
         return int(done.rows[0]["n_words"])
 
     def _trained(self, model: ModelPlan) -> str:
@@ -238,7 +238,7 @@ class Parts:
             how |= vars(self.options.fairpair)
             how["seed"] = self.options.fairpair.seed or self.options.seed
             what = {"probe_set": self.plan.probe_set, "model": model.location}
-            run = made(fairpair.Run, {**how, **what, **places})
+            run = made(fairpair.FairpairRun, {**how, **what, **places})
             phi = scoring_functions(run, [{"language": "en"}])
             with self._recorded(run) as context:
                 for target in run.targets():

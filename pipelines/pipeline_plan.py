@@ -16,7 +16,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import part
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.commands.benchmark import Build
+    from plumbline.pipelines.commands.benchmark import BenchmarkBuild
     from plumbline.pipelines.pipeline_options import PipelineOptions
 
 #: Options that say what to work on; without any it is the closed world.
@@ -70,7 +70,7 @@ class PipelinePlan:
     corpora: tuple[CorpusPlan, ...]
     benchmarks: tuple[str, ...]
     models: tuple[ModelPlan, ...]
-    written: tuple[Build, ...] = ()
+    written: tuple[BenchmarkBuild, ...] = ()
     probe_set: str = ""
     disclosure: tuple[str, ...] = ()
 
@@ -122,7 +122,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     return PipelinePlan(corpora, (), models, written, sets[0], sets[1] or (PROMPTS,))
 
 
-def _build(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[Build, ...]:
+def _build(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[BenchmarkBuild, ...]:
     """The benchmark that a chat model is to write, named by its file; of the first corpus."""
     if not options.build:
         return ()
@@ -136,16 +136,20 @@ def _build(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[B
     return (build,)
 
 
-def _offline(name: str, corpus: str, options: PipelineOptions) -> Build:
+def _offline(name: str, corpus: str, options: PipelineOptions) -> BenchmarkBuild:
     of = {"corpus": corpus, "contrast": options.contrast, "seed": options.seed}
     return _written(options, name, None, **of, n_words=50, max_words=12, offline=True)
 
 
-def _written(options: PipelineOptions, name: str, file: Path | None, **given: object) -> Build:
-    from plumbline.pipelines.commands.benchmark import Build
+def _written(
+    options: PipelineOptions, name: str, file: Path | None, **given: object
+) -> BenchmarkBuild:
+    from plumbline.pipelines.commands.benchmark import BenchmarkBuild
 
     out = options.out / "cards" / name
-    return made(Build, {"name": name, "warehouse": options.warehouse, "out": out, **given}, file)
+    return made(
+        BenchmarkBuild, {"name": name, "warehouse": options.warehouse, "out": out, **given}, file
+    )
 
 
 def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> PipelinePlan:

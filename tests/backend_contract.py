@@ -22,8 +22,8 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertForMaskedLM
 
 from plumbline.contracts import check_backend
-from plumbline.eval_workers.models.base import Backend
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.scoring_contract import Backend
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save
 

@@ -17,7 +17,7 @@ from hypothesis import settings
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import TextScore
+    from plumbline.eval_workers.models.scoring_contract import TextScore
     from tests.prefect_server import Place
 
 REPOSITORY = Path(__file__).resolve().parents[1]

@@ -27,7 +27,11 @@ from plumbline.eval_workers.scoring.statistics.components import (
 )
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.anatomy.anatomy_tables import lines
-from plumbline.pipelines.reproduce.anatomy.study import BenchmarkAnatomy, Without, without
+from plumbline.pipelines.reproduce.anatomy.benchmark_anatomy import (
+    BenchmarkAnatomy,
+    Without,
+    without,
+)
 from plumbline.pipelines.reproduce.printed_figures import packaged
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.vllm import vllm_engine
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.storage.store import Store

@@ -17,7 +17,7 @@ from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.benchmark import Build
+from plumbline.pipelines.commands.benchmark import BenchmarkBuild
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import _PLACES, _VERBS, Say, good_script, serving
@@ -108,7 +108,7 @@ def test_the_first_words_of_a_sample(store: Store) -> None:
 def test_options_take_the_place_of_keys(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('model = "a"\nmax_words = 7\nwords = ["tea"]\ntemperature = 1\n')
-    spec = made(Build, {"name": "mine", "model": "b"}, file)
+    spec = made(BenchmarkBuild, {"name": "mine", "model": "b"}, file)
     assert (spec.model, spec.max_words, spec.words, spec.temperature) == ("b", 7, ("tea",), 1)
 
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.writing.sharing.benchmark_card import Constraint, statistics, write_card
 from plumbline.eval_workers.writing.sharing.card_text import DatasetCard, card_text
-from plumbline.jobs.ingest.released import import_statistics
+from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.run_records import recorded

@@ -22,7 +22,7 @@ from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOpt
 from plumbline.eval_workers.scoring.statistics.metrics import compute
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.sections import choices as section
+from plumbline.pipelines.report.sections import forced_choice as section
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store

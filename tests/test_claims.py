@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from plumbline.eval_workers.models.base import TextScore
+from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.work import chunk_plan as chunks
 from plumbline.eval_workers.work.chunk_plan import Chunk, ChunkPlan
 from plumbline.warehouse.errors import BadInput, UsageProblem

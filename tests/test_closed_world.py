@@ -16,12 +16,12 @@ import zstandard
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.benchmarks.closed_world import read
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import (
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import (
     WorldOptions,
     documents,
     write_world,
 )
-from plumbline.eval_workers.pairs.closed_world.truth import (
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
     lexicon,
     perfect_log_ratio_nats,

@@ -23,7 +23,7 @@ _OTHER_MEANS = """import combine, distances
 from plumbline.eval_workers.fairpair.phi import Means
 def means(left, right): return Means(1.0, 1.0, float("nan"))"""
 _UNIFORM = """
-from plumbline.eval_workers.models.base import Identity, TextScore
+from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
 class Model:
     identity = Identity("m", "r", "mine", "1", "float64", "none is needed", 0)
     n_parameters = 1

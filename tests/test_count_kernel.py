@@ -21,7 +21,7 @@ from plumbline.jobs.kernel import (
     ShardCounts,
     count_texts,
 )
-from plumbline.jobs.kernel.pairs import DENSE_WORDS
+from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load

@@ -32,7 +32,8 @@ def arguments(shards: Path, warehouse: Path) -> list[str]:
 def command(shards: Path, warehouse: Path) -> list[str]:
     """A process of its own, to be stopped; what runs after it may be this one."""
     code = (
-        "import sys; from plumbline.jobs.counting import local; local.BYTES_PER_HELPER = 1; "
+        "import sys; from plumbline.jobs.counting import local_engine; "
+        "local_engine.BYTES_PER_HELPER = 1; "
         "from plumbline.pipelines.command.main import main; sys.exit(main(sys.argv[1:]))"
     )
     return [sys.executable, "-c", code, *arguments(shards, warehouse)]

@@ -13,10 +13,10 @@ import transformers
 from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets
-from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of

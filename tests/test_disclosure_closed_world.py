@@ -23,8 +23,8 @@ from plumbline.eval_workers.disclosure.closed_world_prompts import (
 )
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, documents
-from plumbline.eval_workers.pairs.closed_world.truth import (
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, documents
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
     lexicon,
     planted_deltas,

@@ -19,8 +19,8 @@ from plumbline.eval_workers.disclosure.attributes import (
     word_probability,
 )
 from plumbline.eval_workers.disclosure.word_probabilities import ProbedSet
-from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
 from plumbline.pipelines.command.app import app

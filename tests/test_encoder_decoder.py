@@ -11,11 +11,11 @@ import torch
 import transformers
 
 from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.query.connection import connect, model_labels

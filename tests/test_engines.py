@@ -19,7 +19,7 @@ import pytest
 
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.counting import local
+from plumbline.jobs.counting import local_engine
 from plumbline.jobs.counting.merge import Output
 from plumbline.jobs.counting.pair_sums import PairSum
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
@@ -178,7 +178,7 @@ def helpers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """One helper for each count, however small the shards are; those that were started."""
     started: list[Any] = []
 
-    class Noted(local._Helper):
+    class Noted(local_engine._Helper):
         def __init__(self, job: ShardJob) -> None:
             super().__init__(job)
             self.busy = threading.Event()
@@ -188,8 +188,8 @@ def helpers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             self.busy.set()
             return super().count(shard)
 
-    monkeypatch.setattr(local, "_n_helpers", lambda _: 1)
-    monkeypatch.setattr(local, "_Helper", Noted)
+    monkeypatch.setattr(local_engine, "_n_helpers", lambda _: 1)
+    monkeypatch.setattr(local_engine, "_Helper", Noted)
     return started
 
 
@@ -216,7 +216,7 @@ def test_a_helper_takes_its_part(
             counted.set()
 
     monkeypatch.setattr(ShardJob, "count", slow)
-    ledgers = local.LocalEngine(tmp_path, 1 << 30).count(names, job_of(tmp_path), note)
+    ledgers = local_engine.LocalEngine(tmp_path, 1 << 30).count(names, job_of(tmp_path), note)
     assert sorted(x.shard for x in ledgers) == names and len(helpers) == 1
     assert progress == [(k, 3) for k in range(4)]
     assert helpers[0]._process.returncode is not None
@@ -236,7 +236,7 @@ def test_a_lost_helper_is_one_line(
 
     monkeypatch.setattr(ShardJob, "count", killing)
     with pytest.raises(Interrupted, match=r"ended with status -9 .*same command again") as lost:
-        local.LocalEngine(tmp_path, 1 << 30).count(names, job_of(tmp_path), print)
+        local_engine.LocalEngine(tmp_path, 1 << 30).count(names, job_of(tmp_path), print)
     assert lost.value.exit_code == 5
 
 
@@ -251,7 +251,7 @@ def test_what_goes_wrong_in_a_helper_arrives(
         ShardJob, "count", lambda _, shard: ShardLedger(shard, "", "counted", None, 0)
     )
     with pytest.raises((FileExistsError, NotADirectoryError)):
-        local.LocalEngine(tmp_path, 1 << 30).count(
+        local_engine.LocalEngine(tmp_path, 1 << 30).count(
             names, job, lambda done, _: done and helpers[0].busy.wait(60) and None
         )
 
@@ -261,7 +261,7 @@ def test_words_without_memory_are_one_line(tmp_path: Path, store: Store) -> None
     pq.write_table(words, tmp_path / "a.parquet")
     output = Output(store.stage("word_count", {"corpus": "c"}, "r"), {"corpus": "c"})
     with pytest.raises(BadInput, match=r"words of the corpus need more than 1MiB.*--memory"):
-        local.LocalEngine(tmp_path, 2 << 20).merge_words([tmp_path / "a.parquet"], output)
+        local_engine.LocalEngine(tmp_path, 2 << 20).merge_words([tmp_path / "a.parquet"], output)
 
 
 @pytest.mark.parametrize("both_ways", [False, True])

@@ -16,7 +16,7 @@ import transformers
 from transformers import PreTrainedTokenizerFast
 
 from plumbline.contracts import check_scoring_function
-from plumbline.eval_workers.fairpair import audit, classifiers, phi
+from plumbline.eval_workers.fairpair import classifiers, fairpair_steps, phi
 from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
 from plumbline.eval_workers.fairpair.figures.text_groups import read_groups
 from plumbline.eval_workers.models.kinds.classifier import Classified, Classifier
@@ -138,12 +138,12 @@ def test_figures_are_those_of_plain_loops_and_no_text_is_classified_twice(
     here: Path, store: Store, classified: list[str]
 ) -> None:
     sampled = sampled_set(store, n_prompts=2, n_samples=6)
-    audit.score(store, sampled, "feeling.toml", SPEC, "run")
+    fairpair_steps.score(store, sampled, "feeling.toml", SPEC, "run")
     texts = {text for group in read_groups(store, sampled) for text in group.pg + group.gp}
     assert sorted(classified) == sorted(texts)  # each once, although sides share texts
-    audit.score(store, sampled, "feeling.toml", SPEC, "again")
-    audit.converge(store, sampled, "./feeling.toml", SPEC, "again")
-    audit.calibrate(store, sampled, "feeling.toml", SPEC, "again")
+    fairpair_steps.score(store, sampled, "feeling.toml", SPEC, "again")
+    fairpair_steps.converge(store, sampled, "./feeling.toml", SPEC, "again")
+    fairpair_steps.calibrate(store, sampled, "feeling.toml", SPEC, "again")
     assert len(classified) == len(texts)
 
     ordered = sorted(texts)
@@ -209,9 +209,9 @@ def test_the_shipped_ones_name_their_labels() -> None:
     assert toxicity.LANGUAGES == regard.LANGUAGES == ("en",)
     assert isinstance(regard, classifiers.ClassifierPhi)
     assert {k for k, weight in regard.weights.items() if weight} == {"positive", "negative"}
-    assert audit.scoring_functions(FairPairSpec(phi=("regard",)), [{"language": "en"}])
+    assert fairpair_steps.scoring_functions(FairPairSpec(phi=("regard",)), [{"language": "en"}])
     with pytest.raises(UsageProblem, match="knows en, the prompts are in de"):
-        audit.scoring_functions(FairPairSpec(phi=("toxicity",)), [{"language": "de"}])
+        fairpair_steps.scoring_functions(FairPairSpec(phi=("toxicity",)), [{"language": "de"}])
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_bad_file_or_model_is_one_line(here: Path, old: str, new: str, said: s
     assert old in FILE
     Path("feeling.toml").write_text(FILE.replace(old, new))
     with pytest.raises(BadInput) as caught:
-        audit.check_classifiers(["feeling.toml"])
+        fairpair_steps.check_classifiers(["feeling.toml"])
     assert said in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -242,7 +242,7 @@ def test_names_that_would_mix_figures_are_refused(here: Path) -> None:
     Path("other/feeling.toml").write_text(FILE)
     spec = FairPairSpec(phi=("feeling.toml", "other/feeling.toml"))
     with pytest.raises(UsageProblem, match="names feeling twice"):
-        audit.scoring_functions(spec, [{"language": "en"}])
+        fairpair_steps.scoring_functions(spec, [{"language": "en"}])
     with pytest.raises(UsageProblem, match="no such file"):
         phi.find("none.toml")
 

@@ -28,8 +28,8 @@ from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.terms import load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, perturb
 from plumbline.eval_workers.fairpair.phi import find
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
-from plumbline.eval_workers.pairs.closed_world.truth import (
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     grammar,
     lexicon,
     planted_deltas,

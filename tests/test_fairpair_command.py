@@ -18,7 +18,7 @@ import pytest
 from plumbline.eval_workers.fairpair import fairpair_spec as spec
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import made
-from plumbline.pipelines.commands.fairpair import Run
+from plumbline.pipelines.commands.fairpair import FairpairRun
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
@@ -300,9 +300,9 @@ def test_wordings_of_ones_own_reach_the_server(here: Path, server: ChatServer) -
 def test_options_take_the_place_of_keys_and_chat_models_are_told_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('model = "a"\nn = 500\nphi = ["jaccard"]\nbase_url = "http://h/v1"\n')
-    found = made(Run, {"probe_set": "cs", "model": "b", "endpoint": "chat"}, file)
+    found = made(FairpairRun, {"probe_set": "cs", "model": "b", "endpoint": "chat"}, file)
     assert (found.model, found.n, found.phi) == ("b", 500, ("jaccard",))
     assert found.sampling().instruction == spec.INSTRUCTION
-    assert made(Run, {"probe_set": "cs"}, file).sampling().instruction is None
+    assert made(FairpairRun, {"probe_set": "cs"}, file).sampling().instruction is None
     (target,) = found.targets()
     assert target.served is not None and target.served.endpoint == "chat"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.fairpair import audit as steps
 from plumbline.eval_workers.fairpair import classifiers
+from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.pipelines.command.main import main

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.fairpair import audit
-from plumbline.eval_workers.fairpair.audit import write_prompts
+from plumbline.eval_workers.fairpair import fairpair_steps
 from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
+from plumbline.eval_workers.fairpair.fairpair_steps import write_prompts
 from plumbline.eval_workers.fairpair.perturbation.perturber import Original, RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity
 from plumbline.eval_workers.fairpair.probe_prompts import load, prompt_rows
@@ -78,15 +78,17 @@ def test_a_warehouse_keeps_the_prompts_that_it_has(store: Store) -> None:
     write_prompts(
         store, "common-sents", prompt_rows(load("common-sents-plain"), "common-sents", ""), "r"
     )
-    rows = audit.prompt_rows(store, "common-sents", spec)
+    rows = fairpair_steps.prompt_rows(store, "common-sents", spec)
     assert rows[0]["prompt"] == "John is working as a technician."
-    (line,) = audit.other_prompts("common-sents", rows, spec)
+    (line,) = fairpair_steps.other_prompts("common-sents", rows, spec)
     assert "'John is working as a technician.'" in line
     assert "'John is a man working as a technician.'" in line
     assert not [
-        *audit.other_prompts("common-sents", audit.prompt_rows(None, "common-sents", spec), spec)
+        *fairpair_steps.other_prompts(
+            "common-sents", fairpair_steps.prompt_rows(None, "common-sents", spec), spec
+        )
     ]
-    assert not [*audit.other_prompts("mine", rows, spec)]
+    assert not [*fairpair_steps.other_prompts("mine", rows, spec)]
 
 
 def test_a_file_of_ones_own_is_rows_of_the_table(store: Store, tmp_path: Path) -> None:

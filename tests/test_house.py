@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 from importlib.util import find_spec
 from pathlib import Path
@@ -229,3 +230,21 @@ def test_every_table_has_a_key_among_its_columns() -> None:
         assert set(table.key) <= names and set(table.partitions) <= names, table.name
         assert set(table.partitions) <= set(table.key) or table.name == "metric_value"
         assert all(c.description for c in table.columns), table.name
+
+
+#: Names of a command's file, of what it does and of the report's section on it; folders that hold
+#: the same kind of thing; and the n-gram model beside the method of attribution that reads it.
+SHARED_NAMES = {
+    *("attribute", "disclosure", "fairpair", "report", "reproduce", "sql", "warehouse", "why"),
+    *("attribution", "ngram"),
+}
+
+
+def test_a_name_means_one_thing() -> None:
+    """A module's name stands once in the rooms, and so does a public class's."""
+    stems = Counter(name.rpartition(".")[2] for name in modules())
+    assert {stem for stem, n in stems.items() if n > 1} <= SHARED_NAMES
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in module_paths()]
+    kinds = Counter(n.name for tree in trees for n in tree.body if isinstance(n, ast.ClassDef))
+    twice = {name for name, n in kinds.items() if n > 1 and not name.startswith("_")}
+    assert twice <= {"Missing"}  # of a report a section, of a machine a part

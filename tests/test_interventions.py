@@ -17,7 +17,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.training.interventions import changed_shards as module
 from plumbline.eval_workers.training.interventions.changed_shards import (
     InterventionOptions,
@@ -36,11 +36,11 @@ from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.base import execute
-from plumbline.pipelines.commands.intervene import Run
+from plumbline.pipelines.commands.intervene import InterveneRun
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Section
-from plumbline.pipelines.report.sections import interventions as section_of
-from plumbline.pipelines.report.sections.interventions import bounded
+from plumbline.pipelines.report.sections import intervention_effects as section_of
+from plumbline.pipelines.report.sections.intervention_effects import bounded
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents
@@ -301,7 +301,7 @@ def test_a_study_in_the_closed_world(tmp_path: Path) -> None:
     count_corpus(store, CountRequest("c", world.shards))
     associate(store, "c")
     import_benchmark(store, "closed-world", None, "r")
-    command = Run(
+    command = InterveneRun(
         shards=tuple(map(str, world.shards)),
         name="s",
         corpus="c",
@@ -365,7 +365,7 @@ def test_a_study_that_continues_a_checkpoint_by_adapters(tmp_path: Path) -> None
     assert (row["n_seeds"], row["n_doses"], row["corpus"]) == (1, 2, "c")
     with pytest.raises(UsageProblem, match="--lora: is for a model that is continued"):
         of = {"name": "s", "corpus": "c", "benchmark": ("closed-world",), "lora": 2}
-        execute(Run(shards=(str(world.shards[0]),), warehouse=store.root, **of))
+        execute(InterveneRun(shards=(str(world.shards[0]),), warehouse=store.root, **of))
 
 
 def run(*arguments: str) -> str:

@@ -13,10 +13,10 @@ import transformers
 
 from plumbline.contracts import check_backend
 from plumbline.eval_workers.models import open_backend
-from plumbline.eval_workers.models.base import Identity
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.models.kinds.masked import MaskedBackend, _shared
 from plumbline.eval_workers.models.model_options import ModelOptions, Pll
+from plumbline.eval_workers.models.scoring_contract import Identity
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.pairs.benchmarks import Parsed
 from plumbline.eval_workers.scoring.statistics.metrics import measure

@@ -12,8 +12,8 @@ import pytest
 import torch
 
 from plumbline.eval_workers.disclosure.attributes import texts_to_score, word_probability
-from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.training.lora import adapted
 from plumbline.eval_workers.training.mitigation import word_losses as passes

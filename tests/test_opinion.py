@@ -12,7 +12,7 @@ from scipy import stats
 
 from plumbline.eval_workers.chat.chat_session import Build, publish_rejects
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.scoring.pair_scores import Scored
+from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing import opinion
 from plumbline.eval_workers.writing.build_spec import BuildSpec
@@ -151,7 +151,7 @@ def _made(store: Store, sides: dict[str, tuple[float, int, float, int]]) -> Opin
     rows = [score("demo", p, 0.0) | dict(zip(columns, s, strict=True)) for p, s in sides.items()]
     fill(store, "pair_score", rows)
     n = len(sides)
-    return mark(_build(store), Scored("demo", "m", "key-m", n, n, n, 0), 0.5)
+    return mark(_build(store), ScoredBenchmark("demo", "m", "key-m", n, n, n, 0), 0.5)
 
 
 def test_a_difference_equal_to_the_limit_is_kept(store: Store) -> None:

@@ -24,7 +24,7 @@ from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.jobs.association.max_pmi import constrain
 from plumbline.jobs.corpus_options import VocabularyOptions
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.ingest.released import import_statistics
+from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.jobs.seed_words.sample import select_seed_words
 from plumbline.jobs.seed_words.vetting import verdicts_on, vet
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary

@@ -18,18 +18,18 @@ from plumbline.eval_workers.models.model_texts import Relation
 from plumbline.pipelines.pipeline_parts import worth
 from plumbline.pipelines.report import write
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import (
     by_training_text,
     following,
     preferences,
     prefers,
 )
-from plumbline.pipelines.report.findings.training_text import TrainingTexts
-from plumbline.pipelines.report.front.answer import answer
 from plumbline.pipelines.report.front.closed_world_check import closed_world
 from plumbline.pipelines.report.front.first_page import front
 from plumbline.pipelines.report.front.headline import Headline, headline
 from plumbline.pipelines.report.front.matrix import matrix
+from plumbline.pipelines.report.front.opening_answer import answer
 from plumbline.pipelines.report.groups import set_name
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown

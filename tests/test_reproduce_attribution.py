@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.reproduce.attribution import conclusions, study
 from plumbline.pipelines.reproduce.attribution.datamodelling import (

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.reproduce.cause import pairs, read_design, side
 from plumbline.warehouse.errors import PlumblineError

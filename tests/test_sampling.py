@@ -12,10 +12,10 @@ import tokenizers
 import torch
 import transformers
 
-from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.local.drawing import _filters, chosen, uniforms
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.warehouse.errors import UsageProblem
 from tests.tiny_models import KINDS, save

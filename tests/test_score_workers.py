@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.base import TextScore
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.scoring_contract import TextScore
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.scoring import pair_scores
-from plumbline.eval_workers.scoring.pair_scores import Scored, score_benchmarks
+from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark, score_benchmarks
 from plumbline.eval_workers.work import helpers
 from plumbline.eval_workers.work.helpers import Job
 from plumbline.warehouse.errors import UsageProblem
@@ -77,7 +77,7 @@ def score_with(
     n_workers: int,
     may_go_on: Callable[[], bool],
     monkeypatch: pytest.MonkeyPatch,
-) -> tuple[Scored, list[str]]:
+) -> tuple[ScoredBenchmark, list[str]]:
     """Score with helpers; the command itself waits at its first chunk until it ``may_go_on``."""
     compute, said = TransformersBackend.score, []
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from plumbline.jobs.ingest.released import import_statistics
+from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.jobs.seed_words.sample import neutral_interval, sample, select_seed_words
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem

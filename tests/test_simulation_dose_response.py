@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, documents
-from plumbline.eval_workers.pairs.closed_world.truth import planted_words
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, documents
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_words
 from plumbline.eval_workers.training.interventions.exchange import gender_exchange
 from tools.simulations import dose_response as simulation
 

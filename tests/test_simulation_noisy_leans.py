@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
-from plumbline.eval_workers.pairs.closed_world.truth import planted_words
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_words
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.evidence.explanation import explain

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.scoring.pair_scores import Scored, score_benchmarks
+from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark, score_benchmarks
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, scored_by
@@ -36,7 +36,7 @@ def _pairs(store: Store, templates: Sequence[str]) -> None:
     store.replace("benchmark_pair", rows, {"benchmark": "demo"}, "run")
 
 
-def _score(store: Store, model: Path, *, per_token: bool = True) -> Scored:
+def _score(store: Store, model: Path, *, per_token: bool = True) -> ScoredBenchmark:
     options = ModelOptions(per_token=per_token)
     (done,) = score_benchmarks(store, str(model), ["demo"], options, "run")
     return done

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer, models
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.training import trainer, training_options
 from plumbline.eval_workers.training.learner import new, new_model, rows_of_step
 from plumbline.eval_workers.training.trained_models import MARKER, record_model, train_model

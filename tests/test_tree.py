@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from plumbline.eval_workers.models import transformers_backend
-from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.local.tree import end_of_tree, tree
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.eval_workers.models.transformers_backend import TREE_TYPES, TransformersBackend
 from plumbline.warehouse.errors import BadInput
 from tests.tiny_models import KINDS, SENTENCES, one_by_one, save

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, write_world
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.eval_workers.training import training_options as training
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.input.shards import documents

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from plumbline.jobs.corpus_options import VocabularyOptions
-from plumbline.jobs.ingest.released import import_statistics
+from plumbline.jobs.ingest.released_statistics import import_statistics
 from plumbline.jobs.seed_words import english
 from plumbline.jobs.seed_words.english import download
 from plumbline.jobs.seed_words.vocabulary import build_vocabulary, classify

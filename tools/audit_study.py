@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 from scipy import stats
 
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import documents as of_world
-from plumbline.eval_workers.pairs.closed_world.truth import planted_deltas
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import documents as of_world
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_deltas
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import preset

@@ -19,13 +19,13 @@ from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.disclosure.word_probabilities import ProbeStep, load_words
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, documents
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, documents
 from plumbline.eval_workers.work.continuations import Continuations
 from plumbline.eval_workers.work.runner import opened, releases_memory, run_opened
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import TextScore
+    from plumbline.eval_workers.models.scoring_contract import TextScore
     from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
 
 #: Setting -> weights of the losses: all, without one of them, one alone.

@@ -260,7 +260,7 @@ def checked_url(url: str) -> str:
 def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     """The key for a server, empty without one.
 
-    Raises ``UsageProblem`` where a server is known to require one and for what can't be one, and
+    Raises ``UsageProblem`` without a key for a server that requires one, for a malformed key, and
     ``MissingComponent`` where the server is to run here and vLLM isn't installed.
 
     >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})

@@ -23,7 +23,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.wordlists import LISTS, WordList, WordPair, load
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import TextScore, Tokens
+    from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
 
 #: The word list of probabilities, GAS, GLD, ADD and tuning unless another is named: the paper's, of
 #: section 3. `pronouns` pairs the same words as the authors' code, which changes ADD and L_d. By
@@ -93,7 +93,7 @@ def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) ->
     The prompt's score has no problem. A capital form that can't be scored (its letter is not in the
     vocabulary) adds nothing. Sums of log-probabilities are in float64.
 
-    >>> from plumbline.eval_workers.models.base import TextScore
+    >>> from plumbline.eval_workers.models.scoring_contract import TextScore
     >>> half, quarter = math.log(0.5), math.log(0.25)
     >>> scores = {"It was": TextScore(-3.0, (1, 2), (-1.0, -2.0)),
     ...     "It was hers": TextScore(0.0, (1, 2, 3, 4), (-1.0, -2.0, half, quarter)),

@@ -35,7 +35,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 
-from plumbline.eval_workers.pairs.closed_world.truth import (
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     PRONOUN_SLOTS,
     grammar,
     lexicon,

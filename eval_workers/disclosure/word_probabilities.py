@@ -18,8 +18,8 @@ from plumbline.eval_workers.disclosure.attributes import (
     word_probability,
     words_of,
 )
-from plumbline.eval_workers.models.base import texts_hash
 from plumbline.eval_workers.models.instruction import NONE, Instruction, publish_instruction
+from plumbline.eval_workers.models.scoring_contract import texts_hash
 from plumbline.eval_workers.work.chunk_plan import Chunk
 from plumbline.eval_workers.work.continuations import check_prompts
 from plumbline.eval_workers.work.rejects import rejected
@@ -30,8 +30,8 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordList
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import Backend, Identity, TextScore
     from plumbline.eval_workers.models.model_options import ModelOptions
+    from plumbline.eval_workers.models.scoring_contract import Backend, Identity, TextScore
 
 #: Prompts of a chunk, of some hundred texts each that differ in their last tokens.
 CHUNK_PROMPTS = 32

@@ -21,7 +21,7 @@ from importlib import resources
 import numpy as np
 
 from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi
-from plumbline.eval_workers.pairs.closed_world.truth import lexicon, planted_words
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import lexicon, planted_words
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.toml_file import read

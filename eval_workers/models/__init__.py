@@ -1,6 +1,7 @@
-"""Model backends, one file each (``NAME_backend.py``); the contract: ``base`` and ``continuer``.
+"""Model backends, one file each (``NAME_backend.py``).
 
-Other packages add theirs by entry points of ``plumbline.backends``: see ``docs/extend.md``.
+Their contract is in ``scoring_contract`` and ``continuer``. Other packages add theirs by entry
+points of ``plumbline.backends``: see ``docs/extend.md``.
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from typing import Any
 
 from transformers import GenerationConfig
 
-from plumbline.eval_workers.models.base import TextScore, Tokens
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.scorer import Scorer, summed
 from plumbline.eval_workers.models.sampling_contract import Draw, Finish, Sample, SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 

@@ -11,9 +11,9 @@ import zlib
 from collections.abc import Collection, Sequence
 from typing import NoReturn
 
-from plumbline.eval_workers.models.base import Identity, TextScore
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
 #: Words of its vocabulary.

@@ -14,7 +14,6 @@ from typing import NoReturn
 import tokenizers
 from transformers import PretrainedConfig
 
-from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.continuer import Continuer
 from plumbline.eval_workers.models.kinds.model_files import Files
 from plumbline.eval_workers.models.local import loading as loading
@@ -23,6 +22,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.ngram import VERSION
 from plumbline.eval_workers.models.ngram.ngram_model import NgramModel
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.regular_files import json_object
 

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from plumbline.eval_workers.models import devices, open_backend
-from plumbline.eval_workers.models.base import Identity, Tokens
 from plumbline.eval_workers.models.kinds.model_files import Kind, auto_class
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.source import NGRAM, Source
 from plumbline.eval_workers.models.model_options import ModelOptions, Quantisation
+from plumbline.eval_workers.models.scoring_contract import Identity, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Vectors a token needs at once in a layer, besides the logits: the stream, its norm, queries, keys

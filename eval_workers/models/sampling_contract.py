@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from plumbline.eval_workers.models.base import Model, texts_hash
 from plumbline.eval_workers.models.instruction import Instruction
+from plumbline.eval_workers.models.scoring_contract import Model, texts_hash
 from plumbline.warehouse.errors import UsageProblem
 
 Finish = Literal["stop", "length"]

@@ -14,11 +14,11 @@ from typing import NoReturn
 
 from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.chat.client import Failure, RetryPolicy, checked_url
-from plumbline.eval_workers.models.base import Identity, TextScore
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.echo import EchoFault, EchoServer, read_echo
 from plumbline.eval_workers.models.remote.probe import LEAST_NATS, ROUNDING_NATS, probe
+from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
 #: Known to the server alone.

@@ -19,7 +19,6 @@ from plumbline.eval_workers.models.kinds.forward_passes import LocalModel, logpr
 
 import torch  # isort: skip (passes sets how MKL computes, before it starts)
 
-from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.models.kinds.forward_passes import LocalContinuer
 from plumbline.eval_workers.models.kinds.masked import MaskedBackend
@@ -28,6 +27,7 @@ from plumbline.eval_workers.models.local.hidden import hidden_of_trees, on_devic
 from plumbline.eval_workers.models.local.tree import end_of_tree, forest, n_nodes
 from plumbline.eval_workers.models.local.weights import is_int8
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
 
 #: Architectures that take any mask and any positions, and whose logits are the output layer's on
 #: the last hidden state. Tests compare each with a float64 computation of one text at a time.

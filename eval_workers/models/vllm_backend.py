@@ -17,12 +17,12 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.continuer import Continuer
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.weights import check_complete, n_embedded
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.eval_workers.vllm.vllm_engine import EngineFailed, RemoteEngine, killed
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from plumbline.eval_workers.models.base import LOG_LIKELIHOOD, texts_hash
 from plumbline.eval_workers.models.local.text_form import pair_in_form
+from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD, texts_hash
 from plumbline.eval_workers.work.chunk_plan import Chunk
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.runner import run_steps
@@ -20,8 +20,8 @@ from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store, cast
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import Backend, Identity, TextScore
     from plumbline.eval_workers.models.model_options import ModelOptions
+    from plumbline.eval_workers.models.scoring_contract import Backend, Identity, TextScore
     from plumbline.warehouse.storage.store import Store
 
 #: Texts of a chunk: on a CPU some seconds of a model of 70 million parameters, a minute or two of
@@ -33,7 +33,7 @@ Item = str | tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredBenchmark:
     """Outcome for one benchmark: ``n_pairs = n_scored + n_rejected``.
 
     This run published ``n_new`` of the scored pairs. ``pairs_per_s`` is of all workers together,
@@ -60,7 +60,7 @@ def score_benchmarks(
     *,
     n_workers: int = 1,
     say: Callable[[str], None] = print,
-) -> list[Scored]:
+) -> list[ScoredBenchmark]:
     """Score all pairs of the benchmarks that have no score under this model's identity.
 
     Writes ``model``, ``pair_score`` and ``reject`` (stage `score`), with ``options.per_token``
@@ -92,7 +92,7 @@ def text_id(pair: Row) -> str:
 
 
 @dataclass(frozen=True)
-class PairScores(Step[Scored]):
+class PairScores(Step[ScoredBenchmark]):
     """Score the pairs of a benchmark; ``per_token`` keeps the shares of their tokens too.
 
     ``beside``: a sentence is scored given the other one of its pair, see ``base.PairScorer``. A
@@ -208,11 +208,13 @@ class PairScores(Step[Scored]):
         ]
         publish_tokens(done.store, done.model, self.benchmark, state.kept, scored, done.run_id)
 
-    def outcome(self, done: ComputedStep, rate: float | None) -> Scored:
+    def outcome(self, done: ComputedStep, rate: float | None) -> ScoredBenchmark:
         identity, n_new = done.model.identity, len(done.made.rows)
         n_scored, n_rejected = len(done.state.kept) + n_new, len(done.made.rejects)
         counts = (len(done.state.wanted), n_scored, n_new, n_rejected)
-        return Scored(self.benchmark, identity.model, identity.key, *counts, rate, identity.measure)
+        return ScoredBenchmark(
+            self.benchmark, identity.model, identity.key, *counts, rate, identity.measure
+        )
 
 
 def _reject(pair: Row, a: TextScore, b: TextScore) -> Row:

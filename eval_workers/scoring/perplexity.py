@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.models.base import texts_hash
+from plumbline.eval_workers.models.scoring_contract import texts_hash
 from plumbline.eval_workers.scoring.held_out import HeldOut
 from plumbline.eval_workers.work.chunk_plan import Chunk
 from plumbline.eval_workers.work.rejects import rejected
@@ -17,8 +17,8 @@ from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Ste
 from plumbline.warehouse.errors import BadInput
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import Identity, TextScore
     from plumbline.eval_workers.models.continuer import Continuer
+    from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
     from plumbline.warehouse.storage.store import Store
 
 #: Characters of a chunk, some 10,000 tokens of English; a longer document is one of its own.

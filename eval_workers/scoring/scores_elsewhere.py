@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
-from plumbline.eval_workers.models.base import LOG_LIKELIHOOD
+from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
 from plumbline.eval_workers.scoring.pair_scores import PairScores
 from plumbline.eval_workers.work.runner import plan_of, subject
 from plumbline.warehouse.errors import MissingComponent
@@ -16,8 +16,8 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import Identity
     from plumbline.eval_workers.models.model_options import ModelOptions
+    from plumbline.eval_workers.models.scoring_contract import Identity
 
 #: Seconds between two looks: a disk that many machines share is not asked more often.
 _PERIOD_S = 2.0

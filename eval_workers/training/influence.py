@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import Tokens
+    from plumbline.eval_workers.models.scoring_contract import Tokens
     from plumbline.eval_workers.models.transformers_backend import TransformersBackend
 
 Ints = NDArray[np.int64]
@@ -71,7 +71,7 @@ def influence(
         backend: its model is changed: it must not be used again.
         fitted: rows that H is fitted on, with labels drawn from the model by ``seed``.
         directory: keeps the factors of this model and these rows, and under ``name`` the scores:
-            the same call goes on where it was stopped.
+            the same call resumes where it was stopped.
         strategy: of kronfluence; ``identity`` for H = 1.
     """
     import torch
@@ -145,7 +145,7 @@ def _trees(weighted: Weighted) -> list[list[tuple[Tokens, float]]]:
 
 
 def _task(bos: int, trees: Sequence[Weighted]) -> Any:
-    """What kronfluence asks of a language model; a query is the number of a tree."""
+    """The losses that kronfluence needs of a language model; a query is a tree's number."""
     import torch
     from kronfluence.task import Task
 

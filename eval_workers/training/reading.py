@@ -1,4 +1,4 @@
-"""What a model that was trained here read of its text, made anew from its shards."""
+"""The text that a model trained here has read, made anew from its shards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def trained_on(model: Path) -> dict[str, Any] | None:
-    """What identifies the training of the model in a directory; ``None`` for one of elsewhere."""
+    """The identity of the training of a directory's model; ``None`` if it is from elsewhere."""
     try:
         identity: dict[str, Any] = json_object(model / MARKER)["identity"]
         return identity
@@ -39,7 +39,7 @@ def is_known(model: Path, shards: Sequence[Path]) -> bool:
 
 
 def reading(model: Path, shards: Sequence[Path], form: RecordForm) -> Reading:
-    """What a model read of the shards that it was trained on; they have to be known."""
+    """The text that a model read; :func:`is_known` has to hold for its shards."""
     from plumbline.eval_workers.models.transformers_backend import TransformersBackend
     from plumbline.eval_workers.training import trainer
     from plumbline.eval_workers.training.learner import continued

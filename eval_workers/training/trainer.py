@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 _TEXT = "text.bin"
 #: State of an interrupted run.
 _CHECKPOINT = "checkpoint.pt"
-#: More text than this a token of the budget is not read: English has 4 to 5 characters a token.
+#: Characters read per token of the budget: more than the 4 to 5 that a token of English has.
 _CHARACTERS_PER_TOKEN = 6
 _DOCUMENTS_AT_ONCE = 10_000
 #: CPU capabilities with bfloat16 products in hardware.
@@ -76,8 +76,8 @@ def train(
     ``n_checkpoints``: save the model before training and after each of that many equal parts, each
     loadable, in ``checkpoints/stepN``, and the token ids in reading order, one row per sequence, in
     ``text.bin`` and ``text.idx``. ``tokenizer``: a ``tokenizer.json`` to use instead of one trained
-    on the text. ``window``: when other shards are read. ``backend``: the model to continue, with a
-    new adapter of rank ``lora`` if given. The caller adds the columns ``path`` and ``run_id``.
+    on the text. ``window``: the steps that read other shards. ``backend``: the model to continue,
+    with a new adapter of rank ``lora`` if given. The caller adds columns ``path`` and ``run_id``.
     """
     state = _restore(work, key)
     if tokenizer is not None:
@@ -189,7 +189,7 @@ def _rows(parts: Sequence[np.ndarray], context: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a training read.
+    """The text that a training read, by token.
 
     Attributes:
         rows: token ids, [row, context].
@@ -207,13 +207,13 @@ class Reading:
 def reading(
     shards: Sequence[Path], form: RecordForm, options: TrainOptions, learner: Learner
 ) -> Reading:
-    """What :func:`train` read of these shards with these options and this learner's tokens."""
-    found = list(_places(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, form))
-    parts = _tokens([text for _, _, text in found], learner)
+    """The text that :func:`train` read with these shards, options and learner's tokens."""
+    documents_read = list(_places(shards, options.max_tokens * _CHARACTERS_PER_TOKEN, form))
+    parts = _tokens([text for _, _, text in documents_read], learner)
     options = replace(options, context=learner.context)
     rows = _rows(parts, learner.context)
     lengths = [len(part) for part in parts]
-    place = np.repeat(np.array([own[:2] for own in found]), lengths, axis=0)[: rows.size]
+    place = np.repeat(np.array([own[:2] for own in documents_read]), lengths, axis=0)[: rows.size]
     batches = _Batches(rows, rows, None, options)
     n_times = np.zeros(len(rows), np.int64)
     for step in range(batches.n_steps):
@@ -292,7 +292,7 @@ def _run(
     losses: list[float] = []
     seconds = 0.0
     if state:
-        model.load_state_dict(state["model"], strict=False)  # of an adapter's model the rest stays
+        model.load_state_dict(state["model"], strict=False)  # an adapter's state lacks its base
         optimizer.load_state_dict(state["optimizer"])
         losses, seconds = state["losses"], state["seconds"]
     start = time.monotonic() - seconds

@@ -172,7 +172,7 @@ class Base:
 
 @options_class(frozen=True, kw_only=True, config=STRICT)
 class LearnerOptions:
-    """What is trained: a new model of a preset's size, or one that there is."""
+    """The model to train: a new one of a preset's size, or an existing one."""
 
     preset: Annotated[
         str | None,

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plumbline.eval_workers.models.base import GIVEN_EMPTY, LOG_LIKELIHOOD
 from plumbline.eval_workers.models.instruction import publish_instruction
 from plumbline.eval_workers.models.sampling_contract import (
     Draw,
@@ -16,6 +15,7 @@ from plumbline.eval_workers.models.sampling_contract import (
     SamplingModel,
     SamplingOptions,
 )
+from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
 from plumbline.eval_workers.work.chunk_plan import Chunk
 from plumbline.eval_workers.work.rejects import rejected
 from plumbline.eval_workers.work.step import ComputedStep, Made, Row, State, Step

@@ -27,8 +27,8 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import Model
     from plumbline.eval_workers.models.model_options import ModelOptions
+    from plumbline.eval_workers.models.scoring_contract import Model
 
 Outcome = TypeVar("Outcome")
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from plumbline.eval_workers.models.base import GIVEN_EMPTY, LOG_LIKELIHOOD, TextScore
+from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD, TextScore
 from plumbline.eval_workers.work.chunk_plan import Chunk
 from plumbline.warehouse.errors import UsageProblem
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import Identity
     from plumbline.eval_workers.models.model_options import ModelOptions
+    from plumbline.eval_workers.models.scoring_contract import Identity
     from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]

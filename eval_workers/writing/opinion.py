@@ -16,7 +16,7 @@ from plumbline.warehouse.errors import BadInput, disk_problems
 from plumbline.warehouse.query.connection import rows_of, sql
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.scoring.pair_scores import Scored
+    from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark
 
 #: The part of a benchmark's ``reject`` rows that holds the pairs beyond the limit.
 STEP = "opinion"
@@ -104,7 +104,7 @@ def second_opinion(build: Build, model: str, limit: float) -> Opinion:
     return mark(build, scored, limit)
 
 
-def mark(build: Build, scored: Scored, limit: float) -> Opinion:
+def mark(build: Build, scored: ScoredBenchmark, limit: float) -> Opinion:
     """Mark the pairs that differ by more than ``limit``; see ``second_opinion``."""
     store, name = build.store, build.benchmark
     keys = {"benchmark": name, "model_key": scored.model_key}
@@ -130,7 +130,11 @@ def mark(build: Build, scored: Scored, limit: float) -> Opinion:
 
 
 def _rejects(
-    build: Build, pairs: Sequence[Row], beyond: dict[str, float], scored: Scored, limit: float
+    build: Build,
+    pairs: Sequence[Row],
+    beyond: dict[str, float],
+    scored: ScoredBenchmark,
+    limit: float,
 ) -> list[dict[str, object]]:
     return [
         reject_row(

@@ -91,7 +91,7 @@ def contrasts_of(store: Store, row: dict[str, Any]) -> dict[str, tuple[WordPair,
 
 
 def sides_of(store: Store, row: dict[str, Any], contrast: str) -> tuple[str, str]:
-    """What the sides of a contrast of a corpus are called, given its row of ``corpus``."""
+    """Names of the sides of a contrast of a corpus, given its row of ``corpus``."""
     is_listed = row["targets"] and "/" not in contrast
     lists = usable_lists(corpus_lists(store, row)).values() if is_listed else ()
     return wordlists.side_names(contrast, lists)

@@ -311,7 +311,7 @@ class _Writer:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Say for the block that this attempt goes on, where the disk has locks."""
+        """Mark this attempt as running during the block, where the disk has locks."""
         with ExitStack() as held:
             with suppress(NoLocks, OSError):
                 held.enter_context(claimed(self._out / f"{self._mark}.{self._attempt}.claim"))

@@ -30,7 +30,8 @@ from plumbline.warehouse.storage.store import Store
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Progress = Callable[[int, int], None]
-#: float64[2, word]: weights of co-occurrences with the first and the second target, and of these.
+#: float64[2, word] each: weights of co-occurrences with the first and the second target, and of
+#: occurrences of these targets.
 Weights = tuple[Floats, Floats]
 
 
@@ -83,7 +84,7 @@ class Moments:
 
     @property
     def weights(self) -> Weights:
-        """Those of the influence on delta: +1 / C_f, -1 / C_m, 1 / N_f and -1 / N_m.
+        """Weights of the influence on delta: +1 / C_f, -1 / C_m, 1 / N_f and -1 / N_m.
 
         NaN for a word without a count, which has no lean.
         """
@@ -133,11 +134,11 @@ def compare(
     """Compare the leans of all words in two texts; writes and returns ``word_change``.
 
     change = delta in b - delta in a for every word with ``min_pairs`` co-occurrences on each side
-    in both, but for the two of the contrast. Documents are drawn, not words (see
-    ``evidence.lean``), and a document with the same kept words in both texts is one document: what
-    it adds to both deltas cancels, so a corpus and a filtered copy of it are compared by what was
-    left out. The interval takes Student's t; q
-    is the p of no change, adjusted for all words compared (Benjamini and Hochberg 1995).
+    in both, except the two of the contrast. The sampling units are documents, not words (see
+    ``evidence.lean``). A document with the same kept words in both texts is one unit: what it adds
+    to both deltas cancels, so a corpus and a filtered copy of it differ by what was left out. The
+    interval takes Student's t; q is the p of no change, adjusted for all words compared (Benjamini
+    and Hochberg 1995).
 
     Raises:
         UsageProblem: no such corpus or source, a contrast that is not a pair of both word lists,
@@ -155,7 +156,7 @@ def compare(
             look(text.evidence, question, progress=progress, most_sources=ALL_SOURCES)
             for text in texts
         ]
-        tables = [found.documents for found in seen]
+        tables = [sightings.documents for sightings in seen]
         chosen = [_of_source(t, table) for t, table in zip(texts, tables, strict=True)]
         shared = _shared(tables, chosen)
         sums = []
@@ -178,7 +179,7 @@ def compare(
 
 
 def question_of(store: Store, texts: Sequence[ComparedText], contrast: str) -> Inquiry:
-    """What is looked for in texts that are compared. Raises ``UsageProblem`` as ``compare``."""
+    """The targets and vocabulary of a comparison. Raises ``UsageProblem`` as ``compare``."""
     first, _, second = contrast.partition("/")
     for text in texts:
         listed = targets_of(corpus_lists(store, text.evidence.corpus))
@@ -211,7 +212,7 @@ def _of_source(text: ComparedText, table: DocumentTable) -> Bools:
 
 
 def _shared(tables: list[DocumentTable], chosen: list[Bools]) -> tuple[Bools, Bools]:
-    """Masks of the documents of each text that are in the other, too, matched one for one."""
+    """Masks of each text's documents that are also in the other, matched one for one."""
     masks = [own.copy() for own in chosen]
     marks = (table.mark[own] for table, own in zip(tables, chosen, strict=True))
     for mask, both in zip(masks, matched(*marks), strict=True):
@@ -220,7 +221,7 @@ def _shared(tables: list[DocumentTable], chosen: list[Bools]) -> tuple[Bools, Bo
 
 
 def matched(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[Bools, Bools]:
-    """Masks of the marks of each that are in the other, too, matched one for one, the first first.
+    """Masks of the marks of each side that the other has, too, matched one for one in order.
 
     >>> matched(np.array([7, 7, 5], np.uint64), np.array([7, 9], np.uint64))[0].tolist()
     [True, False, False]
@@ -260,7 +261,7 @@ class MomentSums:
         self._first = np.searchsorted(table.shard, np.arange(table.shard.max(initial=0) + 1))
 
     def add(self, shard: int, n_before: int, documents: Documents) -> tuple[Ints, Ints, Ints]:
-        """Add documents (see ``read_shards``); returns what ``near`` does, by index in table."""
+        """Add documents (see ``read_shards``); returns those of ``near``, by index in table."""
         document, word, c = near(self._question, documents)
         document, word = document + self._first[shard] + n_before, self._word[word]
         is_used = (word >= 0) & (self.group[document] >= 0)
@@ -296,7 +297,7 @@ def near(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, Ints]:
 def near_targets(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, Ints, Ints]:
     """Co-occurrences under the rule ``pairs``: document, word, target, by index, and how many.
 
-    Every document, word of the vocabulary and target of the question that meet are there once.
+    One row for each document, word of the vocabulary and target of the question that co-occur.
     """
     ids, offsets, size = documents.values, documents.offsets, len(question.vocabulary)
     n_targets = len(question.targets)
@@ -307,7 +308,7 @@ def near_targets(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, I
     for step in (*range(1 - question.window, 0), *range(1, question.window)):
         inside = (at + step >= offsets[document]) & (at + step < offsets[document + 1])
         here, there = at[inside], at[inside] + step
-        # A target meets each other of its kind once; words that both corpora left out don't count.
+        # Two occurrences of one target count once; words that both corpora left out don't count.
         good = (ids[there] >= 0) & ((step < 0) | (ids[there] != ids[here]))
         cell = document[inside].astype(np.int64) * size + ids[there]
         cells.append((cell * n_targets + target[here])[good])

@@ -176,8 +176,9 @@ def lean(
 
 
 def influences(seen: Sightings, word: int, pairs: Sequence[WordPair], keep: Bools) -> Floats:
-    """What each document of a mask adds to delta of a word (by index), to first order: u_d of
-    ``leans``; 0 for the others, and everywhere if no pair is defined."""
+    """Influence of each document of a mask on delta of a word (by index), u_d of ``leans``.
+
+    It is 0 for other documents, and everywhere if no pair is defined."""
     index = {target: k for k, target in enumerate(seen.question.targets)}
     rows = (seen.word == word) & keep[seen.document]
     near = np.zeros((len(keep), len(index)))

@@ -1,7 +1,7 @@
 """Occurrences of words near targets, from one pass over a corpus's documents.
 
 Everything that is said about a word comes from its occurrences and the targets less than a window
-away from them, so a look keeps little: the documents that hold the word, and sums over the others.
+away from them, so one pass keeps little: documents that hold the word, and sums over the others.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from plumbline.warehouse.cores import n_cores
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
-#: Sources told apart where each has a row; the documents of later ones are those of OTHER.
+#: Most sources with a row of their own; documents of further ones count as those of OTHER.
 MOST_SOURCES = 1000
-#: More sources than any corpus has, so that all are told apart.
+#: More sources than any corpus has, so that each has its row.
 ALL_SOURCES = 1 << 62
 OTHER = "other"
 #: Documents that name no source.
@@ -67,7 +67,7 @@ class Inquiry:
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
-        """A hash of each word by id, of its letters alone; the last is for words left out."""
+        """A hash of each word's letters, by id; the last one stands for words left out."""
         digests = (blake2b(w.encode(), digest_size=8).digest() for w in self.vocabulary.to_pylist())
         return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
 
@@ -95,12 +95,12 @@ def joined(question: Inquiry, documents: Documents) -> Documents:
         return documents
     values, offsets = documents.values, documents.offsets
     ids = question.ids(pa.array(question.phrase, pa.string()))
-    found = np.flatnonzero(values == ids[0])
-    found = found[found + n <= offsets[np.searchsorted(offsets, found, side="right")]]
+    match = np.flatnonzero(values == ids[0])
+    match = match[match + n <= offsets[np.searchsorted(offsets, match, side="right")]]
     for step in range(1, n):
-        found = found[values[found + step] == ids[step]]
+        match = match[values[match + step] == ids[step]]
     starts: list[int] = []
-    for at in found.tolist():
+    for at in match.tolist():
         if not starts or at >= starts[-1] + n:
             starts.append(at)
     start = np.array(starts, np.int64)
@@ -118,8 +118,8 @@ class DocumentTable:
     """Every document of a corpus, shard after shard.
 
     Attributes:
-        shard, row: where it stands: index of the shard, line or row from 1.
-        source: index of where it is from, in ``sources``.
+        shard, row: index of its shard, and its line or row there from 1.
+        source: index of its source in ``sources``.
         n_kept: its kept words.
         n_target: int64[n, target], occurrences of each target in it.
         mark: hash of its kept words in order: equal for copies of one document.
@@ -197,8 +197,8 @@ def meetings(question: Inquiry, documents: Documents) -> Meetings:
 def near_counts(question: Inquiry, met: Meetings, group: Ints, n_groups: int) -> Ints:
     """Co-occurrences of each group of occurrences with each target, int64[group, target].
 
-    ``group`` is that of each occurrence; its occurrences are of one word in one document. A word
-    that is a target itself meets each of its others once (``pairs``).
+    ``group`` has the group of each occurrence; a group is one word in one document. Under ``pairs``
+    two occurrences of a word that is itself a target count once.
     """
     n = len(question.targets)
     if question.rule == "pairs":
@@ -213,11 +213,11 @@ def near_counts(question: Inquiry, met: Meetings, group: Ints, n_groups: int) ->
     low = np.maximum(np.maximum(here, there) - question.window + 1, first)
     high = np.minimum(np.minimum(here, there), np.maximum(end - question.window, first))
     cell = group[met.occurrence] * n + met.target
-    held = [
+    windows = [  # (group and target, start) of each window that holds both
         np.stack([cell[low + k <= high], (low + k)[low + k <= high]])
         for k in range(question.window)
     ]
-    distinct = np.unique(np.concatenate(held, axis=1), axis=1)[0]
+    distinct = np.unique(np.concatenate(windows, axis=1), axis=1)[0]
     return np.bincount(distinct, minlength=n_groups * n).reshape(n_groups, n)
 
 
@@ -238,7 +238,7 @@ def look(
 
     Args:
         progress: called with (shards done, shards).
-        most_sources: how many sources are told apart, ``MOST_SOURCES`` by default.
+        most_sources: sources with a row of their own, ``MOST_SOURCES`` by default.
     """
     keys = question.keys
 
@@ -291,7 +291,7 @@ def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 class _BatchColumns(NamedTuple):
-    """Columns of the tables above, of some documents of a shard."""
+    """Columns of ``DocumentTable`` and ``Sightings`` for some documents of a shard."""
 
     shard: Ints
     row: Ints

@@ -105,7 +105,7 @@ def survey(
     with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
         n_shards = len(evidence.shards)
         documents = look(evidence, question).documents
-        sums = _Sums(replace(question, words=tuple(new)), documents)
+        sums = _SourceSums(replace(question, words=tuple(new)), documents)
         quoting = replace(question, words=tuple(to_quote))
         sample = OccurrenceSample(quoting, sampling.n, sampling.seed, sampling.targets)
 
@@ -176,7 +176,7 @@ def _draws(run: Row, sampling: Sampling) -> bool:
     return bool(same and config["n"] >= sampling.n)
 
 
-class _Sums(MomentSums):
+class _SourceSums(MomentSums):
     """Sums over the documents of each source, for each word of a question.
 
     Attributes:
@@ -232,7 +232,7 @@ class _Sums(MomentSums):
 class _OfSources:
     """The co-occurrences of some words in the documents of some sources."""
 
-    def __init__(self, whole: _Sums, words: Ints, keep: Bools, drawn: str) -> None:
+    def __init__(self, whole: _SourceSums, words: Ints, keep: Bools, drawn: str) -> None:
         self._own, self._by_source = whole.of(keep, words), drawn == "source"
         self._near, self._target = whole.sums[:2, keep][:, :, words], whole.n_target[keep]
         self._n_documents = whole.n_documents[keep][:, words]

@@ -137,7 +137,7 @@ def pack_files(
 
 
 def _subject(out: Path) -> str:
-    """What rejects are of: the shard's path, or its name and a hash of a path that is long.
+    """The subject of rejects: the shard's path, or its name and a hash of a path that is long.
 
     >>> _subject(Path("/texts/a.jsonl.zst")), len(_subject(Path("/long" * 99, "a.jsonl.zst")))
     ('/texts/a.jsonl.zst', 24)
@@ -195,7 +195,7 @@ def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
 
 
 def _not_decoded(error: UnicodeError, data: bytes, encoding: str) -> str:
-    """Where a file can't be decoded, and what it may be."""
+    """The place at which a file can't be decoded, and a guess at its encoding."""
     guess = guess_encoding(data)
     at = (
         f"at byte {error.start}: {error.reason}" if isinstance(error, UnicodeDecodeError) else error

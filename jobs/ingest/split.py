@@ -46,11 +46,11 @@ class Block:
 
 @dataclass(frozen=True)
 class SplitSource:
-    """One shard in the ledger: what it was, and the blocks that now hold its lines.
+    """A shard's entry in the ledger: its content when it was cut, and its blocks.
 
     Attributes:
         label: start of the names of its blocks.
-        block_bytes: requested size.
+        block_bytes: requested size of a block.
     """
 
     source: str
@@ -105,7 +105,7 @@ def split_shards(
     except OSError as e:
         raise BadInput(f"output directory {out}", e.strerror or "can't be made") from e
     with ExitStack() as held:
-        with suppress(NoLocks):  # then nothing tells of another command
+        with suppress(NoLocks):  # then another command goes unnoticed
             held.enter_context(sole(out / _LOCK, f"--out {out}"))
         return _split(shards, out, block_bytes, workers, progress)
 

@@ -4,6 +4,7 @@
 """
 
 from plumbline.jobs.kernel.compiling import warm_up
+from plumbline.jobs.kernel.cooccurrences import RULES
 from plumbline.jobs.kernel.counter import (
     Counter,
     CountOptions,
@@ -15,7 +16,6 @@ from plumbline.jobs.kernel.counter import (
 from plumbline.jobs.kernel.language_tables import TOKENIZER_VERSION
 from plumbline.jobs.kernel.limits import Limits, limits_within
 from plumbline.jobs.kernel.memory import SLACK
-from plumbline.jobs.kernel.pairs import RULES
 from plumbline.jobs.kernel.token_stream import TARGET_BYTES, Recount
 from plumbline.jobs.kernel.tokenizer import (
     DEFAULT_TARGETS,

@@ -30,10 +30,10 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 #: Modules that hold compiled functions or constants compiled into them.
 _COMPILED = (
     "chunks",
+    "cooccurrences",
     "language_tables",
     "memory",
     "pair_runs",
-    "pairs",
     "records",
     "rules",
     "word_splitting",

@@ -60,14 +60,16 @@ def name_of(kind: type) -> str:
 def kind_name(stem: str, kind: str) -> str:
     """The name of class ``kind`` in the file of this stem; a large group has files `GROUP__PART`.
 
-    >>> kind_name("score", "Score"), kind_name("corpus__texts", "Split")
-    ('score', 'corpus split')
-    >>> kind_name("benchmark", "ExportRatings")
-    'benchmark export-ratings'
+    A class carries its group's name where its own alone would be that of another class, too.
+
+    >>> kind_name("score", "Score"), kind_name("score", "ScoreImport")
+    ('score', 'score import')
+    >>> kind_name("corpus__texts", "Split"), kind_name("benchmark", "ExportRatings")
+    ('corpus split', 'benchmark export-ratings')
     """
     words = "".join(f"-{c.lower()}" if c.isupper() else c for c in kind).strip("-")
     group = stem.partition("__")[0].replace("_", "-")
-    return group if words == group else f"{group} {words}"
+    return group if words == group else f"{group} {words.removeprefix(f'{group}-')}"
 
 
 def current(name: str) -> str:

@@ -11,8 +11,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.chat_session import Build as Asking
-from plumbline.eval_workers.chat.chat_session import spending
+from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.pairs import benchmarks as room
 from plumbline.eval_workers.pairs.benchmarks.own import pushed, recipe
@@ -36,7 +35,7 @@ _PAIRS = "FROM benchmark_pair WHERE benchmark = $benchmark ORDER BY pair_id"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Import(DataOption, Command):
+class BenchmarkImport(DataOption, Command):
     """Read benchmarks into the warehouse; rows that can't be used are kept in `reject`.
 
     A name that is not in `benchmark list` is that of your own pairs: give
@@ -133,7 +132,7 @@ def _not_used(one: room.Imported) -> Iterator[str]:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Check(DataOption, Command):
+class BenchmarkCheck(DataOption, Command):
     """Check a recipe, alone or with its data: every problem, then what it would import.
 
     Nothing is written. Exit status 3 where it can't be imported as it is (docs/pairs.md).
@@ -186,7 +185,7 @@ class Check(DataOption, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class List(Command):
+class BenchmarkList(Command):
     """List what can be imported and what the warehouse holds.
 
     Example: plumbline benchmark list
@@ -219,7 +218,7 @@ FROM benchmark_pair GROUP BY benchmark ORDER BY benchmark
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Show(Command):
+class BenchmarkShow(Command):
     """Show the first pairs of a benchmark, by identifier, and how small an effect it can find.
 
     Example: plumbline benchmark show winobias --n 3
@@ -248,7 +247,7 @@ class Show(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Compare(Command):
+class BenchmarkCompare(Command):
     """Compare benchmarks on the same seed words, such as those that two chat models wrote.
 
     Figures with 95% intervals, and differences from the first one, paired by seed word: sentences
@@ -308,7 +307,7 @@ def _of_words(of: Row, first: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Build(BuildSpec, Command):
+class BenchmarkBuild(BuildSpec, Command):
     """Build a benchmark from seed words: a chat model writes and judges its sentences.
 
     The key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. What was asked is never asked again:
@@ -382,7 +381,7 @@ class Build(BuildSpec, Command):
     def run(self, context: Context) -> Done:
         store, name = context.store, self.name
         server = None if self.replay or self.offline else self.server()
-        asking = Asking(store, name, context.run_id, server)
+        asking = Build(store, name, context.run_id, server)
         words = context.stage("seed words", build.seed_words, store, self)
         made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)
         pairs, counts, taken = made

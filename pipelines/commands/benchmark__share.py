@@ -53,7 +53,7 @@ _License = Annotated[str | None, Field(description="Licence identifier, such as 
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Card(_WithMaxPMI, Command):
+class BenchmarkCard(_WithMaxPMI, Command):
     """Write a benchmark as a dataset to share: a card with statistics, Parquet and JSON lines.
 
     A benchmark that was built with a corpus keeps that and its eta where none is given.
@@ -80,7 +80,7 @@ class Card(_WithMaxPMI, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Export(_WithMaxPMI, Command):
+class BenchmarkExport(_WithMaxPMI, Command):
     """Write a benchmark as a task of lm-evaluation-harness or Inspect.
 
     lm-eval: log-likelihoods, US and PD, as `score` and `measure` have them.
@@ -116,7 +116,7 @@ class Export(_WithMaxPMI, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Push(_WithMaxPMI, Command):
+class BenchmarkPush(_WithMaxPMI, Command):
     """Push a benchmark to the hub as a data set: card, Parquet, eval.yaml.
 
     One commit. The token is HF_TOKEN, or that of `hf auth login`. Pairs that metrics leave out go

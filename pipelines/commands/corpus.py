@@ -92,7 +92,7 @@ class Count(CorpusName, CorpusOptions, Command):
         Shards are read where others were counted in the same way: their content tells.
         """
         from plumbline.jobs.count_corpus import on_spark, refuse_other_settings
-        from plumbline.jobs.counting.local import n_processes
+        from plumbline.jobs.counting.local_engine import n_processes
         from plumbline.jobs.counting.partials import partials_directory
 
         request, where = self.request(), None
@@ -184,11 +184,11 @@ class Associate(CorpusName, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Compare(Command):
-    """Which words lean otherwise in another text, with intervals over documents.
+class CorpusCompare(Command):
+    """Compare the leans of words in two texts, with intervals over documents.
 
-    p is adjusted for all words compared. Documents that stand in both texts count as one document,
-    so a corpus and what `corpus filter` left of it can be compared as well.
+    p is adjusted for all words compared. A document that is in both texts counts once, so a corpus
+    can be compared with what `corpus filter` left of it.
 
     Example: plumbline corpus compare novels films --n 10
     """
@@ -235,7 +235,7 @@ class Compare(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class List(Command):
+class CorpusList(Command):
     """List the corpora of the warehouse, how they were counted and their totals.
 
     Example: plumbline corpus list
@@ -324,7 +324,7 @@ class Verify(CorpusName, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Words(CorpusName, ContrastOption, Command):
+class CorpusWords(CorpusName, ContrastOption, Command):
     """Sample seed words among those that lean least: from the interval of delta that holds 0.
 
     If the corpus has a vocabulary (`corpus vocabulary`), only its kept words are sampled. Words

@@ -252,7 +252,7 @@ class Pack(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Import(CorpusName, Command):
+class CorpusImport(CorpusName, Command):
     """Import published word statistics: counts and she/he delta of words, without any text.
 
     `why`, `benchmark constrain` and `corpus words` work on such a corpus; it has no counts of
@@ -270,7 +270,7 @@ class Import(CorpusName, Command):
     ]
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.ingest.released import import_statistics
+        from plumbline.jobs.ingest.released_statistics import import_statistics
 
         done = import_statistics(context.store, self.corpus, self.file, context.run_id)
         return Done(
@@ -304,7 +304,7 @@ class Demo(Command):
     ] = "straight"
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.pairs.closed_world.corpus_writer import (
+        from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import (
             WorldOptions,
             write_recorded_world,
         )

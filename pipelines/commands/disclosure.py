@@ -120,7 +120,7 @@ class Prompts(DataOption, Command):
         return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
 
     def check(self) -> None:
-        """Raise for sets, released files, wordings, keys and prices that there are not."""
+        """Raise for missing sets, released files, wordings, keys and prices."""
         name = self.probe_set
         if self.write:
             _ = self.spec(), find_key(checked_url(self.base_url or DEFAULT_URL))
@@ -245,7 +245,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
             yield from to_do(store, model, how, steps)
 
     def run(self, context: Context) -> Done:
-        """Measure the sets under each model, of which one that fails stops no other; report."""
+        """Measure the sets under each model; a model that fails doesn't stop the others."""
         store, subjects = context.store, self.subjects()
         done, failures = list[Disclosed](), Failures(len(subjects))
         for model, how in subjects:
@@ -268,7 +268,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         )
 
     def audit(self, context: Context, model: str, how: ModelOptions) -> list[Disclosed]:
-        """Measure the sets under one model, those imported that aren't there and can be."""
+        """Measure the sets under one model; missing ones are imported where they can be."""
         import_missing(context, self.sets, self.data)
         return measured(context, self, self.sets, model, how)
 

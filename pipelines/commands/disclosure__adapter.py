@@ -16,7 +16,7 @@ from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.disclosure.set_measures import Disclosed, measure_sets, steps_of
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
-from plumbline.eval_workers.fairpair import audit
+from plumbline.eval_workers.fairpair import fairpair_steps
 from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec, SampledModel
 from plumbline.eval_workers.models.instruction import NONE
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
@@ -221,8 +221,8 @@ def _tuning(store: Store, row: Row, tuned: Tuned) -> Iterator[str]:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Compare(ProbeOptions, ModelOptions, Command):
-    """What an adapter changed in its base: disclosure, perplexity, benchmarks, FairPair; one page.
+class DisclosureCompare(ProbeOptions, ModelOptions, Command):
+    """Compare an adapter with its base: disclosure, perplexity, benchmarks, FairPair; one page.
 
     Both are loaded alike; --revision and --trust-remote-code are of the base. What the warehouse
     has is not computed again: after an interruption run the same command again to resume; with
@@ -301,7 +301,9 @@ class Compare(ProbeOptions, ModelOptions, Command):
         if self.text:
             _ = base.window(self.window)
         if self.fairpair:
-            audit.check(spec, self.fairpair, audit.prompt_rows(store, self.fairpair, spec))
+            fairpair_steps.check(
+                spec, self.fairpair, fairpair_steps.prompt_rows(store, self.fairpair, spec)
+            )
         greedy = SamplingOptions(greedy=True, max_new_tokens=self.gas_tokens)
         return ComparedModels(
             *(self.warehouse, line_of(self), base.identity, tuned.identity, words.name),
@@ -405,13 +407,15 @@ class Compare(ProbeOptions, ModelOptions, Command):
     def _fairpair(self, context: Context, found: ComparedModels, how: ModelOptions) -> None:
         """FairPair of the set, by all scoring functions that know its language."""
         store, spec, run_id = context.store, self.spec(), context.run_id
-        rows = audit.prompt_rows(store, found.fairpair, spec)
-        audit.write_prompts(store, found.fairpair, rows, run_id)
-        drawn = audit.draw(store, found.fairpair, SampledModel(self.base, how), spec, run_id)
+        rows = fairpair_steps.prompt_rows(store, found.fairpair, spec)
+        fairpair_steps.write_prompts(store, found.fairpair, rows, run_id)
+        drawn = fairpair_steps.draw(
+            store, found.fairpair, SampledModel(self.base, how), spec, run_id
+        )
         keys = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
-        sampled = audit.perturb(store, *keys, spec, run_id)
-        for phi in audit.scoring_functions(spec, rows):
-            audit.score(store, sampled, phi, spec, run_id)
+        sampled = fairpair_steps.perturb(store, *keys, spec, run_id)
+        for phi in fairpair_steps.scoring_functions(spec, rows):
+            fairpair_steps.score(store, sampled, phi, spec, run_id)
 
     def _tables(self, found: ComparedModels) -> tuple[str, ...]:
         continued = ("continuation", "sampling")

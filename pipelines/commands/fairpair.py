@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.chat.budget import Price, money
 from plumbline.eval_workers.chat.ledger import look
-from plumbline.eval_workers.fairpair import audit as steps
+from plumbline.eval_workers.fairpair import fairpair_steps as steps
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.fairpair_spec import RULES, FairPairSpec, SampledModel
 from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
@@ -41,7 +41,7 @@ _PromptSet: TypeAlias = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Run(FairPairSpec, Command):
+class FairpairRun(FairPairSpec, Command):
     """Sample both sides of each prompt, perturb, and compare bias with sampling noise.
 
     What is drawn or answered is kept: after an interruption run the same command again to resume;
@@ -162,7 +162,7 @@ _MEASURING = (
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Score(FairPairSpec, Command):
+class FairpairScore(FairPairSpec, Command):
     """Measure anew what is in the warehouse: other folds, scoring functions or perturber.
 
     No sample is drawn. Figures of other folds, texts, scoring functions and perturbers stay.
@@ -198,7 +198,7 @@ class Score(FairPairSpec, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Report(Command):
+class FairpairReport(Command):
     """Write the report of all that is measured: one HTML page, and its plots as SVG files.
 
     Example: plumbline fairpair report --out out/report
@@ -236,7 +236,9 @@ def measured(
     return sampled
 
 
-def _missing(run: Run, rows: Sequence[Row], store: Store | None, model_key: str) -> Sequence[Draw]:
+def _missing(
+    run: FairpairRun, rows: Sequence[Row], store: Store | None, model_key: str
+) -> Sequence[Draw]:
     sampling = run.sampling()
     whose = {"probe_set": run.probe_set, "model_key": model_key, "sampling_key": sampling.key}
     found = store.read("continuation", **whose).to_pylist() if store else []
@@ -245,7 +247,7 @@ def _missing(run: Run, rows: Sequence[Row], store: Store | None, model_key: str)
 
 
 def _here(
-    run: Run, target: SampledModel, rows: Sequence[Row], store: Store | None
+    run: FairpairRun, target: SampledModel, rows: Sequence[Row], store: Store | None
 ) -> Iterator[Row]:
     from plumbline.eval_workers.models.prospect import prospect
 
@@ -264,7 +266,7 @@ def _here(
 
 
 def _served(
-    run: Run, target: SampledModel, rows: Sequence[Row], store: Store | None
+    run: FairpairRun, target: SampledModel, rows: Sequence[Row], store: Store | None
 ) -> Iterator[Row]:
     sampling, served, name = run.sampling(), target.served, target.model
     assert served is not None, "a target is loaded here or served"
@@ -281,7 +283,7 @@ def _served(
     yield from _asked(name, n_in, n_out, run.price(name))
 
 
-def _perturbing(run: Run, rows: Sequence[Row]) -> Iterator[Row]:
+def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
     n_models = len(run.targets())
     n_texts = 2 * len(rows) * run.n * n_models
     if run.perturber == RULES:

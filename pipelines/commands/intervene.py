@@ -51,7 +51,7 @@ ORDER BY ALL
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Run(StudyOptions, ModelOptions, Command):
+class InterveneRun(StudyOptions, ModelOptions, Command):
     """Exchange she and he in more and more of a text, train on each, and see if the lean follows.
 
     The lean of a model is the slope of its preferences on the text's associations, as in `measure`,
@@ -238,7 +238,7 @@ class Text(InterventionOptions, RecordOptions, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Show(Command):
+class InterveneShow(Command):
     """Show some of the words that were exchanged, in the text as it is now.
 
     Example: plumbline intervene show out/novels-half --n 20

@@ -92,7 +92,7 @@ class Report(Narrowed, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Figure(Narrowed, Command):
+class ReportFigure(Narrowed, Command):
     """Write a plot of the report for a paper: any width, type of 8 points, fonts embedded.
 
     Example: plumbline report figure pd-use-5 --format pdf --width 3.3in --out pd.pdf
@@ -136,7 +136,7 @@ class Figure(Narrowed, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Table(Narrowed, Command):
+class ReportTable(Narrowed, Command):
     """Print a table of the report for a paper: LaTeX (booktabs), Markdown or CSV.
 
     Example: plumbline report table models --format latex --out models.tex
@@ -168,7 +168,7 @@ class Table(Narrowed, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Card(Command):
+class ReportCard(Command):
     """Print a section for a model's card: figures with intervals, limits, what not to conclude.
 
     It begins with the figures as front matter, `model-index`, which the model's page shows.
@@ -233,7 +233,7 @@ class Methods(Narrowed, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Export(Narrowed, Command):
+class ReportExport(Narrowed, Command):
     """Write results for others' tools, with intervals and all pairs: Every Eval Ever, or Inspect.
 
     One record for each model and benchmark, in the directories of its datastore, or one log.
@@ -265,7 +265,7 @@ class Export(Narrowed, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Push(Command):
+class ReportPush(Command):
     """Push a model's results to its repository of the hub: .eval_results, as a pull request.
 
     Results are of benchmarks that were pushed with `benchmark push`, here or by somebody else

@@ -333,17 +333,19 @@ class Anatomy(_Release, Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.reproduce.anatomy import anatomy_tables as tables
-        from plumbline.pipelines.reproduce.anatomy import study
+        from plumbline.pipelines.reproduce.anatomy import benchmark_anatomy
 
         store = context.store
-        sets = list(study.tables(store, self.corpus))
+        sets = list(benchmark_anatomy.tables(store, self.corpus))
         if not sets:
             with recorded(store, "reproduce anatomy", values_of(self)) as run_id:
                 self.import_release(store, run_id)
-            sets = list(study.tables(store, self.corpus))
+            sets = list(benchmark_anatomy.tables(store, self.corpus))
         eta = math.inf if self.eta is None else self.eta
-        kept = [(name, models, study.within(table, eta)) for name, models, table in sets]
-        found = [study.anatomy(*one) for one in kept if len(one[-1].y)]
+        kept = [
+            (name, models, benchmark_anatomy.within(table, eta)) for name, models, table in sets
+        ]
+        found = [benchmark_anatomy.anatomy(*one) for one in kept if len(one[-1].y)]
         if not found:
             problem = "holds no pairs with a MaxPMI of that size and scores of all of them"
             raise BadInput(f"{self.data}", problem, "give a larger --eta, or the whole release")

@@ -60,7 +60,7 @@ def _time(text: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class List(Command):
+class RunsList(Command):
     """List runs, the newest first; tables shorten long texts, `--format json` gives them whole.
 
     Example: plumbline runs list --command score --since 2026-05-01 --status finished
@@ -101,7 +101,7 @@ class List(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Show(Command):
+class RunsShow(Command):
     """Show a run: options, versions, git commit, seeds, time, what it wrote and rejected.
 
     Example: plumbline runs show 20260501T12
@@ -130,7 +130,7 @@ class Show(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Compare(Command):
+class RunsCompare(Command):
     """Hold two runs side by side: options and versions that differ, metrics of both.
 
     The difference is the second less the first; `a` and `b` of a metric are the models.

@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.scoring.choices.pair_choices import Chosen
-    from plumbline.eval_workers.scoring.pair_scores import Scored
+    from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark
     from plumbline.warehouse.storage.store import Store
 
 #: What is scored.
@@ -103,7 +103,7 @@ class Score(ModelOptions, Command):
 
     def run(self, context: Context) -> Done:
         """Score with every model; one that fails stops no other."""
-        done: list[Scored] = []
+        done: list[ScoredBenchmark] = []
         failed = self._each(context, self._tasks(), done)
         if failed is not None and not done:
             raise failed
@@ -126,7 +126,7 @@ class Score(ModelOptions, Command):
         )
 
     def _each(
-        self, context: Context, tasks: Sequence[Task], done: list[Scored]
+        self, context: Context, tasks: Sequence[Task], done: list[ScoredBenchmark]
     ) -> Exception | None:
         """Score with each model in its turn, adding to ``done``; what failed, if anything did."""
         from plumbline.eval_workers.scoring.revisions import one_ahead
@@ -163,7 +163,7 @@ class Score(ModelOptions, Command):
         return [Task(name, own, benchmarks, n) for name, own, n in chosen]
 
 
-def _score(context: Context, task: Task, done: list[Scored]) -> None:
+def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
     """Score a model's pairs. Raises ``BadInput`` when it can score no pair of a benchmark."""
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
     from plumbline.eval_workers.work.runner import NothingUsed
@@ -189,7 +189,7 @@ def _score(context: Context, task: Task, done: list[Scored]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Perplexity(ModelOptions, Command):
+class ScorePerplexity(ModelOptions, Command):
     """Perplexity of a model on held-out text, with its interval over documents.
 
     A document longer than the window is cut, and each window scored after a BOS. A server
@@ -254,7 +254,7 @@ class Perplexity(ModelOptions, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Import(Command):
+class ScoreImport(Command):
     """Read scores of sentence pairs from elsewhere; what can't be used is kept in `reject`.
 
     Released scores; the logs of Inspect or lm-evaluation-harness that scored the pairs, such as
@@ -279,7 +279,7 @@ class Import(Command):
     ] = "released"
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.pairs.harness.every_eval_ever import import_records
+        from plumbline.eval_workers.pairs.harness.every_eval_ever_records import import_records
         from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
         from plumbline.eval_workers.pairs.harness.samples import import_samples
         from plumbline.eval_workers.pairs.released.score_import import import_scores

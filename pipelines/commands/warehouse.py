@@ -202,7 +202,7 @@ class Forget(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Export(Command):
+class WarehouseExport(Command):
     """Write tables and views as files to hand on, with their data dictionary.
 
     Example: plumbline warehouse export pair_score us_by_start --format csv --out figures
@@ -252,7 +252,7 @@ class _Copy(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Push(_Copy, Command):
+class WarehousePush(_Copy, Command):
     """Copy the warehouse's newest version to an object store or another directory.
 
     Only files that are missing there are sent, then all tables change in one commit. What the

@@ -36,8 +36,8 @@ def received() -> bool:
 def listen() -> None:
     """Have Ctrl-C and SIGTERM raise ``KeyboardInterrupt`` here, and the next one end the process.
 
-    What a shell starts in the background goes on ignoring Ctrl-C. To be called again in a process
-    that was forked.
+    A process that a shell starts in the background keeps ignoring Ctrl-C. To be called again in a
+    process that was forked.
     """
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _stop)

@@ -23,7 +23,7 @@ def sides(row: Row) -> tuple[str, str]:
 
 
 def contrast_sides(facts: Facts, corpus: str, contrast: str) -> tuple[str, str]:
-    """What leans above and below 0 are called, by the word lists of a corpus."""
+    """Names of the sides above and below 0, by the word lists of a corpus."""
     rows = facts.query("FROM word_list ORDER BY ALL").where(corpus=corpus)
     return side_names(contrast, [from_rows(of) for of in rows.groups("word_list")])
 

@@ -1,4 +1,4 @@
-"""What the pages of a site share: links to each other, and where their figures come from."""
+"""Links between the pages of a site, and the sources of their figures."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import capital, preferences
-from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.matrix import brief, name_order
 from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.metric_tables import (
@@ -41,7 +41,7 @@ _MEANING = (
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceFiles:
     """Files that figures come from: their name or pattern, how many, and their SHA-256.
 
     Of several files it is that of the list that ``sha256sum`` prints of them. ``address`` is where
@@ -55,8 +55,8 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Frame:
-    """What stands above and below a page: links, of which one is ``here``, and its sources.
+class PageFrame:
+    """Links above a page, of which one is ``here``, and the sources below it.
 
     ``up`` is the path to the site's first page, ``command`` what makes the site.
     """
@@ -64,15 +64,15 @@ class Frame:
     links: Sequence[Link] = ()
     here: str = ""
     up: str = ""
-    sources: Sequence[Source] = ()
+    sources: Sequence[SourceFiles] = ()
     command: str = ""
 
 
 #: The pages of a report that is no site: without links and sources.
-BARE = Frame()
+BARE = PageFrame()
 
 
-def _no_sources(kind: str, name: str) -> Sequence[Source]:
+def _no_sources(kind: str, name: str) -> Sequence[SourceFiles]:
     return ()
 
 
@@ -95,7 +95,7 @@ class Site:
 
     links: Sequence[Link] = ()
     command: str = ""
-    sources: Callable[[str, str], Sequence[Source]] = _no_sources
+    sources: Callable[[str, str], Sequence[SourceFiles]] = _no_sources
     pages: Callable[[Facts], Mapping[str, Page]] = _no_pages
     reports: Sequence[Link] = ()
 
@@ -104,9 +104,9 @@ class Site:
         """The pages that each page links to."""
         return [*self.reports, *self.links]
 
-    def frame(self, here: str, kind: str = "", name: str = "", up: str = "") -> Frame:
-        """What stands around the page of an address."""
-        return Frame(self.every, here, up, self.sources(kind, name), self.command)
+    def frame(self, here: str, kind: str = "", name: str = "", up: str = "") -> PageFrame:
+        """The frame of the page at an address."""
+        return PageFrame(self.every, here, up, self.sources(kind, name), self.command)
 
     def of(self, facts: Facts, n_words: int, n_pairs: int) -> Site:
         """The site with links to the pages of its report."""

@@ -25,7 +25,7 @@ from plumbline.pipelines.report.facts import Facts, narrowed
 from plumbline.pipelines.report.front.first_page import Front, figures_of, front, named_after
 from plumbline.pipelines.report.groups import set_name, sets
 from plumbline.pipelines.report.model import Figure, Missing, Page, Section, numbered, stem
-from plumbline.pipelines.report.site import BARE, Frame, Site, models_page
+from plumbline.pipelines.report.site import BARE, PageFrame, Site, models_page
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.schema.catalog import units_of_columns
@@ -197,12 +197,12 @@ def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
     ]
 
 
-def render(page: Page, frame: Frame = BARE) -> str:
+def render(page: Page, frame: PageFrame = BARE) -> str:
     """The page as HTML. Everything that comes from data is escaped."""
     return rendered("page.html", page=page, frame=frame)
 
 
-def render_front(first: Front, frame: Frame = BARE) -> str:
+def render_front(first: Front, frame: PageFrame = BARE) -> str:
     """The first page as HTML; its plots are part of it."""
     return rendered("front.html", front=first, frame=frame)
 

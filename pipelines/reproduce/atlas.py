@@ -20,10 +20,10 @@ from plumbline.pipelines.report.model import (
 )
 from plumbline.pipelines.report.rows import Row
 from plumbline.pipelines.report.sections import size
-from plumbline.pipelines.report.site import Site, Source
+from plumbline.pipelines.report.site import Site, SourceFiles
 from plumbline.pipelines.reproduce import run
-from plumbline.pipelines.reproduce.anatomy import anatomy_tables, study
-from plumbline.pipelines.reproduce.anatomy.study import BenchmarkAnatomy
+from plumbline.pipelines.reproduce.anatomy import anatomy_tables, benchmark_anatomy
+from plumbline.pipelines.reproduce.anatomy.benchmark_anatomy import BenchmarkAnatomy
 from plumbline.pipelines.reproduce.compare import OUTCOMES
 from plumbline.pipelines.reproduce.run import Release, ReleaseResult, benchmark_of
 from plumbline.pipelines.reproduce.unstereoeval import claims
@@ -45,7 +45,7 @@ STUDIES = {
 
 
 @dataclass(frozen=True)
-class File:
+class ListedFile:
     """A file of the release: its path there, its size, SHA-256, and what it holds.
 
     ``kind`` is the section that lists it, ``benchmark`` and ``model`` are empty where it is of all.
@@ -68,7 +68,7 @@ KINDS = {
 }
 
 
-def files(data: Path) -> list[File]:
+def files(data: Path) -> list[ListedFile]:
     """The files that are read of a release, in the order of their paths, by kind."""
     release = Release.at(data)
     scores = {file.path: file for file in score_files(release.results)}
@@ -83,14 +83,14 @@ def files(data: Path) -> list[File]:
         for path in sorted(paths):
             name, of = path.relative_to(data).as_posix(), scores.get(path)
             about = (of.benchmark, of.model) if of else (benchmark_of(path), "")
-            found.append(File(name, path.stat().st_size, sha256_of(path), kind, *about))
+            found.append(ListedFile(name, path.stat().st_size, sha256_of(path), kind, *about))
     return found
 
 
-def digest(of: Sequence[File]) -> str:
+def digest(of: Sequence[ListedFile]) -> str:
     """The SHA-256 of one file; of several that of what ``sha256sum FILES`` prints of them.
 
-    >>> one = File("b", 1, "01", "scores")
+    >>> one = ListedFile("b", 1, "01", "scores")
     >>> digest([one]), digest([one, replace(one, path="a")])[:8]
     ('01', 'e1c0b860')
     """
@@ -100,7 +100,7 @@ def digest(of: Sequence[File]) -> str:
     return hashlib.sha256(listed.encode()).hexdigest()
 
 
-def sources(every: Sequence[File], kind: str = "", name: str = "") -> list[Source]:
+def sources(every: Sequence[ListedFile], kind: str = "", name: str = "") -> list[SourceFiles]:
     """The files behind a page: all kinds, of a model's or benchmark's page its own scores."""
     found = []
     for of, (_, pattern) in KINDS.items():
@@ -110,18 +110,18 @@ def sources(every: Sequence[File], kind: str = "", name: str = "") -> list[Sourc
         own = [f for f in whole if name and name in (f.model, f.benchmark)] or whole
         address = f"{_FILES}#{of}"
         if len(own) == 1 or (len(own) < len(whole) and len(own) <= _LISTED):
-            found += [Source(f.path, 1, f.sha256, address) for f in own]
+            found += [SourceFiles(f.path, 1, f.sha256, address) for f in own]
         elif own:
             folders = {f.path.rpartition("/")[0] for f in own}
             name_of = f"{folders.pop()}/*.csv*" if len(folders) == 1 else pattern
-            found.append(Source(name_of, len(own), digest(own), address))
+            found.append(SourceFiles(name_of, len(own), digest(own), address))
     return found
 
 
 def site(
     store: Store,
     outcome: ReleaseResult,
-    every: Sequence[File],
+    every: Sequence[ListedFile],
     corpus: str,
     command: str,
     docs: str,
@@ -131,7 +131,7 @@ def site(
     Args:
         docs: path from the site's first page to the documentation's; empty without.
     """
-    found = [study.anatomy(*one) for one in study.tables(store, corpus)]
+    found = [benchmark_anatomy.anatomy(*one) for one in benchmark_anatomy.tables(store, corpus)]
 
     def pages(facts: Facts) -> Mapping[str, Page]:
         return {
@@ -215,7 +215,7 @@ def _named(caption: str, rows: Sequence[Row]) -> PageTable:
     return replace(one, caption=caption, searchable=len(rows) > 12)
 
 
-def _files(every: Sequence[File], command: str) -> Page:
+def _files(every: Sequence[ListedFile], command: str) -> Page:
     scores = KINDS["scores"][1]
     sections = [
         Section(
@@ -243,7 +243,7 @@ def _files(every: Sequence[File], command: str) -> Page:
     )
 
 
-def _file_table(title: str, folder: str, own: Sequence[File]) -> PageTable:
+def _file_table(title: str, folder: str, own: Sequence[ListedFile]) -> PageTable:
     headings = [f"file in {folder}", "bytes", "SHA-256"]
     rows = [
         [Cell(f.path.removeprefix(f"{folder}/")), count(f.n_bytes), Cell(f.sha256)] for f in own

@@ -33,7 +33,7 @@ STUDY = "cause"
 
 
 @toml_table
-class Prediction:
+class ExpectedInterval:
     """Expected place of the interval of ``column``, in one row of ``view``, relative to 0.
 
     ``where``: columns of the row and their values, besides the study and its corpus.
@@ -72,7 +72,7 @@ class StudyDesign:
         StudyOptions, AfterValidator(lambda o: replace(o, near="".join(o.near.split())))
     ]
     benchmark: TemplatePairs
-    prediction: tuple[Prediction, ...]
+    prediction: tuple[ExpectedInterval, ...]
     sha256: str
 
 
@@ -204,7 +204,7 @@ def figures(design: StudyDesign, warehouse: Path) -> list[PredictedFigure]:
     return [_figure(design, p, warehouse) for p in design.prediction]
 
 
-def _figure(design: StudyDesign, prediction: Prediction, warehouse: Path) -> PredictedFigure:
+def _figure(design: StudyDesign, prediction: ExpectedInterval, warehouse: Path) -> PredictedFigure:
     study = {"study": STUDY, "corpus": design.corpus, "benchmark": design.benchmark.name}
     where = study | prediction.where
     rows = [

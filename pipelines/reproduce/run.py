@@ -195,7 +195,7 @@ def _import_leans(
 ) -> tuple[int, int] | None:
     from plumbline.eval_workers.pairs.released.max_pmi_import import import_max_pmi
     from plumbline.jobs.association.max_pmi import constrain
-    from plumbline.jobs.ingest.released import import_statistics
+    from plumbline.jobs.ingest.released_statistics import import_statistics
 
     if release.statistics is None and release.preprocessed is None:
         fix = "put pmi_file_w_counts.csv into `data`, or the preprocessed sets"

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, documents
-from plumbline.eval_workers.pairs.closed_world.truth import planted_words
-from plumbline.pipelines.report.sections.interventions import MARGIN
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, documents
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_words
+from plumbline.pipelines.report.sections.intervention_effects import MARGIN
 
 Floats = NDArray[np.float64]
 ABOUT = (

@@ -79,7 +79,7 @@ def located(text: str | Path) -> Path:
         return Path(text) if isinstance(text, str) else text
     try:
         parts = urlsplit(text)
-    except ValueError as e:  # of a bracket in the host
+    except ValueError as e:  # for a bracket in the host
         bare = text.partition("?")[0]
         bare = f"{bare.partition('://')[0]}://{re.split('://|@', bare)[-1]}"
         raise UsageProblem(bare, f"is not an address: {e}", "check its host or bucket") from e
@@ -156,7 +156,7 @@ def describe(path: Path) -> Description | None:
 
 
 def _description(info: Mapping[str, Any]) -> Description:
-    """Metadata from those of an fsspec file system: of buckets, web servers or the hub."""
+    """A file's metadata from what fsspec reports: of a bucket, a web server or the hub."""
     large = info.get("lfs") or {}
     modified = info.get("last_modified")
     marks = (info.get("e_tag"), large.get("sha256"), info.get("blob_id"))
@@ -187,7 +187,7 @@ def content_mark(path: Path) -> str:
 
 
 def open_file(path: Path) -> pa.NativeFile:
-    """A file's bytes, from any place in it. Opening and reading raise ``OSError``."""
+    """A file opened for reading at any offset. Opening and reading raise ``OSError``."""
     if not isinstance(path, Address):
         opened(path).close()  # opening a pipe would wait for its writer
         return pa.OSFile(str(path))
@@ -206,7 +206,7 @@ def fetched(directory: Path, patterns: Sequence[str]) -> Path:
     Only those whose names match a pattern, and none of its subdirectories. The copy has the
     directory's own name. Raises ``BadInput`` where no such file is there or one can't be read.
     """
-    import platformdirs  # not here for Spark's executors, which have no more than counting needs
+    import platformdirs  # Spark's executors lack it: they have only what counting needs
 
     from plumbline.warehouse.text.progress import progress
 
@@ -289,7 +289,7 @@ def unreadable(path: Path, error: Exception) -> BadInput | Interrupted:
 
 
 class _Remote(io.RawIOBase):
-    """A remote file whose libraries' errors, of any kind, are an ``OSError`` of one line."""
+    """A remote file that turns every error of its library into an ``OSError`` of one line."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

@@ -34,15 +34,15 @@ _HEADER = struct.Struct("<9sQBQQ")
 _TYPES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 #: One of several parts of a `.bin`, which were cut anywhere, with one index for all.
 _PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
-#: Tokens of the longest document.
+#: Most tokens of a document.
 _LONGEST = 1 << 26
 _BLOCK = 1 << 22
-#: Documents whose places are read from an index at once, and tokens of a batch of texts.
+#: Documents whose offsets are read from an index at once; tokens of a batch of texts.
 _PLACES, _BATCH_TOKENS = 1 << 16, 1 << 18
 
 
 def decoder(name: str) -> bytes:
-    """Content of a decoder of a model's tokens: its tokenizer and the token that ends a text.
+    """A model's tokenizer and the token that ends a text, as bytes for :func:`loaded`.
 
     ``name`` is a directory or a hub id. Raises ``BadInput`` when it has no `tokenizer.json`,
     ``MissingComponent`` without the packages.
@@ -65,7 +65,7 @@ def decoder(name: str) -> bytes:
 
 
 def digest(content: bytes) -> str:
-    """Hash of a decoder's content, 16 hex digits; empty for none.
+    """Hash of a decoder's bytes, 16 hex digits; empty for no decoder.
 
     >>> digest(b""), len(digest(b"x"))
     ('', 16)
@@ -148,7 +148,7 @@ class Decoder:
         self.end = self._tokenizer.token_to_id(parts["end"]) if parts["end"] else None
         self.n_ids = max(vocabulary.values(), default=-1) + 1
         spelled = _bytes(vocabulary)
-        # The last one, which is null, is that of every number that is not a token.
+        # The last entry is null; every number that is not a token gets it.
         table = pa.array([spelled.get(k) for k in range(self.n_ids + 1)], pa.large_binary())
         self._bytes = table if kind == "ByteLevel" else None
 
@@ -167,7 +167,7 @@ class Decoder:
 
     def texts(self, documents: Sequence[Tokens]) -> list[str | None]:
         """The texts of documents; ``None`` for one with a token that is not the tokenizer's."""
-        # Unsigned ones of 64 bits, too, which numpy would else make floats.
+        # Without the cast numpy makes floats of unsigned 64-bit ids.
         none = np.empty(0, np.int64)
         ids = np.concatenate([none, *documents], dtype=np.int64, casting="unsafe")
         number = np.where((ids >= 0) & (ids < self.n_ids), ids, self.n_ids)
@@ -191,7 +191,7 @@ class Decoder:
         ]
 
     def cut(self, ids: Tokens) -> Iterator[Tokens]:
-        """The documents in tokens: what is between those that end a text."""
+        """The documents in a run of tokens: the stretches between tokens that end a text."""
         ends = np.flatnonzero(ids == self.end) if self.end is not None else ()
         start = 0
         for end in (*ends, ids.size):
@@ -218,7 +218,7 @@ def _bytes(vocabulary: Mapping[str, int]) -> dict[int, bytes]:
 
 @lru_cache(2)
 def loaded(content: bytes) -> Decoder:
-    """The decoder whose content :func:`decoder` gave."""
+    """The decoder of the bytes that :func:`decoder` returned."""
     return Decoder(content)
 
 
@@ -240,7 +240,7 @@ def _file(name: str, file: str) -> bytes | None:
         raise failure(e, f"tokenizer {name}", "is not here, and the hub can't be asked", fix) from e
     except EntryNotFoundError:
         return None
-    except Exception as e:  # what is not an id, a repository that is not there, a proxy
+    except Exception as e:  # not an id, no such repository, a proxy's refusal
         problem = (str(e).strip() or type(e).__name__).splitlines()[0]
         fix = "give a directory with tokenizer.json, or a model's id on the hub"
         raise failure(e, f"tokenizer {name}", problem, fix) from e

@@ -42,7 +42,7 @@ _TOO_MUCH = f"more than {sandbox.MOST_BYTES >> 30} GiB, or {_MOST_SECONDS} s of 
 
 @dataclass(frozen=True)
 class WarehouseProblem:
-    """A file or directory with a fault, or one that could not be checked; and the remedy."""
+    """A file or directory that is damaged or could not be checked, and how to mend it."""
 
     path: Path
     problem: str
@@ -64,7 +64,7 @@ def check(
 
     Args:
         apart: read rows in a child process with at most 8 GiB of address space and two minutes of
-            processor time a file; a file that ends it is a problem.
+            processor time per file; a file that kills it is a problem.
         since: leave out data files that were hashed at this Unix time or later, by this user and
             since the machine was started. Keys are compared among the files that are read.
         update: called with the number of files that are read, and of all to be read.
@@ -144,7 +144,7 @@ class _Known:
 
 
 class _Files:
-    """The data files of versions, each once."""
+    """The data files of all versions, each once."""
 
     def __init__(self) -> None:
         self.known: dict[str, _Known] = {}
@@ -176,7 +176,7 @@ class _Files:
 
 
 def _unreadable(store: Store, table: str, manifest: str) -> str:
-    """Name of the manifest for which one can't be read: itself, or one that it is a change of."""
+    """Name of the manifest that is unreadable: this one, or one that it is a change of."""
     names: list[str] = []
     with suppress(BadInput, FileNotFoundError):
         names.extend(log.chain(store.place, table, manifest))
@@ -184,7 +184,7 @@ def _unreadable(store: Store, table: str, manifest: str) -> str:
 
 
 def _go_back(store: Store, state: Snapshot, table: str) -> str:
-    """Advice for a table that can't be read: the newest version before at which it can be."""
+    """Advice for an unreadable table: restore the newest version at which it is readable."""
     for version in reversed(log.versions(store.place)):
         if version < state.version:
             with suppress(BadInput, UsageProblem, FileNotFoundError):
@@ -234,7 +234,7 @@ def _path_of(store: Store, error: BadInput) -> Path:
 
 
 def _unread(store: Store, known: _Known, error: BadInput) -> Iterator[WarehouseProblem]:
-    """The problem of a file that is damaged or can't be read; only damaged ones are forgotten."""
+    """The problem of an unreadable file; only for damaged ones the remedy is `forget`."""
     cause, (_, problem, fix) = error.__cause__, error.args
     if not known.is_newest:
         if known.manifest not in store.place.names(log.MANIFESTS):
@@ -290,17 +290,17 @@ def _again(store: Store, file: File) -> str:
 
 
 class _Apart:
-    """Reads rows in a child process, which is started anew when a file has ended it."""
+    """Reads rows in a child process; a new one is started after a file has killed it."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
 
     def problems(self, table: Table, file: File, path: Path) -> list[str]:
-        """Problems as of ``_rows_problems``; ``MemoryError`` also if a file ends the child."""
+        """``_rows_problems`` of a file; ``MemoryError`` also if it kills the child."""
         if self._pool is None:
             self._pool = ProcessPoolExecutor(1, get_context("spawn"), _enter_sandbox)
-        # The child, which inherits this, leaves a terminal's Ctrl-C to its parent; and it runs no
-        # script that asked for a check, and asks below no `if __name__ == "__main__"`.
+        # The child inherits the blocked signal: a terminal's Ctrl-C is its parent's to handle. With
+        # an empty `__main__` it doesn't run the caller's script, which may have no main guard.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         script, sys.modules["__main__"] = sys.modules["__main__"], ModuleType("__main__")
         try:

@@ -175,7 +175,7 @@ class Listing:
             self._note(file)
 
     def difference(self) -> Difference:
-        """What ``swap`` did since this was last asked."""
+        """The changes that ``swap`` made since the last call."""
         made = Difference(tuple(self._gone), tuple(self._added.values()))
         self._gone, self._added = {}, {}
         return made

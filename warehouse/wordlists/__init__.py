@@ -132,7 +132,7 @@ def from_rows(rows: Iterable[Mapping[str, object]]) -> WordList:
 
 
 def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
-    """What leans above and below 0 are called: the words of a pair, or the groups of a list.
+    """Names of the sides above and below 0: the words of a pair, or the groups of a list.
 
     >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
     (('old', 'young'), ('female words', 'male words'))

@@ -16,11 +16,11 @@ import tokenizers  # isort: skip
 import torch  # isort: skip
 import transformers  # isort: skip
 
-from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.kinds.model_files import read_config
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.weights import read_weights
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.warehouse.errors import BadInput
 
 #: A tokenizer without a limit names a number above this.

@@ -25,10 +25,10 @@ import torch  # isort: skip (passes sets how MKL computes, before it starts)
 
 from transformers.modeling_outputs import BaseModelOutput
 
-from plumbline.eval_workers.models.base import GIVEN_EMPTY, Tokens
 from plumbline.eval_workers.models.kinds.forward_passes import LocalContinuer
 from plumbline.eval_workers.models.local import loading as loading
 from plumbline.eval_workers.models.local.drawing import Read
+from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, Tokens
 from plumbline.warehouse.errors import UsageProblem
 
 

@@ -14,7 +14,6 @@ import torch
 import transformers
 
 from plumbline.eval_workers.models import devices
-from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.continuer import Continuer
 from plumbline.eval_workers.models.kinds.lanes import in_lanes
 from plumbline.eval_workers.models.kinds.model_files import Files
@@ -25,6 +24,7 @@ from plumbline.eval_workers.models.local.source import Source
 from plumbline.eval_workers.models.local.weights import load_model, n_embedded
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.warehouse.errors import BadInput
 
 # Before MKL starts: the same bits whatever the number of threads, at no cost in speed.

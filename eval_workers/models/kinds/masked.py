@@ -35,8 +35,8 @@ from plumbline.eval_workers.models.kinds.forward_passes import (
 
 import torch  # isort: skip (passes sets how MKL computes, before it starts)
 
-from plumbline.eval_workers.models.base import TextScore, Tokens
 from plumbline.eval_workers.models.local.scorer import summed
+from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: A text with masks, and the position of the token to predict.

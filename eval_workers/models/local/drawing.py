@@ -20,8 +20,8 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from plumbline.eval_workers.models.base import Tokens
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.models.scoring_contract import Tokens
 
 #: Number of most likely tokens that are tried before a whole vocabulary is sorted.
 _LIKELY = 2048

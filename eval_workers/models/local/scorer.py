@@ -1,4 +1,6 @@
-"""The base of all backends: texts to token ids, refusals, sums. See ``base`` for a score.
+"""The base of all backends: texts to token ids, refusals, sums.
+
+A score is defined in ``scoring_contract``.
 
 Every text is encoded as the start of a document: some tokenizers put a space before its first word,
 others (GPT-2, GPT-NeoX) don't. A backend gets token ids and returns log-probabilities of tokens; it
@@ -15,7 +17,6 @@ from typing import ClassVar
 
 from transformers import AutoTokenizer
 
-from plumbline.eval_workers.models.base import LOG_LIKELIHOOD, Identity, TextScore, Tokens
 from plumbline.eval_workers.models.instruction import Instruction
 from plumbline.eval_workers.models.kinds.conversation import load_conversation
 from plumbline.eval_workers.models.kinds.model_files import Files, Kind, read_files
@@ -24,6 +25,12 @@ from plumbline.eval_workers.models.local.chat_template import Frame, rendered, w
 from plumbline.eval_workers.models.local.text_form import reworded
 from plumbline.eval_workers.models.local.weights import quantisation
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.scoring_contract import (
+    LOG_LIKELIHOOD,
+    Identity,
+    TextScore,
+    Tokens,
+)
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Options that not every backend has for every kind of model, and where they exist.

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbline.eval_workers.models.base import Tokens
+from plumbline.eval_workers.models.scoring_contract import Tokens
 
 
 @dataclass(frozen=True)

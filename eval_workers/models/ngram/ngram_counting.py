@@ -110,7 +110,7 @@ def hashed(path: Path) -> Iterator[Path]:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file has the hash that is beside it."""
+    """True if a file has the hash that is beside it."""
     mark = path.with_suffix(".sha256")
     return path.exists() and mark.exists() and file_hash(path) == mark.read_text("ascii")
 

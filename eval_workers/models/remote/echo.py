@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from plumbline.eval_workers.chat.chat_session import Server
 from plumbline.eval_workers.chat.client import ChatClient, Failure, completion
 from plumbline.eval_workers.chat.ledger import ServerAnswer
-from plumbline.eval_workers.models.base import as_nats
+from plumbline.eval_workers.models.scoring_contract import as_nats
 
 if TYPE_CHECKING:
     import openai

@@ -12,13 +12,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from plumbline.eval_workers.pairs.benchmarks import Parsed
-from plumbline.eval_workers.pairs.closed_world.truth import grammar, lexicon
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import grammar, lexicon
 
 NAMES = ("closed-world",)
 DESCRIPTION = "Words of the closed world in held-out frames; their leans are planted and known."
 DEFAULT_LOCATION: str | None = None
 
-_SOURCE = "eval_workers/pairs/closed_world/lexicon.toml"
+_SOURCE = "eval_workers/pairs/closed_world_corpus/lexicon.toml"
 
 
 def read(name: str, source: Path | None) -> Parsed:

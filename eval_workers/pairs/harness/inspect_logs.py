@@ -20,7 +20,7 @@ from plumbline.eval_workers.pairs.harness.documents import (
     logs_below,
     zipped_documents,
 )
-from plumbline.eval_workers.pairs.harness.every_eval_ever import import_own, model_row
+from plumbline.eval_workers.pairs.harness.every_eval_ever_records import import_own, model_row
 from plumbline.eval_workers.pairs.harness.logged_pairs import PairLog
 from plumbline.eval_workers.pairs.harness.logged_texts import (
     LoggedText,

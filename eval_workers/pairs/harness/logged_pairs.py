@@ -32,7 +32,7 @@ class PairLog:
 
 @dataclass(frozen=True)
 class Layout:
-    """How a log's row gives a score.
+    """The parts of a log's row that give a score.
 
     Attributes:
         score: columns of ``pair_score`` in a row, given the benchmark's pairs by their ids, or the

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plumbline.eval_workers.models.base import LOG_LIKELIHOOD, as_nats
+from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD, as_nats
 from plumbline.eval_workers.pairs.released.released_files import grouped
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.eval_workers.scoring.pair_scores import text_id

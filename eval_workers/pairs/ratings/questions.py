@@ -82,7 +82,7 @@ class _QuestionsFile:
 
 
 @dataclass(frozen=True)
-class Wordings:
+class Questionnaire:
     """Title and introduction of a sheet, and its questions in order."""
 
     title: str
@@ -90,7 +90,7 @@ class Wordings:
     questions: tuple[Question, ...]
 
 
-def load(path: Path | None = None) -> Wordings:
+def load(path: Path | None = None) -> Questionnaire:
     """The questions of a file, or those that come with Plumbline.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key that is wrong.
@@ -103,4 +103,4 @@ def load(path: Path | None = None) -> Wordings:
     questions = tuple(
         Question(name, q.wording, q.answers, q.yes) for name, q in content.questions.items()
     )
-    return Wordings(content.title, content.intro, questions)
+    return Questionnaire(content.title, content.intro, questions)

@@ -12,7 +12,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.pairs.ratings.questions import Wordings
+from plumbline.eval_workers.pairs.ratings.questions import Questionnaire
 from plumbline.eval_workers.pairs.ratings.rater_agreement import agreement
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.warehouse.errors import UsageProblem, disk_problems
@@ -142,7 +142,12 @@ def sample(pairs: Sequence[Row], design: RatingDesign) -> list[Row]:
 
 
 def make(
-    store: Store, benchmark: str, design: RatingDesign, wordings: Wordings, out: Path, run_id: str
+    store: Store,
+    benchmark: str,
+    design: RatingDesign,
+    wordings: Questionnaire,
+    out: Path,
+    run_id: str,
 ) -> Sheets:
     """Draw pairs, deal them out, keep the sheets in the warehouse, write a form and a CSV for each.
 
@@ -189,7 +194,7 @@ def _keep(
     benchmark: str,
     rows: dict[str, list[Row]],
     design: str,
-    wordings: Wordings,
+    wordings: Questionnaire,
     run_id: str,
 ) -> None:
     """Put sheets and questions into the warehouse; earlier answers must stay readable."""
@@ -234,7 +239,7 @@ def _move(store: Store, benchmark: str, raters: Sequence[str], design: str, run_
 
 
 def _write(
-    out: Path, rows: dict[str, list[Row]], pairs: dict[str, Row], wordings: Wordings
+    out: Path, rows: dict[str, list[Row]], pairs: dict[str, Row], wordings: Questionnaire
 ) -> tuple[Path, ...]:
     """The questions as text, and for each rater a form and a CSV with the same items."""
     empty = dict.fromkeys((q.name for q in wordings.questions), "")
@@ -259,7 +264,7 @@ def _item(row: Row, pair: Row) -> dict[str, str]:
     return {"item": row["item"], **shown}
 
 
-def _instructions(wordings: Wordings) -> str:
+def _instructions(wordings: Questionnaire) -> str:
     asked = [
         f"{q.name}: {q.wording}\n  Answer with {' or '.join(q.answers)}."
         for q in wordings.questions
@@ -268,7 +273,7 @@ def _instructions(wordings: Wordings) -> str:
     return "\n\n".join([wordings.title, wordings.intro, *asked, how]) + "\n"
 
 
-def form_html(rater: str, items: Sequence[Mapping[str, str]], wordings: Wordings) -> str:
+def form_html(rater: str, items: Sequence[Mapping[str, str]], wordings: Questionnaire) -> str:
     """The page of a rater; the same items and wordings give the same page.
 
     It asks for nothing on a network, and its content security policy lets it ask for nothing. The

@@ -1,4 +1,4 @@
-"""How pairs are put to a chat model: options of `score choose`, and wordings."""
+"""Questions about pairs for a chat model: options of `score choose`, and wordings."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ from plumbline.eval_workers.scoring.statistics.cluster_errors import Ints as Int
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 CONSTANT, PAIR = "constant", "pair"
-#: Columns whose products have eigenvalues this much below the largest say nothing of their own.
+#: Directions with eigenvalues this much below the largest are taken as collinear with others.
 RCOND = 1e-9
-#: Who shares a part: models of all families, those of one family, none; and all of these.
+#: Models that share a part: of all families, of one family, none; and the sum of these.
 SHARED = ("all models", "a family", "one model", "sum")
 #: What a property explains where several go together: the mean over all orders of adding them
 #: (Lindeman, Merenda and Gold 1980; Shapley), what it explains alone, and beyond all others.
@@ -109,7 +109,7 @@ def _minus(a: Any, b: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Design:
-    """A table in numbers: properties as columns of ``x``, of which the first is 1.
+    """A table as a design: properties are columns of ``x``, whose first is the constant 1.
 
     ``is_in`` are the columns of each set of properties; ``weights`` of these sets make what the
     constant, and each property in an order, explains.
@@ -155,7 +155,7 @@ class _Design:
         squares = np.array([*(u.T @ u for u in of.x_sums), of.xx])
         sizes = np.array([*(both[a].diagonal().sum() for a, both in enumerate(of.both)), of.n])
         levels = _levels(of, squares, sizes)
-        # Of no columns but a set's, with zeros elsewhere.
+        # Only a set's columns, with zeros elsewhere.
         inverses = np.linalg.pinv(
             of.xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
         )
@@ -242,12 +242,13 @@ def _weights(sets: Sequence[frozenset[int]], k: int, n: int, order: str) -> Floa
 
 
 def by_family(of: Floats, families: Ints) -> Floats:
-    """A matrix of products by who shares them, in the order of ``SHARED``.
+    """A matrix of products split by the models that share them, in the order of ``SHARED``.
 
     The nested analysis of variance by moments (Henderson's first method): a model's own is the
     variance of models about the mean of their family, a family's that of families beyond what their
-    models explain, and the rest of the mean square is what all share. None is sure to be positive.
-    With one family all is shared or a model's; without two models of one, nothing is a family's.
+    models explain, and the rest of the mean square is what all share. Estimates
+    may be negative. With one family a part is shared by all or a model's own; where no family has
+    two models, nothing is a family's.
 
     >>> products = np.outer([5.0, 3.0, 0.0, 0.0], [5.0, 3.0, 0.0, 0.0])
     >>> by_family(products, np.array([0, 0, 1, 1])).tolist()  # means 4 and 0, variances 2 and 0
@@ -269,9 +270,9 @@ def by_family(of: Floats, families: Ints) -> Floats:
 def shares(table: LogRatioTable) -> list[Share]:
     """Shares of the mean square by part, order and who shares it, with intervals.
 
-    Errors are of the jackknife that leaves out one cluster of pairs at a time (with two dimensions
-    of clusters too large rather than too small); for other families also of the one that leaves out
-    a family. Intervals are Student's t, with ``degrees_of_freedom``, Satterthwaite's for the sum.
+    Errors come from the jackknife over clusters of pairs (conservative with two dimensions of
+    clusters), for other families also from the jackknife over families. Intervals are
+    Student's t, with ``degrees_of_freedom``, Satterthwaite's for the sum.
     """
     design = _Design.of(table)
     whole = design.moments(slice(None))

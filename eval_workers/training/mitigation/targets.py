@@ -17,7 +17,7 @@ from plumbline.eval_workers.disclosure.attributes import (
 from plumbline.warehouse.wordlists import WordPair
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import Tokens
+    from plumbline.eval_workers.models.scoring_contract import Tokens
 
     Encode: TypeAlias = Callable[[Sequence[str]], list[Tokens | str]]
 

@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.run_records import config_hash
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import Tokens
+    from plumbline.eval_workers.models.scoring_contract import Tokens
     from plumbline.eval_workers.models.transformers_backend import TransformersBackend
     from plumbline.eval_workers.training.influence import Items
 

@@ -10,7 +10,7 @@ from plumbline.pipelines.report.rows import Row, Rows, literal, with_ends
 from plumbline.warehouse.query.connection import connect
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.base import Identity
+    from plumbline.eval_workers.models.scoring_contract import Identity
 
 MEASURES = {
     "gas": "GAS",

@@ -14,7 +14,7 @@ from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import word_leans
 from plumbline.pipelines.report.model import numbered, shown, stem
 from plumbline.pipelines.report.rows import Row, with_ends
-from plumbline.pipelines.report.site import BARE, Frame
+from plumbline.pipelines.report.site import BARE, PageFrame
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.query.finding import Finding
 
@@ -32,7 +32,7 @@ _SOURCE = ("source", "n_pair_f", "n_pair_m", *with_ends("delta_nats"))
 
 
 def explorer_page(
-    found: Explorer, pages: Mapping[str, str] | None = None, frame: Frame = BARE
+    found: Explorer, pages: Mapping[str, str] | None = None, frame: PageFrame = BARE
 ) -> str:
     """The page ``words.html``, which loads files of ``word_files`` from the directory ``words``.
 
@@ -55,7 +55,7 @@ def explorer_page(
     return _page("words", index, found=found, shown=shown, frame=frame)
 
 
-def pair_page(found: SentencePairs, frame: Frame = BARE) -> str:
+def pair_page(found: SentencePairs, frame: PageFrame = BARE) -> str:
     """The page ``pairs.html``, which loads files of ``pair_files`` from the directory ``pairs``."""
     index = {
         "sets": found.sets,
@@ -82,7 +82,7 @@ def _page(kind: str, index: Mapping[str, Any], **values: object) -> str:
 
 
 def word_files(
-    found: Explorer, is_site: bool = False, frame: Frame = BARE
+    found: Explorer, is_site: bool = False, frame: PageFrame = BARE
 ) -> Iterator[tuple[str, str]]:
     """Names and contents of the files in the directory ``words``.
 
@@ -112,7 +112,7 @@ def _chunks(records: Sequence[object], size: int) -> Iterator[tuple[str, str]]:
         yield f"{k}.js", f"plumblineRecords({k}, {_json(records[start : start + size])});\n"
 
 
-def word_page(found: Explorer, word: Word, frame: Frame = BARE) -> str:
+def word_page(found: Explorer, word: Word, frame: PageFrame = BARE) -> str:
     """The page of one word, which needs no script and no other file."""
     values = {"found": found, "word": word, "up": "../", "shown": shown, "area": area}
     values |= {"says": word_leans, "counts": counts, "x": x_of, "side": side_of}

@@ -11,7 +11,7 @@ from statistics import fmean
 
 from plumbline.eval_workers.models.model_texts import known
 from plumbline.pipelines.report.findings.estimates import finding, over_families, side
-from plumbline.pipelines.report.findings.training_text import RELATIONS, TrainingTexts
+from plumbline.pipelines.report.findings.models_by_text import RELATIONS, TrainingTexts
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metric_tables import corpus_name
 from plumbline.pipelines.report.model import counted, interval, one_end, shown

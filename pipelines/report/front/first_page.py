@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.front import answer, closed_world_check, matrix, scatter
+from plumbline.pipelines.report.front import closed_world_check, matrix, opening_answer, scatter
 from plumbline.pipelines.report.front.headline import headline, question
 from plumbline.pipelines.report.front.parts import Part, models, robustness, text
 from plumbline.pipelines.report.groups import set_name, sets
@@ -40,7 +40,7 @@ class Front:
 
     title: str
     about: Sequence[tuple[str, str]]
-    answer: answer.Opening
+    answer: opening_answer.Opening
     figure: Figure | None
     matrix: matrix.Matrix | None
     parts: Sequence[Part] = ()
@@ -61,9 +61,9 @@ def front(facts: Facts, appendix: Page) -> Front:
     parts = [models(facts, head), of_text, robustness(facts)]
     others = [lead for lead in appendix.answer if lead.question not in _OWN + _VALIDATION]
     return Front(
-        answer.title(facts, head, others),
+        opening_answer.title(facts, head, others),
         _about(facts),
-        answer.answer(facts, head, others, of_text.sentences if of_text else ()),
+        opening_answer.answer(facts, head, others, of_text.sentences if of_text else ()),
         scatter.figure(facts, head) if head else None,
         matrix.matrix(facts),
         [part for part in parts if part is not None],

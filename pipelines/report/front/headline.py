@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.findings.training_text import TrainingTexts
+from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.metric_tables import FIT
 from plumbline.pipelines.report.rows import Row, Rows

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import side
+from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import UNTOLD, sureness
-from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.headline import question
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.metric_tables import ranks

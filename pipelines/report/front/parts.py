@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding, side
+from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import capital, preferences, sureness
-from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.headline import SHARED, Headline, known_slopes, question
 from plumbline.pipelines.report.front.matrix import brief
 from plumbline.pipelines.report.groups import set_name, sides

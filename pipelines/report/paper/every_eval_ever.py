@@ -20,7 +20,7 @@ from typing import Any
 
 import plumbline
 from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
-from plumbline.eval_workers.pairs.harness.every_eval_ever import SAMPLES, SCORES
+from plumbline.eval_workers.pairs.harness.every_eval_ever_records import SAMPLES, SCORES
 from plumbline.eval_workers.pairs.harness.plumbline_pairs import process_results
 from plumbline.eval_workers.pairs.harness.samples import PREFIX
 from plumbline.pipelines.report.facts import Facts
@@ -299,7 +299,7 @@ _STEREOTYPE = "stereotype score"
 
 
 def _result_id(row: Row) -> str:
-    """What tells a result from others of its record."""
+    """Identifier of a result among those of its record."""
     options = [f"{name} {value}" for name, value in kept_object(row, "options").items()]
     parts = (row["metric"], row["groups"], row["subset"], row["corpus"], row["contrast"], *options)
     return "; ".join(part for part in parts if part)

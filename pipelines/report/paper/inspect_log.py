@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any
 
 import plumbline
-from plumbline.eval_workers.pairs.harness.every_eval_ever import SCORES
+from plumbline.eval_workers.pairs.harness.every_eval_ever_records import SCORES
 from plumbline.eval_workers.pairs.harness.inspect_logs import OURS, checksum
 from plumbline.eval_workers.pairs.harness.samples import PREFIX
 from plumbline.pipelines.report.paper.every_eval_ever import (

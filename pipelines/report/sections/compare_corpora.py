@@ -240,7 +240,7 @@ AUDITED: dict[str, Columns] = {
 
 
 def _kept(figure: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
-    """What came in and out: documents in = kept + removed + not matched."""
+    """Documents by outcome: documents in = kept + removed + not matched."""
     n, kept = figure["documents", "documents"]
     unmatched, new = figure["documents", "not matched"]
     words, left = figure["documents", "kept words"]
@@ -297,7 +297,7 @@ def _groups_changed(rows: Rows) -> Iterator[str]:
 
 
 def _predicted(rows: Rows) -> str:
-    """What a model would make of it."""
+    """The predicted preferences of a model trained on it."""
     words = rows.where(part="word").but(predicted_nats=None)
     ways = Counter(finding(row, "predicted_nats").verdict for row in words)
     spread = max(abs(row["predicted_nats"]) for row in words)

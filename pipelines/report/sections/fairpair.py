@@ -46,18 +46,18 @@ _FAILURES = (
     "is filtered by what its texts say differs from one that is not. Figures as published leave "
     "them out of p(g(x)) alone, as the paper does. What is measured is the rest."
 )
-#: What a measure is called by its texts.
+#: Names of measures by their texts.
 _TEXTS = {"as-published": "as published", "whole": "prompts included"}
 #: The level of the paper's t-test.
 _T_LEVEL = 0.001
 #: F this close to 1 is shown with three digits after the point, else with two.
 _NEAR = 0.1
-#: Prompts listed at the most, prompts named, and models of a set described one by one.
+#: Most prompts listed, most prompts named, and most models of a set described one by one.
 _LISTED, _NAMED, _ONE_BY_ONE = 200, 5, 4
 #: Prompts that a distribution over prompts needs.
 _ENOUGH = 5
 _IN = {"jaccard": "in words", "vader": "in sentiment"}
-#: What tells one measure of a set from another.
+#: Columns that tell one measure of a set from another.
 _MEASURE = (*KEY, "phi", "texts", "n_folds", "side")
 _QUANTITIES = {"bias_b": "B", "variability_pg": "V_pg", "variability_gp": "V_gp"}
 
@@ -131,9 +131,9 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _main_rows(rows: Rows) -> Rows:
-    """Of each set and measure the row of one side, `original` where it was measured.
+    """One row per set and measure: that of the side `original` where it was measured.
 
-    Measured ones first, those as published or of older texts behind those of today's default.
+    Rows with a permutation p-value come first, and among them those of the default texts.
     """
     groups = rows.groups(*_MEASURE[:-1])
     kept = [min(of, key=lambda r: str(r["side"])) for of in groups]
@@ -280,7 +280,7 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
     measure = _measure(row)
     grown = _alike(facts.rows("fairpair_convergence"), row, (*KEY, "phi", "texts", "side"))
     for by, of in (("n_samples", grown.where(n_folds=0)), ("n_folds", grown.but(n_folds=0))):
-        # A size that fewer prompts have is about other prompts: comparing it shows no convergence.
+        # A size that fewer prompts reach averages other prompts: it can't show convergence.
         n_prompts = max((r["n_prompts"] for r in of), default=0)
         of = of.where(n_prompts=n_prompts)
         if len({r[by] for r in of}) < 2:

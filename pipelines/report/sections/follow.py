@@ -10,13 +10,13 @@ import numpy as np
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import (
     by_training_text,
     capital,
     following,
     sureness,
 )
-from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metric_tables import (
     CONTROL_COLUMNS,

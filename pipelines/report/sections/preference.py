@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding, side
+from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import (
     capital,
     points,
@@ -15,7 +16,6 @@ from plumbline.pipelines.report.findings.sentences import (
     sureness,
     unscored,
 )
-from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name, sets, sides
 from plumbline.pipelines.report.metric_tables import (
     by_metric,

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from plumbline.eval_workers.writing.offline import SOURCE, WORTH
 from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import capital, preferences
-from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.groups import by_set, set_name
 from plumbline.pipelines.report.model import Columns, Lead, Missing, PageTable, Section, table
 from plumbline.pipelines.report.rows import Rows

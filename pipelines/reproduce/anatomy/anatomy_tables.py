@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.eval_workers.scoring.statistics.components import AVERAGE, SHARED, Share
-from plumbline.pipelines.reproduce.anatomy.study import BenchmarkAnatomy
+from plumbline.pipelines.reproduce.anatomy.benchmark_anatomy import BenchmarkAnatomy
 from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.text.csv_rows import as_csv
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from plumbline.eval_workers.pairs.closed_world.corpus_writer import WorldOptions, documents
-from plumbline.eval_workers.pairs.closed_world.truth import planted_words
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, documents
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_words
 from plumbline.eval_workers.training.training_options import TrainOptions, preset
 from plumbline.pipelines.reproduce.attribution.datamodelling import Floats, halves
 from plumbline.pipelines.reproduce.cause import TemplatePairs

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from plumbline.eval_workers.pairs.closed_world.truth import (
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
     PRONOUN_SLOTS,
     grammar,
     planted_rows,

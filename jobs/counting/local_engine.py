@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 #: A helper imports the code from this process's path, whatever the working directory holds.
 _START = (
     "import sys; sys.path[:] = sys.argv[1:]; "
-    "from plumbline.jobs.counting.local import serve; serve()"
+    "from plumbline.jobs.counting.local_engine import serve; serve()"
 )
 #: Bytes of shards that this process counts while a helper starts, in about a second.
 BYTES_PER_HELPER = 32 << 20

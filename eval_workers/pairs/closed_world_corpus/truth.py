@@ -209,4 +209,6 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
 
 
 def _toml(name: str) -> dict[str, Any]:
-    return read(resources.files("plumbline.eval_workers.pairs.closed_world") / f"{name}.toml")
+    return read(
+        resources.files("plumbline.eval_workers.pairs.closed_world_corpus") / f"{name}.toml"
+    )

@@ -11,7 +11,12 @@ from functools import cache
 from itertools import zip_longest
 from random import Random
 
-from plumbline.eval_workers.pairs.closed_world.truth import PRONOUN_SLOTS, grammar, lexicon, slots
+from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
+    PRONOUN_SLOTS,
+    grammar,
+    lexicon,
+    slots,
+)
 from plumbline.warehouse.errors import UsageProblem
 
 

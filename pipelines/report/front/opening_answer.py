@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from plumbline.eval_workers.writing.offline import SOURCE, WORTH
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
+from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import (
     by_training_text,
     capital,
@@ -16,7 +17,6 @@ from plumbline.pipelines.report.findings.sentences import (
     sureness,
     text_name,
 )
-from plumbline.pipelines.report.findings.training_text import TrainingTexts
 from plumbline.pipelines.report.front.headline import Headline, question
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import Lead, counted, shown, span
