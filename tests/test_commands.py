@@ -423,7 +423,7 @@ def test_an_old_name_goes_on_working(old: str, capsys: pytest.CaptureFixture[str
     ("typed", "completed"),
     [
         ("plumbline re", ["report", "reproduce"]),
-        ("plumbline corpus co", ["count", "compare"]),
+        ("plumbline corpus co", ["count", "compare", "concordance"]),
         ("plumbline corpus count --mem", ["--memory"]),
     ],
 )
