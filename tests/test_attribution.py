@@ -25,17 +25,20 @@ from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.kernel import tokenize
 from plumbline.pipelines.attribution import contract
+from plumbline.pipelines.attribution.attributed_text import TrainingText, training_text
+from plumbline.pipelines.attribution.attributors import bm25, gradients, ngram
+from plumbline.pipelines.attribution.attributors import counts as by_counts
+from plumbline.pipelines.attribution.attributors import random as chance
 from plumbline.pipelines.attribution.contract import METHODS, Query, Subject, TextPair
-from plumbline.pipelines.attribution.methods import bm25, gradients, ngram
-from plumbline.pipelines.attribution.methods import counts as by_counts
-from plumbline.pipelines.attribution.methods import random as chance
 from plumbline.pipelines.attribution.queries import of_benchmark, of_words
-from plumbline.pipelines.attribution.training_text import TrainingText, training_text
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.input.token_files import indexed
+from plumbline.warehouse.query import method_validation
+from plumbline.warehouse.query.method_validation import OWN
 from plumbline.warehouse.storage.store import Store
+from tests.metric_rows import studied
 from tests.oracle_counts import oracle
 from tests.test_ngrams import count
 
@@ -119,7 +122,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 def test_what_a_model_read_is_what_its_training_wrote(world: World) -> None:
     """Its rows, as often as they were read, and the documents whose tokens they hold."""
     text = world.text
-    read = reading(world.model, text.shards, text.form)
+    read = reading(world.model, text.shards, text.evidence.form)
     wrote = [ids.tolist() for _, ids in indexed(world.model / "text.bin")]
     assert sorted(np.repeat(read.rows, read.n_times, axis=0).tolist()) == sorted(wrote)
     assert set(read.n_times.tolist()) == {0, 1}, "a part of the text is read"
@@ -248,7 +251,7 @@ def test_items_are_what_was_read_and_each_is_of_one_document(world: World) -> No
     subject = world.subject(world.model)
     text, backend = subject.text, TransformersBackend(str(world.model), ModelOptions())
     items, document, times = gradients._items(subject, backend)
-    read = reading(world.model, text.shards, text.form)
+    read = reading(world.model, text.shards, text.evidence.form)
     assert text.n_read is not None
     counted = np.bincount(document, (items.targets >= 0).sum(axis=1) * times, len(text))
     first = text.numbers(read.place)[read.n_times > 0, 0]  # nothing predicts a row's first token
@@ -287,7 +290,8 @@ def test_the_command_shows_who_made_it_and_repeats_nothing(
     assert "1,536" in capsys.readouterr().out
     assert main(asked) == 0
     said = capsys.readouterr().out
-    assert "Documents that made it more female" in said and "not validated here" in said
+    assert "Documents that made it more female" in said
+    assert "Warning: counts is not validated here" in said
     rows = world.store.read("attribution").to_pylist()
     assert {r["method"] for r in rows} == {"counts", "bm25"}
     own = [r for r in rows if r["method"] == "counts"]
@@ -314,6 +318,39 @@ def test_the_command_shows_who_made_it_and_repeats_nothing(
         monkeypatch.setattr(module, "scores", refuse)
     assert main(asked) == 0
     assert capsys.readouterr().out.partition("Wrote")[0] == said.partition("Wrote")[0]
+
+
+def test_a_study_says_which_method_to_trust(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of words what it found for words; of a benchmark what it found for benchmarks."""
+    asked = ["attribute", "--model", str(world.model), "--corpus", "c", "--method", "random"]
+    asked += ["--warehouse", str(world.store.root)]
+    for is_trusted, line in (
+        (True, f"random is validated: LDS 0.40 (0.30 to 0.50) on novels ({OWN})"),
+        (False, "Warning: random is not shown to be better than chance and baselines on novels"),
+    ):
+        studied(world.store, OWN, method="random", is_trusted=is_trusted)
+        assert main([*asked, "--word", "nurse"]) == 0
+        assert line in capsys.readouterr().out
+        assert main([*asked, "--benchmark", "b"]) == 0
+        assert "Warning: random is not validated here" in capsys.readouterr().out
+    world.store.drop("datamodelling_score", {"corpus": "novels"})
+
+
+def test_a_study_comes_with_plumbline_once_its_table_is_there(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `reproduce attribution` writes it; a study of this warehouse comes first."""
+    path = tmp_path / "s.csv"
+    names = "corpus,method,outcome,score,score_low,score_high,is_trusted"
+    path.write_text(f'{names}\nnovels,ngram,"{OWN}",0.25,0.125,0.5,True\n')
+    monkeypatch.setattr(method_validation, "SHIPPED", path)
+    shipped = method_validation.validation(store, "ngram", (OWN,))
+    assert shipped.is_trusted
+    assert str(shipped) == f"ngram is validated: LDS 0.25 (0.12 to 0.50) on novels ({OWN})"
+    studied(store, OWN, method="ngram", is_trusted=False)
+    assert not method_validation.validation(store, "ngram", (OWN,)).is_trusted
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,17 @@ import pytest
 from scipy import stats
 
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
-from plumbline.jobs.evidence.audit import Audited, audit, fitted_response
+from plumbline.jobs.evidence.curation.curation_audit import Audited, audit
+from plumbline.jobs.evidence.curation.predicted_preference import fitted_response
 from plumbline.jobs.evidence.subset import SubsetRule, write_subset
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.report.rows import Rows
+from plumbline.pipelines.report.sections.compare_corpora import audit_section
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents
+from plumbline.warehouse.query.method_validation import OWN
 from plumbline.warehouse.storage.store import Store
-from tests.metric_rows import fill, pair, score, scored_by, trained
+from tests.metric_rows import fill, pair, score, scored_by, studied, trained
 from tests.test_change import corpus, counts, delta, texts
 
 
@@ -90,6 +94,23 @@ def test_sources_are_drawn_where_there_are_ten(store: Store, tmp_path: Path) -> 
     assert row["clusters"] == "source" and row["df"] == 13
     assert 0.85 < np.std(draws) / row["change_nats_se"] < 1.15
     assert {(r["n_before"], r["n_after"]) for r in part(done, "source").values()} == {(16, 8)}
+
+
+def test_what_all_words_share_is_no_change_of_a_word(store: Store, tmp_path: Path) -> None:
+    """Documents of *he* alone are removed: every delta changes alike, and no word's own part."""
+    plain, his = texts(200, 21), [f"he sat and he ate w{k}" for k in range(150)]
+    corpus(store, "a", plain + his, tmp_path)
+    kept = [{"text": t} for t in plain]
+    done = audit(store, "a", [kept_shard(tmp_path / "k.jsonl", kept)], "r")
+    rows = [r for r in done.rows if r["part"] == "word" and r["p"] is not None]
+    assert len(rows) > 10
+    for row in rows:
+        assert row["change_nats"] == pytest.approx(row["base_change_nats"])
+        assert row["q"] < 0.05 < row["q_own"]
+    said = audit_section(Rows(done.rows), 5).intro[3]
+    assert (
+        f"Beyond that, of {len(rows):,} words 0 lean more to she than before, 0 more to he" in said
+    )
 
 
 def test_of_a_curation_at_random_few_words_are_told(store: Store, tmp_path: Path) -> None:
@@ -239,12 +260,21 @@ def test_preferences_are_predicted_by_the_fitted_response(store: Store, tmp_path
     associate(store, "a")
     kept = [kept_shard(tmp_path / "k.jsonl", [{"text": t} for t in plain + leaning])]
     without = audit(store, "a", kept, "r", min_pairs=2)
-    assert not without.response and "no study of a response on a" in without.lack
+    assert not without.response and "no study of a response on a" in without.basis
     assert word(without, "nurse")["predicted_nats"] is None
     words = [r["subject"] for r in without.rows if r["part"] == "word"][:40]
     study_of(store, words, 0.5, 0.05)
+    untrusted = audit(store, "a", kept, "r", min_pairs=2)
+    assert not untrusted.response and "no study trusts counts" in untrusted.basis
+    assert word(untrusted, "nurse")["predicted_nats"] is None
+    studied(store, OWN, is_trusted=False)
+    failed = audit(store, "a", kept, "r", min_pairs=2)
+    assert not failed.response and "not shown to be better than chance" in failed.basis
+    assert word(failed, "nurse")["predicted_nats"] is None
+    studied(store, OWN)
     done = audit(store, "a", kept, "r", min_pairs=2)
     by = done.response
+    assert done.basis == f"counts is validated: LDS 0.40 (0.30 to 0.50) on novels ({OWN})"
     assert by and by.name == "s:b" and by.n_seeds == 4
     assert by.slope == pytest.approx(0.515, abs=0.02)
     assert by.scatter == pytest.approx(0.05, rel=0.25)

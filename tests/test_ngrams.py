@@ -372,7 +372,7 @@ def test_leaving_out_each_part_at_once_is_counting_the_others() -> None:
     asked = [*sentences[:20:3], [11, 10, 9, 8, 7, 6, 5], [3], rng.integers(1, 12, 9).tolist()]
     counted = counts(sentences, 13, 5)
     discounts = np.array([estimated_discount(a) for a in counted.adjusted])
-    left_out = LeftOut(counted, part, 4, asked)
+    left_out = LeftOut(counted, part, 4)
     found = np.array([left_out.logprob(sentence) for sentence in asked])
     for k in range(4):
         others = [s for s, own in zip(sentences, part, strict=True) if own != k]

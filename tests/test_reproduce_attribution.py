@@ -15,27 +15,24 @@ from typer.testing import CliRunner
 
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
 from plumbline.pipelines.command.app import app
-from plumbline.pipelines.reproduce.attribution import conclusions, study
-from plumbline.pipelines.reproduce.attribution.datamodelling import (
+from plumbline.pipelines.reproduce.retraining import conclusions
+from plumbline.pipelines.reproduce.retraining import retraining_study as study
+from plumbline.pipelines.reproduce.retraining.datamodelling import (
     Floats,
     ceiling,
     correlations,
     halves,
     score,
 )
-from plumbline.pipelines.reproduce.attribution.design import (
-    FIRST,
-    OTHER_WORD,
-    OWN,
-    PLACEBO_FIRST,
+from plumbline.pipelines.reproduce.retraining.design import (
     ClosedWorld,
     Trainings,
-    chosen,
     read_design,
 )
-from plumbline.pipelines.reproduce.attribution.study import Scored
+from plumbline.pipelines.reproduce.retraining.retraining_study import MethodScores
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.method_validation import FIRST, OTHER_WORD, OWN, PLACEBO_FIRST
 
 N_DOCUMENTS, N_WORDS, N_HALVES = 60, 12, 40
 
@@ -196,7 +193,7 @@ def test_a_planted_world_leaves_out_sources_and_leans_in_one() -> None:
     records = list(of.records(Path()))
     units = of.units(records)
     assert sorted(set(units)) == [0, 1, 2, 3, 4]
-    for half in chosen(of, units):
+    for half in of.trainings.documents(units):
         assert len(set(units[half])) == 2 and not set(units[half]) & set(units[~half])
     lean, placebo = (
         [abs(of._planted[word][0]) for word in words] for words in (of.leaning, of.placebos)
@@ -214,8 +211,8 @@ def test_who_puts_the_planted_source_first() -> None:
     sides = np.array([*of.leaning.values(), 0, 0, 0, 0])
     draw = np.random.default_rng(0)
     noise = draw.standard_normal((len(sides), len(units)))
-    knows = Scored("knows", sides[:, None] * (units == 2) * 10 + noise, 1.0)
-    turned = Scored("turned", -sides[:, None] * (units == 2) * 10 + noise, 1.0)
+    knows = MethodScores("knows", sides[:, None] * (units == 2) * 10 + noise, 1.0)
+    turned = MethodScores("turned", -sides[:, None] * (units == 2) * 10 + noise, 1.0)
     found = {(r["method"], r["outcome"]): r for r in study.first_rows(of, units, [knows, turned])}
     assert found["knows", FIRST]["score"] == 1 and found["turned", FIRST]["score"] == 0
     placebo = found["knows", PLACEBO_FIRST]
@@ -236,7 +233,7 @@ def test_what_is_trusted_and_what_is_said_of_it(tmp_path: Path) -> None:
     given = {"knows": effects} | {
         name: draw.standard_normal(effects.shape) for name in ("counts", "bm25", "random")
     }
-    methods = [Scored(name, scores, 1.0) for name, scores in given.items()]
+    methods = [MethodScores(name, scores, 1.0) for name, scores in given.items()]
     own = np.eye(n) - 1 / n
     outcomes = [
         study.Outcome(OWN, own, own),

@@ -29,7 +29,8 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_delta
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.training import trained_models
 from plumbline.eval_workers.training.training_options import preset
-from plumbline.jobs.evidence.audit import Audited, audit
+from plumbline.jobs.evidence.curation.curation_audit import Audited, audit
+from plumbline.jobs.evidence.curation.predicted_preference import fitted_response, predict
 from plumbline.pipelines.command.main import main as plumbline
 from plumbline.pipelines.reproduce.cause import pairs, read_design, shards_of
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
@@ -45,14 +46,11 @@ CLOSED_COPIES, REAL_COPIES = (1, 9, 26), (1, 5, 20)
 N_CLOSED, SHARE_EXCHANGED, N_REAL = 20_000, 0.1, 200
 _CHANGES = """
 WITH preference AS (FROM word_preference JOIN trained_key USING (model_key, model))
-SELECT a.predicted_nats AS x, a.predicted_nats_low AS low, a.predicted_nats_high AS high,
-    f.mean_log_ratio_nats - b.mean_log_ratio_nats AS y
-FROM corpus_audit AS a
-JOIN preference AS b ON b.word = a.subject JOIN preference AS f ON f.word = a.subject
-WHERE a.part = 'word' AND a.predicted_nats IS NOT NULL AND a.text_before = $corpus
-    AND b.benchmark = $benchmark AND f.benchmark = $benchmark
+SELECT b.word, f.mean_log_ratio_nats - b.mean_log_ratio_nats AS change_nats
+FROM preference AS b JOIN preference AS f USING (word)
+WHERE b.benchmark = $benchmark AND f.benchmark = $benchmark
     AND b.model = $before AND f.model = $after
-ORDER BY a.subject
+ORDER BY b.word
 """
 
 
@@ -185,12 +183,23 @@ class Study:
                 name, options_of = model.scored(None)
                 score_benchmarks(self.store, name, (benchmark,), options_of, run_id)
         done = self.audited(corpus, shards, study)
-        print(done.response or done.lack)
+        # Whether a study by retraining trusts it or not: this is one.
+        response, lack = fitted_response(self.store, corpus, "she/he", study)
+        assert response, lack
+        print(response)
+        predict(done.rows, response)
+        predicted = {r["subject"]: r for r in done.rows if r["predicted_nats"] is not None}
         for seed in range(n_seeds):
             names = {"before": f"{study}-gender-0-{seed}", "after": f"{corpus}-once-{seed}"}
-            of = {**names, "benchmark": benchmark, "corpus": corpus}
-            found = rows_of(self.store.root, _CHANGES, of)
-            x, low, high, y = (np.array([r[c] for r in found]) for c in ("x", "low", "high", "y"))
+            of_word = {
+                r["word"]: r["change_nats"]
+                for r in rows_of(self.store.root, _CHANGES, {**names, "benchmark": benchmark})
+            }
+            some = [predicted[word] for word in of_word if word in predicted]
+            y = np.array([of_word[r["subject"]] for r in some])
+            x, low, high = (
+                np.array([r[f"predicted_nats{end}"] for r in some]) for end in ("", "_low", "_high")
+            )
             y = y - y.mean() + x.mean()  # a shift that all words share is not predicted
             slopes.append(stats.linregress(x, y).slope)
             inside.append(np.mean((low <= y) & (y <= high)))

@@ -96,6 +96,8 @@ def influence(
     n_steps = len(parts) + 1
     torch.manual_seed(seed)
     how = {"factors_name": strategy, "overwrite_output_dir": False}
+    arguments = ScoreArguments(damping_factor=None, query_gradient_accumulation_steps=len(trees))
+    influences = np.zeros((len(preferences), len(items)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of torch, about kronfluence
         analyzer.fit_all_factors(
@@ -104,13 +106,9 @@ def influence(
             factor_args=FactorArguments(strategy=strategy),
             **how,
         )
-    progress(1, n_steps)
-    arguments = ScoreArguments(damping_factor=None, query_gradient_accumulation_steps=len(trees))
-    found = np.zeros((len(preferences), len(items)))
-    for done, start in enumerate(parts, 2):
-        some = np.arange(start, min(start + _AT_ONCE, len(items)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)
+        progress(1, n_steps)
+        for done, start in enumerate(parts, 2):
+            some = np.arange(start, min(start + _AT_ONCE, len(items)))
             analyzer.compute_pairwise_scores(
                 scores_name=f"{name}-{start}",
                 query_dataset=_Numbers(range(len(trees))),
@@ -120,11 +118,11 @@ def influence(
                 score_args=arguments,
                 **how,
             )
-        scores = analyzer.load_pairwise_scores(f"{name}-{start}")["all_modules"]
-        for (q, _), of_tree in zip(trees, scores.double().numpy(), strict=True):
-            found[q, some] -= of_tree
-        progress(done, n_steps)
-    return found
+            scores = analyzer.load_pairwise_scores(f"{name}-{start}")["all_modules"]
+            for (q, _), of_tree in zip(trees, scores.double().numpy(), strict=True):
+                influences[q, some] -= of_tree
+            progress(done, n_steps)
+    return influences
 
 
 class _Numbers(list[int]):

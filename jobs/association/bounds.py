@@ -79,11 +79,13 @@ def chance_clear(n: Floats, log_odds: float) -> Floats:
 def adjusted(p: Floats) -> Floats:
     """p adjusted for multiple comparisons (Benjamini and Hochberg): the false discovery rate.
 
+    NaN stays, and is no comparison.
+
     >>> adjusted(np.array([0.01, 0.04, 0.03, 0.5])).round(3).tolist()
     [0.04, 0.053, 0.053, 0.5]
     """
-    order = np.argsort(p)
-    scaled = p[order] * p.size / np.arange(1, p.size + 1)
-    q = np.empty(p.size)
-    q[order] = np.minimum.accumulate(scaled[::-1])[::-1]
-    return np.minimum(q, 1)
+    order = np.argsort(p)[: np.count_nonzero(~np.isnan(p))]
+    scaled = p[order] * order.size / np.arange(1, order.size + 1)
+    q = np.full(p.size, np.nan)
+    q[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1)
+    return q

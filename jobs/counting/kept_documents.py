@@ -14,9 +14,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from plumbline.jobs.corpus_lookup import corpus_language, corpus_list, corpus_row
-from plumbline.jobs.counting.partials import partials_directory, token_files
+from plumbline.jobs.counting.partials import DECODER, partials_directory, token_files
 from plumbline.jobs.kernel import CountOptions
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.input.shards import RecordForm
 from plumbline.warehouse.storage.store import Store
 
 #: Intervals are over the sources of documents where there are this many, unless told otherwise.
@@ -75,6 +76,12 @@ class Evidence:
     options: CountOptions
     directory: Path
     shards: tuple[Shard, ...]
+
+    @property
+    def form(self) -> RecordForm:
+        """How the records of the shards became texts."""
+        decoder = (self.directory / DECODER).read_bytes() if self.options.decoder else b""
+        return RecordForm(self.options.text_field, decoder)
 
     def documents(self, shard: Shard, value_of: ValueOf) -> Iterator[Documents]:
         """The documents of a shard with a value for each kept word, some at a time.

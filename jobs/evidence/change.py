@@ -305,7 +305,7 @@ def near_targets(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, I
     at = np.flatnonzero(target >= 0)
     document = np.searchsorted(offsets, at, side="right") - 1
     cells = [np.empty(0, np.int64)]
-    for step in (*range(1 - question.window, 0), *range(1, question.window)):
+    for step in question.steps:
         inside = (at + step >= offsets[document]) & (at + step < offsets[document + 1])
         here, there = at[inside], at[inside] + step
         # Two occurrences of one target count once; words that both corpora left out don't count.
@@ -315,6 +315,26 @@ def near_targets(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, I
     cell, n = np.unique(np.concatenate(cells), return_counts=True)
     both, of_target = np.divmod(cell, n_targets)
     return *np.divmod(both, size), of_target, n
+
+
+def tested(change: Floats, variance: Floats, df: Ints) -> dict[str, Floats]:
+    """Columns of changes: error and interval by Student's t, p of none, and p adjusted for all.
+
+    All are NaN where the change and its variance are.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    se = np.sqrt(variance)
+    half = stdtrit(df, 0.975) * se
+    p = 2 * stdtr(df, -np.where(se == 0, 0, np.abs(change) / np.where(se == 0, 1, se)))
+    return {
+        "change_nats": change,
+        "change_nats_se": se,
+        "change_nats_low": change - half,
+        "change_nats_high": change + half,
+        "p": p,
+        "q": adjusted(p),
+    }
 
 
 def _of_contrast(question: Inquiry) -> Bools:
@@ -332,13 +352,7 @@ def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: i
         of_a, of_b = a.weights, b.weights
         variance = a.covariance(of_a, of_a) + b.covariance(of_b, of_b)
         variance -= 2 * both.covariance(of_a, of_b)
-        se = np.sqrt(np.maximum(variance, 0))[words]
-        change = (deltas[1] - deltas[0])[words]
-        statistic = np.where(se > 0, np.abs(change) / se, 0)
-    from scipy.special import stdtr, stdtrit
-
-    p = 2 * stdtr(df[words], -statistic)
-    half = stdtrit(df[words], 0.975) * se
+    change = (deltas[1] - deltas[0])[words]
     rows = pa.table(
         {
             "word": question.vocabulary.take(pa.array(words)),
@@ -351,13 +365,8 @@ def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: i
             "n_documents_b": b.n_documents[words],
             "delta_a_nats": deltas[0][words],
             "delta_b_nats": deltas[1][words],
-            "change_nats": change,
             "base_change_nats": np.full(words.size, np.log(ratios[0] / ratios[1])),
-            "change_nats_se": se,
-            "change_nats_low": change - half,
-            "change_nats_high": change + half,
-            "p": p,
-            "q": adjusted(p),
+            **tested(change, np.maximum(variance[words], 0), df[words]),
         }
     )
     return rows.take(np.lexsort((-np.abs(change), rows["q"].to_numpy())))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from plumbline.jobs.association.bounds import adjusted
-from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings
+from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, neighbours
 
 #: Weight of the prior, in words: as if so many had been seen on each side, spread as in the corpus.
 PRIOR_WORDS = 1000.0
@@ -28,24 +28,13 @@ class Contexts(NamedTuple):
 
 
 def contexts(question: Inquiry, met: Meetings) -> Contexts:
-    """Count the words less than a window away from the occurrences that meet a side.
-
-    Targets and words that the corpus left out don't count.
-    """
-    ids, offsets = met.documents.values, met.documents.offsets
-    is_target = question.table(question.listed) >= 0
+    """Count the ``neighbours`` of the occurrences that meet a side."""
     size = len(question.vocabulary)
     cells = [np.empty(0, np.int64)]
     for side, names in enumerate(question.sides):
         on = np.isin(question.targets, names)[met.target]
-        occurrence = np.unique(met.occurrence[on])
-        at, document = met.at[occurrence], met.document[occurrence]
-        own = (met.word[occurrence] * 2 + side) * size
-        for step in (*range(1 - question.window, 0), *range(1, question.window)):
-            inside = (at + step >= offsets[document]) & (at + step < offsets[document + 1])
-            other = ids[at[inside] + step]
-            counted = (other >= 0) & ~is_target[other]
-            cells.append(own[inside][counted] + other[counted])
+        occurrence, other = neighbours(question, met, np.unique(met.occurrence[on]))
+        cells.append((met.word[occurrence] * 2 + side) * size + other)
     return Contexts(*np.unique(np.concatenate(cells), return_counts=True))
 
 

@@ -17,12 +17,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.kept_documents import Documents, Evidence
-from plumbline.jobs.counting.partials import DECODER, ORDER
+from plumbline.jobs.counting.partials import ORDER
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, document_marks, mixed
 from plumbline.jobs.kernel.tokenizer import Tokenizer
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.input.remote_files import located
-from plumbline.warehouse.input.shards import RecordForm, field_value, kind_of, lines
+from plumbline.warehouse.input.shards import field_value, kind_of, lines
 from plumbline.warehouse.input.training_order import blocks
 from plumbline.warehouse.text.escape import is_unicode
 
@@ -196,14 +196,12 @@ def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[RowText
 
     Raises ``ValueError``, too, when the shard isn't what it was.
     """
-    field, last = evidence.options.text_field, max(rows)
+    form, last = evidence.form, max(rows)
     if kind := kind_of(path):
-        options, start = evidence.options, 1
-        decoder = (evidence.directory / DECODER).read_bytes() if options.decoder else b""
-        batches = kind.texts(path, RecordForm(field, decoder))
-        if options.order:
+        batches, start = kind.texts(path, form), 1
+        if evidence.options.order:
             order = (evidence.directory / ORDER).read_bytes()
-            batches = (batch for _, batch in blocks(path, decoder, order))
+            batches = (batch for _, batch in blocks(path, form.decoder, order))
         for batch in batches:
             for row in sorted(r for r in rows if start <= r < start + len(batch)):
                 text = batch[row - start].as_py() or ""
@@ -218,7 +216,7 @@ def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[RowText
             record = parsed if isinstance(parsed, dict) else {}
             file = field_value(record, _FILE_FIELD)
             name = file if isinstance(file, str) else None
-            yield RowText(row, str(field_value(record, field)), name)
+            yield RowText(row, str(field_value(record, form.text_field)), name)
         if row >= last:
             return
 

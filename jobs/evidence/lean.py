@@ -233,8 +233,12 @@ def lean_tables(
 
 def word_rows(question: Inquiry, words: Ints, columns: dict[str, NDArray[Any]]) -> list[Row]:
     """A row per word (by index) from columns; what is not a number is ``None``."""
-    names = {"word": np.array(question.words, object)[words]}
-    arrays = {name: pa.array(x, from_pandas=True) for name, x in (names | columns).items()}
+    return as_rows({"word": np.array(question.words, object)[words]} | columns)
+
+
+def as_rows(columns: dict[str, NDArray[Any]]) -> list[Row]:
+    """Rows from columns; NaN is ``None``."""
+    arrays = {name: pa.array(x, from_pandas=True) for name, x in columns.items()}
     rows: list[Row] = pa.table(arrays).to_pylist()
     return rows
 

@@ -65,6 +65,11 @@ class Inquiry:
         """The female and the male targets."""
         return self.female, self.male
 
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """Distances less than a window, to the left and to the right."""
+        return (*range(1 - self.window, 0), *range(1, self.window))
+
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """A hash of each word's letters, by id; the last one stands for words left out."""
@@ -185,13 +190,33 @@ def meetings(question: Inquiry, documents: Documents) -> Meetings:
     document = np.searchsorted(documents.offsets, at, side="right") - 1
     start, end = documents.offsets[document], documents.offsets[document + 1]
     parts = []
-    for step in (*range(1 - question.window, 0), *range(1, question.window)):
+    for step in question.steps:
         inside = np.flatnonzero((at + step >= start) & (at + step < end))
         target = targets[ids[at[inside] + step]]
         near = inside[target >= 0]
         parts.append((near, target[target >= 0], at[near] + step))
     met = (np.concatenate(x).astype(np.int64) for x in zip(*parts, strict=True))
     return Meetings(documents, at, document, word[at].astype(np.int64), *met)
+
+
+def neighbours(question: Inquiry, met: Meetings, occurrence: Ints) -> tuple[Ints, Ints]:
+    """Words less than a window away from some occurrences: the occurrence, and the word's id.
+
+    Targets and words that the corpus left out don't count.
+    """
+    ids, offsets = met.documents.values, met.documents.offsets
+    is_target = question.table(question.listed) >= 0
+    at, document = met.at[occurrence], met.document[occurrence]
+    parts = []
+    for step in question.steps:
+        inside = np.flatnonzero(
+            (at + step >= offsets[document]) & (at + step < offsets[document + 1])
+        )
+        other = ids[at[inside] + step]
+        counted = (other >= 0) & ~is_target[other]
+        parts.append((occurrence[inside][counted], other[counted].astype(np.int64)))
+    near, other = (np.concatenate(x) for x in zip(*parts, strict=True))
+    return near, other
 
 
 def near_counts(question: Inquiry, met: Meetings, group: Ints, n_groups: int) -> Ints:

@@ -6,7 +6,7 @@ A method is a module of the package ``methods``, or of another package's entry p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,13 +14,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.pipelines.attribution.training_text import TrainingText
+from plumbline.jobs.association.associations import contrasts_of
+from plumbline.jobs.association.target_lists import targets_of
+from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists
+from plumbline.jobs.evidence.sightings import ALL_SOURCES, Inquiry, Sightings, look
+from plumbline.pipelines.attribution.attributed_text import TrainingText
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.wordlists import WordPair
 
 Floats = NDArray[np.float64]
 #: Called with (parts done, parts in all).
 Progress = Callable[[int, int], None]
+
+
+def silent(_done: int, _of: int) -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +53,16 @@ class Query:
     name: str
     pairs: tuple[TextPair, ...]
 
+    def weights(self, words: Sequence[str]) -> list[float]:
+        """The weight of the pairs that were made for each word."""
+        return [sum(pair.weight for pair in self.pairs if pair.word == word) for word in words]
+
+    def texts(self) -> Iterator[tuple[str, float]]:
+        """The sentences with the weights of their log-probabilities, those of a pair in a row."""
+        for pair in self.pairs:
+            yield pair.text_f, pair.weight
+            yield pair.text_m, -pair.weight
+
 
 @dataclass(frozen=True)
 class Subject:
@@ -64,6 +84,35 @@ class Subject:
     how: ModelOptions = field(default_factory=ModelOptions)
     seed: int = 0
 
+    @property
+    def pairs(self) -> tuple[WordPair, ...]:
+        """The pairs of the contrast. Raises ``UsageProblem`` for one that the corpus lacks."""
+        corpus, by_name = self.text.corpus, contrasts_of(self.store, self.text.evidence.corpus)
+        contrast = corpus_contrast(self.store, corpus, self.contrast)
+        if contrast not in by_name:
+            problem, fix = f"is not one of corpus {corpus}", f"one of {', '.join(by_name)}"
+            raise UsageProblem(f"contrast {self.contrast!r}", problem, fix)
+        return by_name[contrast]
+
+    def inquiry(self, words: Iterable[str]) -> Inquiry:
+        """The question where words are near the contrast; the text may have kept a word or not."""
+        evidence, pairs = self.text.evidence, self.pairs
+        counts = self.store.read("word_count", corpus=self.text.corpus)
+        return Inquiry(
+            tuple(dict.fromkeys(words)),
+            tuple(dict.fromkeys(pair.a for pair in pairs)),
+            tuple(dict.fromkeys(pair.b for pair in pairs)),
+            targets_of(corpus_lists(self.store, evidence.corpus)),
+            evidence.options.rule,
+            evidence.options.window,
+            counts["word"].combine_chunks(),
+        )
+
+    def sightings(self, words: Iterable[str], progress: Progress) -> Sightings:
+        """Occurrences of words in the documents."""
+        question = self.inquiry(words)
+        return look(self.text.evidence, question, progress=progress, most_sources=ALL_SOURCES)
+
 
 class Attributor(Protocol):
     """The module of a method.
@@ -78,7 +127,7 @@ class Attributor(Protocol):
     UNIT: str
 
     def scores(
-        self, queries: Sequence[Query], subject: Subject, progress: Progress = lambda *_: None
+        self, queries: Sequence[Query], subject: Subject, progress: Progress = silent
     ) -> Floats:
         """Expected effect of *having* each document on each preference, float64[query, document].
 
@@ -93,7 +142,7 @@ class Attributor(Protocol):
 
 METHODS = Registry(
     "method of attribution",
-    "plumbline.pipelines.attribution.methods",
+    "plumbline.pipelines.attribution.attributors",
     ".py",
     "plumbline.attribution",
     Attributor,

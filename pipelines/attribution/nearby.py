@@ -18,9 +18,9 @@ from plumbline.jobs.evidence.sightings import (
     Ints,
     Meetings,
     look,
+    neighbours,
 )
 from plumbline.pipelines.attribution.contract import Floats, Progress, Subject
-from plumbline.pipelines.attribution.methods._sightings import inquiry
 
 #: Characters shown of a document that has no word of the query near the contrast.
 _BEGINNING = 120
@@ -93,7 +93,7 @@ class Nearby:
 
 def nearby(subject: Subject, words: Sequence[str], progress: Progress = lambda *_: None) -> Nearby:
     """Look through the documents once for words and what is near them."""
-    table, lock, question = subject.text.documents, Lock(), inquiry(subject, words)
+    table, lock, question = subject.text.documents, Lock(), subject.inquiry(words)
     first = np.searchsorted(table.shard, np.arange(len(subject.text.shards) + 1))
     near, places = [np.empty((0, 4), np.int64)], [np.empty((0, 6), np.int64)]
 
@@ -111,19 +111,9 @@ def nearby(subject: Subject, words: Sequence[str], progress: Progress = lambda *
 
 def _near(question: Inquiry, met: Meetings, number: Ints) -> Ints:
     """Rows of ``Nearby.near`` of some documents; words of the list don't count, as in `why`."""
-    ids, offsets = met.documents.values, met.documents.offsets
-    is_target = question.table(question.listed) >= 0
-    occurrence = np.unique(met.occurrence)
-    at, document = met.at[occurrence], met.document[occurrence]
-    rows = [np.empty((0, 3), np.int64)]
-    for step in (*range(1 - question.window, 0), *range(1, question.window)):
-        inside = (at + step >= offsets[document]) & (at + step < offsets[document + 1])
-        other = ids[at[inside] + step]
-        counted = (other >= 0) & ~is_target[other]
-        own = occurrence[inside][counted]
-        rows.append(np.stack([number[met.document[own]], met.word[own], other[counted]], axis=1))
-    distinct, n = np.unique(np.concatenate(rows), axis=0, return_counts=True)
-    return np.column_stack([distinct, n])
+    occurrence, other = neighbours(question, met, np.unique(met.occurrence))
+    rows = np.column_stack([number[met.document[occurrence]], met.word[occurrence], other])
+    return np.column_stack(np.unique(rows, axis=0, return_counts=True))
 
 
 def _places(question: Inquiry, met: Meetings, number: Ints) -> Ints:

@@ -34,11 +34,6 @@ def of_benchmark(store: Store, benchmark: str) -> Query:
     return _query(f"benchmark {benchmark}", _pairs(store, benchmark))
 
 
-def words_of(store: Store, benchmark: str) -> list[str]:
-    """The words that pairs of a benchmark were made for, sorted."""
-    return sorted({row["word"].lower() for row in _pairs(store, benchmark) if row["word"]})
-
-
 def _pairs(store: Store, benchmark: str | None) -> list[dict[str, Any]]:
     of = {} if benchmark is None else {"benchmark": benchmark}
     rows: list[dict[str, Any]] = store.read("benchmark_pair", **of).to_pylist()

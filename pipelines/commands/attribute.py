@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.attribution.answer import QUERY, sections_of
+from plumbline.pipelines.attribution.attribution_sections import QUERY, sections_of
 from plumbline.pipelines.attribution.contract import METHODS, Progress
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import ContrastOption, Seed
@@ -91,9 +91,14 @@ class Attribute(ContrastOption, Command):
 
     def run(self, context: Context) -> Done:
         from plumbline.eval_workers.training.reading import is_known
-        from plumbline.pipelines.attribution.attribute import attribute
+        from plumbline.pipelines.attribution.attributed_text import training_text
+        from plumbline.pipelines.attribution.attribution_rows import attribute
         from plumbline.pipelines.attribution.contract import Subject
-        from plumbline.pipelines.attribution.training_text import training_text
+        from plumbline.warehouse.query.method_validation import (
+            OF_BENCHMARKS,
+            OF_WORDS,
+            validation,
+        )
 
         store, queries = context.store, self._queries(context.store)
         model = self._model(store)
@@ -103,7 +108,9 @@ class Attribute(ContrastOption, Command):
         given = (subject, queries, self.method, self.benchmark, self.n, context.run_id, _shown)
         rows = context.stage(f"attribute {self.model}", attribute, *given)
         said = [line for section in sections_of(rows) for line in (*plain(section), "")]
-        said += [f"{WARNING}{name} is not validated here" for name in self.method]
+        outcomes = OF_WORDS if self.word else OF_BENCHMARKS
+        for found in (validation(store, name, outcomes) for name in self.method):
+            said.append(f"{'' if found.is_trusted else WARNING}{found}")
         if text.n_read is None and not is_known(Path(model), text.shards):
             said.append(f"{WARNING}what the model read of {self.corpus} isn't known: all counts")
         return Done(

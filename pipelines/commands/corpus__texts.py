@@ -127,7 +127,7 @@ class Audit(Command):
     are ten or more.
 
     The change of each word's preference is predicted where `intervene run` fitted a response on
-    BEFORE.
+    BEFORE, and a study by retraining trusts the method (`reproduce attribution`).
 
     Example: plumbline corpus audit novels 'kept/*.jsonl.gz' --removed 'removed/*.jsonl.gz'
     """
@@ -171,7 +171,7 @@ class Audit(Command):
             yield {**shard_row(path, None), "what": "to match"}
 
     def run(self, context: Context) -> Done:
-        from plumbline.jobs.evidence.audit import audit
+        from plumbline.jobs.evidence.curation.curation_audit import audit
         from plumbline.pipelines.report.rows import Rows
         from plumbline.pipelines.report.sections.compare_corpora import audit_section, audited
 
@@ -181,8 +181,8 @@ class Audit(Command):
         rows, said = Rows(done.rows), list(audit_section(Rows(done.rows), 0).intro)
         if n := done.curation.n_changed:
             said.insert(1, f"{n:,} kept documents have another text; they count as they were.")
-        if not done.response:
-            said.append(f"What it would do to a model isn't predicted: {done.lack}")
+        which = "is" if done.response else "isn't"
+        said.append(f"What it would do to a model {which} predicted: {done.basis}")
         return Done(
             rows=[
                 {name: row[name] for name in names}

@@ -359,17 +359,10 @@ class Anatomy(_Release, Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Cause(Command):
-    """Run the pre-specified study: does the text make the lean? (docs/cause.md)
+class _Planned:
+    """A pre-specified study: its design, and the data that it reads."""
 
-    Counts the text, changes it by doses, trains and scores every arm, and says of each prediction
-    what came of it. The packaged study takes about an hour on two cores; after an interruption
-    run the same command again to resume. Leaves with status 0 whatever came out.
-
-    Example: plumbline reproduce cause --data data --out out/cause
-    """
-
-    makes_warehouse = True
+    makes_warehouse: ClassVar[bool] = True
 
     data: Annotated[
         InputDirectory,
@@ -379,6 +372,19 @@ class Cause(Command):
     design: Annotated[
         InputFile | None, Field(description="TOML file of a study instead of the packaged one.")
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Cause(_Planned, Command):
+    """Run the pre-specified study: does the text make the lean? (docs/cause.md)
+
+    Counts the text, changes it by doses, trains and scores every arm, and says of each prediction
+    what came of it. The packaged study takes about an hour on two cores; after an interruption
+    run the same command again to resume. Leaves with status 0 whatever came out.
+
+    Example: plumbline reproduce cause --data data --out out/cause
+    """
+
     out: Annotated[
         OutputDirectory, Field(description="Directory of texts, models and cause.csv.")
     ] = Path("out/cause")
@@ -417,7 +423,7 @@ class Cause(Command):
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Attribution(Command):
+class Attribution(_Planned, Command):
     """Run the pre-specified study: is an attribution right? (docs/attribution-study.md)
 
     Trains on random halves of a text's documents, and compares the preference of each model with
@@ -427,16 +433,6 @@ class Attribution(Command):
     Example: plumbline reproduce attribution --data data --out out/attribution
     """
 
-    makes_warehouse = True
-
-    data: Annotated[
-        InputDirectory,
-        Field(description="Folder that the design's shards lie under."),
-        On(variable="PLUMBLINE_DATA"),
-    ]
-    design: Annotated[
-        InputFile | None, Field(description="TOML file of a study instead of the packaged one.")
-    ] = None
     out: Annotated[
         OutputDirectory, Field(description="Directory of texts, models and results.")
     ] = Path("out/attribution")
@@ -448,7 +444,7 @@ class Attribution(Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The trainings, the methods and the predictions."""
-        from plumbline.pipelines.reproduce.attribution.design import read_design
+        from plumbline.pipelines.reproduce.retraining.design import read_design
 
         study = read_design(self.design)
         for text in study.texts:
@@ -462,13 +458,14 @@ class Attribution(Command):
             yield planned(p.name, "expected", p.expected, "", where)
 
     def run(self, context: Context) -> Done:
-        from plumbline.pipelines.reproduce.attribution import conclusions, study
-        from plumbline.pipelines.reproduce.attribution.design import read_design
+        from plumbline.pipelines.reproduce.retraining import conclusions
+        from plumbline.pipelines.reproduce.retraining.design import read_design
+        from plumbline.pipelines.reproduce.retraining.retraining_study import run
 
         design = read_design(self.design)
         _announce(f"design {design.sha256}: {design.question}")
         given = (self.data, self.out, context.store, context.run_id, context.stages, _announce)
-        rows = study.run(design, *given)
+        rows = run(design, *given)
         page = self.out / "attribution.md"
         page.write_text(conclusions.page(design, rows), encoding="utf-8", newline="")
         return Done(

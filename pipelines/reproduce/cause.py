@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator
 
@@ -30,6 +30,7 @@ from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.toml_file import Text, Texts, Words, load, read_text, toml_table
 
 STUDY = "cause"
+T = TypeVar("T")
 
 
 @toml_table
@@ -104,14 +105,18 @@ class PredictedFigure:
 
 
 def read_design(path: Path | None = None) -> StudyDesign:
-    """Read the design of a TOML file, or the packaged one.
+    """Read the design of a TOML file, or the packaged one. Raises as ``read_study``."""
+    return read_study(StudyDesign, "cause.toml", path)
+
+
+def read_study(design: type[T], packaged: str, path: Path | None) -> T:
+    """Read the design of a study from a TOML file, or a packaged one; with the file's SHA-256.
 
     Raises ``BadInput`` or ``UsageProblem`` with the file and the invalid key.
     """
-    source = path or resources.files(__package__) / "cause.toml"
-    name = str(path) if path else "cause.toml"
-    text = read_text(source, name)
-    return load(StudyDesign, text, name, sha256=hashlib.sha256(text.encode()).hexdigest())
+    name = str(path or packaged)
+    text = read_text(path or resources.files(__package__) / packaged, name)
+    return load(design, text, name, sha256=hashlib.sha256(text.encode()).hexdigest())
 
 
 def pairs(benchmark: TemplatePairs) -> Iterator[dict[str, str]]:
@@ -142,7 +147,7 @@ def run(
     ``UsageProblem`` if a prediction fits no row, or several.
     """
     shards = shards_of(design, data)
-    stages.run(f"count {design.corpus}", _count, design, shards, warehouse)
+    stages.run(f"count {design.corpus}", count_text, Store.open(warehouse), design.corpus, shards)
     stages.run(f"pairs of {design.benchmark.name}", _import, design, out, warehouse)
     study = {"name": STUDY, "corpus": design.corpus, "benchmark": (design.benchmark.name,)}
     places = {"shards": tuple(map(str, shards)), "out": out, "warehouse": warehouse}
@@ -153,13 +158,13 @@ def run(
     return figures(design, warehouse)
 
 
-def _count(design: StudyDesign, shards: tuple[Path, ...], warehouse: Path) -> None:
+def count_text(store: Store, corpus: str, shards: tuple[Path, ...]) -> None:
+    """Count a text and its words' leans."""
     from plumbline.jobs.association.associations import associate
     from plumbline.jobs.count_corpus import CountRequest, count_corpus
 
-    store = Store.open(warehouse)
-    count_corpus(store, CountRequest(design.corpus, shards))
-    associate(store, design.corpus)
+    count_corpus(store, CountRequest(corpus, shards))
+    associate(store, corpus)
 
 
 def _import(design: StudyDesign, out: Path, warehouse: Path) -> None:

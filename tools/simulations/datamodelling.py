@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.pipelines.reproduce.attribution.datamodelling import correlations, score
+from plumbline.pipelines.reproduce.retraining.datamodelling import correlations, score
 
 Floats = NDArray[np.float64]
 ABOUT = (

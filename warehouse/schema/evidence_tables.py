@@ -111,11 +111,13 @@ key: text_before text_after / contrast part subject
     n_before, n_after: int -- documents; words; occurrences of a group; co-occurrences of a word
     delta_before_nats, delta_after_nats: float? [nats] -- a word's lean; NULL where too rare
     change_nats: float? [nats] -- of that; of a group, of the log of its share of all kept words
+    base_change_nats: float? [nats] -- its part that all words share: minus that of ln(n_f / n_m)
     change_nats_se: float? [nats] -- its standard error over clusters, drawn before the curation
     change_nats_low, change_nats_high: float? [nats] -- its 95% interval
     df: float? -- degrees of freedom of Student's t
     p: float? -- of no change
     q: float? -- p adjusted for all words, or groups (Benjamini and Hochberg)
+    q_own: float? -- p of no change beyond the shared part, adjusted likewise
     q_turn: float? -- of no lean to one side before and to the other after, adjusted likewise
     predicted_nats: float? [nats] -- change of a preference: the response times change
     predicted_nats_low, predicted_nats_high: float? [nats] -- 95%: of change, response and scatter

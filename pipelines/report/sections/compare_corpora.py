@@ -21,7 +21,7 @@ from plumbline.pipelines.report.model import (
 )
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.lean_of_words import MIN_PAIRS, TOP_WORDS
-from plumbline.warehouse.query.finding import ALPHA
+from plumbline.warehouse.query.finding import ALPHA, verdict
 
 PLACE = 800
 NAMES = ("compare-corpora", "change", "audit")
@@ -265,16 +265,20 @@ def _kept(figure: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
 def _words_changed(rows: Rows, figure: dict[tuple[str, str], tuple[int, int]]) -> str:
     first, _, second = rows[0]["contrast"].partition("/")
     words = rows.where(part="word").but(change_nats=None)
-    ways = Counter(finding(row, "change_nats").verdict for row in words)
+    ways = Counter(
+        verdict(row["change_nats"] - row["base_change_nats"], None, None, q=row["q_own"])
+        for row in words
+    )
     turned = [row["subject"] for row in words if row["q_turn"] <= ALPHA]
     (f, f_after), (m, m_after) = figure["documents", first], figure["documents", second]
     base = f_after / m_after / (f / m)
     return (
-        f"Of {len(words):,} words {ways['above']:,} lean more to {first} than before, "
+        f"There are {shown(base, 3)} times as many {first} per {second} as before, which is "
+        f"{shown(-math.log(base), 3, signed=True)} nats of every change. Beyond that, of "
+        f"{len(words):,} words {ways['above']:,} lean more to {first} than before, "
         f"{ways['below']:,} more to {second} (q ≤ {ALPHA:.0%}, over {rows[0]['clusters']}s); "
         f"{len(turned):,} turn, leaning clearly to one side before and to the other after"
-        f"{_few(turned)}. There are {shown(base, 3)} times as many {first} per {second} as before, "
-        f"which is {shown(-math.log(base), 3, signed=True)} nats of every change."
+        f"{_few(turned)}."
     )
 
 

@@ -7,15 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject
+from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject, silent
 
 DESCRIPTION = "random numbers, for comparison"
 UNIT = "arbitrary units"
 
 
-def scores(
-    queries: Sequence[Query], subject: Subject, progress: Progress = lambda *_: None
-) -> Floats:
+def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
     """Standard normal numbers by the seed and the query's name alone."""
     names = [zlib.crc32(query.name.encode()) for query in queries]
     draws = [np.random.default_rng([subject.seed, name]) for name in names]

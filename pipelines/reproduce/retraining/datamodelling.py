@@ -7,7 +7,7 @@ The datamodelling score of a word is Spearman's correlation of both over the hal
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import sqrt
 
 import numpy as np
@@ -47,6 +47,24 @@ class Estimate:
     value: float
     low: float
     high: float
+
+    @classmethod
+    def of_share(cls, share: float, n: int) -> Estimate:
+        """A share of n with Wilson's interval.
+
+        >>> np.round(astuple(Estimate.of_share(0.5, 10)), 3).tolist()
+        [0.5, 0.237, 0.763]
+        """
+        z = float(stats.norm.ppf(0.975))
+        middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+        half = z * sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+        return cls(share, middle - half, middle + half)
+
+
+def columns(name: str, of: Estimate | None) -> dict[str, float | None]:
+    """Columns of an estimate in a table; NULL without one."""
+    values = astuple(of) if of else (None, None, None)
+    return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
 def score(predicted: Floats, true: Floats, other: Floats | None = None) -> Estimate:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import resources
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -19,23 +17,22 @@ from pydantic import Field
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, documents
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_words
 from plumbline.eval_workers.training.training_options import TrainOptions, preset
-from plumbline.pipelines.reproduce.attribution.datamodelling import Floats, halves
-from plumbline.pipelines.reproduce.cause import TemplatePairs
+from plumbline.pipelines.reproduce.cause import TemplatePairs, read_study
+from plumbline.pipelines.reproduce.retraining.datamodelling import Floats, halves
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import expand_shards, lines
-from plumbline.warehouse.text.toml_file import Text, Texts, load, read_text, toml_table
+from plumbline.warehouse.query.method_validation import (
+    BENCHMARK,
+    OTHER_WORD,
+    OWN,
+    PLACEBO_WORDS,
+    WORDS,
+)
+from plumbline.warehouse.text.toml_file import Text, Texts, toml_table
 
 Many: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000)]
 Seed: TypeAlias = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Record: TypeAlias = Mapping[str, Any]
-#: What is compared on the halves.
-BENCHMARK, WORDS, OWN = "benchmark", "words", "words, own part"
-OTHER_WORD, PLACEBO_WORDS = "another word's own part", "placebo words, own part"
-#: Whose sum of scores is the largest, or the smallest for words that lean to *he*.
-FIRST, PLACEBO_FIRST = "planted source first", "planted source first for placebo words"
-
-#: Whose true effect is none, or isn't what is predicted.
-PLACEBOS = (OTHER_WORD, PLACEBO_WORDS, PLACEBO_FIRST)
 
 
 @toml_table
@@ -61,6 +58,11 @@ class Trainings:
         """Options of a training."""
         of_preset = preset(self.preset, seed, self.max_tokens)
         return replace(of_preset, max_epochs=self.max_epochs)
+
+    def documents(self, units: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """The documents of each half, bool[half, document], from the unit of each document."""
+        of_units = halves(int(units.max()) + 1, self.n_halves, self.seed)
+        return of_units[:, units]
 
     def runs(self) -> list[tuple[int, int]]:
         """Half and seed of each training: first those of which there are two.
@@ -215,15 +217,8 @@ class ClosedWorld:
 StudyText: TypeAlias = RealText | ClosedWorld
 
 
-def chosen(of: StudyText, units: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """The documents of each half, bool[half, document]."""
-    made = of.trainings
-    found: NDArray[np.bool_] = halves(int(units.max()) + 1, made.n_halves, made.seed)[:, units]
-    return found
-
-
 @toml_table
-class Prediction:
+class ScorePrediction:
     """Expected place of a row's interval: of ``score`` less ``chance``, or ``over_baseline``."""
 
     name: Text
@@ -247,7 +242,7 @@ class AttributionDesign:
     least_ceiling: Annotated[float, Field(ge=0, le=1)]
     real: RealText
     closed_world: ClosedWorld
-    prediction: tuple[Prediction, ...]
+    prediction: tuple[ScorePrediction, ...]
     sha256: str
 
     def __post_init__(self) -> None:
@@ -261,12 +256,5 @@ class AttributionDesign:
 
 
 def read_design(path: Path | None = None) -> AttributionDesign:
-    """Read the design of a TOML file, or the packaged one.
-
-    Raises ``BadInput`` or ``UsageProblem`` with the file and the invalid key.
-    """
-    source = path or resources.files("plumbline.pipelines.reproduce") / "attribution.toml"
-    name = str(path) if path else "attribution.toml"
-    text = read_text(source, name)
-    sha256 = hashlib.sha256(text.encode()).hexdigest()
-    return load(AttributionDesign, text, name, sha256=sha256)
+    """Read the design of a TOML file, or the packaged one. Raises as ``read_study``."""
+    return read_study(AttributionDesign, "attribution.toml", path)

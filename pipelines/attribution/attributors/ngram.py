@@ -7,16 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from plumbline.eval_workers.models.ngram import NgramOptions
-from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject
+from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject, silent
 from plumbline.warehouse.errors import UsageProblem
 
 DESCRIPTION = "change of a 5-gram model's preference when each document is left out"
 UNIT = "nats of the 5-gram model"
 
 
-def scores(
-    queries: Sequence[Query], subject: Subject, progress: Progress = lambda *_: None
-) -> Floats:
+def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
     """The preference of a 5-gram model of the documents that were read, less that without each.
 
     The model is that of `plumbline train --preset 5gram`; counts are exact, while words and
@@ -37,17 +35,12 @@ def scores(
     n_sentences = [np.count_nonzero(numbered_words([text])[0] == BOS) for text in texts]
     part = np.repeat(np.arange(len(texts)), n_sentences)
     counted = counts(sentences, len(words) + UNKNOWN + 1, NgramOptions().order)
-    asked = {
-        text for query in queries for pair in query.pairs for text in (pair.text_f, pair.text_m)
-    }
-    ids = {text: tokenizer.encode(text, add_special_tokens=False).ids for text in sorted(asked)}
-    model = LeftOut(counted, part, len(texts), list(ids.values()))
+    asked = sorted({text for query in queries for text, _ in query.texts()})
+    ids = {text: tokenizer.encode(text, add_special_tokens=False).ids for text in asked}
+    model = LeftOut(counted, part, len(texts))
     found = np.zeros((len(queries), len(subject.text)))
     for done, (row, query) in enumerate(zip(found, queries, strict=True), 1):
-        without = np.zeros(len(texts) + 1)
-        for pair in query.pairs:
-            ratio = model.logprob(ids[pair.text_f]) - model.logprob(ids[pair.text_m])
-            without += pair.weight * ratio
+        without = np.sum([w * model.logprob(ids[text]) for text, w in query.texts()], axis=0)
         row[read] = without[-1] - without[:-1]
         progress(done, len(queries))
     return found

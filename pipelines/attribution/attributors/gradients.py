@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.eval_workers.training.reading import is_known, reading
-from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject
+from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject, silent
 from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.storage.run_records import config_hash
@@ -29,9 +29,7 @@ _MOST_TOKENS = 256
 Ints = NDArray[np.int64]
 
 
-def scores(
-    queries: Sequence[Query], subject: Subject, progress: Progress = lambda *_: None
-) -> Floats:
+def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
     """The influence of each document's tokens, in the rows that the model read, as often as it did.
 
     Of a model that was trained elsewhere that of the first tokens of every document.
@@ -73,11 +71,8 @@ def scores(
 
 def _tokens(query: Query, backend: TransformersBackend) -> list[tuple[Tokens, float]]:
     """The sentences of a query with the weights of their log-probabilities."""
-    signed = [
-        (text, s * p.weight) for p in query.pairs for text, s in ((p.text_f, 1), (p.text_m, -1))
-    ]
-    weighted = []
-    for tokens, (text, weight) in zip(backend.encoded([t for t, _ in signed]), signed, strict=True):
+    encoded, weighted = backend.encoded([text for text, _ in query.texts()]), []
+    for tokens, (text, weight) in zip(encoded, query.texts(), strict=True):
         if isinstance(tokens, str):
             raise UsageProblem(f"sentence {text!r}", f"the model can't score it: {tokens}")
         weighted.append((tokens, weight))
@@ -90,7 +85,7 @@ def _items(subject: Subject, backend: TransformersBackend) -> tuple[Items, Ints,
 
     text, model = subject.text, Path(subject.model)
     if is_known(model, text.shards):
-        read = reading(model, text.shards, text.form)
+        read = reading(model, text.shards, text.evidence.form)
         document, rows = text.numbers(read.place), read.rows.astype(np.int64)
         row_times = read.n_times
     else:

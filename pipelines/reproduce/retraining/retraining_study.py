@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import sqrt
 from pathlib import Path
 from typing import Any
 
@@ -20,42 +19,43 @@ from plumbline.eval_workers.training.trained_models import (
     record_model,
     train_model,
 )
+from plumbline.pipelines.attribution.attributed_text import training_text
 from plumbline.pipelines.attribution.contract import METHODS, Query, Subject
 from plumbline.pipelines.attribution.queries import of_words
-from plumbline.pipelines.attribution.training_text import training_text
-from plumbline.pipelines.reproduce.attribution.datamodelling import (
+from plumbline.pipelines.reproduce.cause import count_text, import_pairs
+from plumbline.pipelines.reproduce.retraining.datamodelling import (
     Estimate,
     Floats,
     ceiling,
+    columns,
     score,
 )
-from plumbline.pipelines.reproduce.attribution.design import (
-    FIRST,
-    PLACEBO_FIRST,
-    PLACEBOS,
+from plumbline.pipelines.reproduce.retraining.design import (
     AttributionDesign,
     ClosedWorld,
     Outcome,
     StudyText,
-    chosen,
 )
-from plumbline.pipelines.reproduce.cause import import_pairs
 from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.paths import replacing
+from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.method_validation import FIRST, PLACEBO_FIRST, PLACEBOS
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 TABLE = "datamodelling_score"
+_PREFERENCES = """
+FROM word_preference
+WHERE model_key = $model_key AND benchmark = $benchmark AND groups = 'female/male'
+"""
 Row = dict[str, Any]
-#: Student's 97.5% point of many degrees of freedom.
-_Z = 1.96
 
 
 @dataclass(frozen=True)
-class Scored:
+class MethodScores:
     """A method's scores of the words, float64[word, document], and what they cost."""
 
     method: str
@@ -92,14 +92,14 @@ class Study:
     @cached_property
     def halves(self) -> NDArray[np.bool_]:
         """The documents of each half, bool[half, document]."""
-        return chosen(self.of, self.of.units(self.records))
+        return self.of.trainings.documents(self.of.units(self.records))
 
     def prepare(self) -> TrainedModel:
         """Count the text, import the pairs, train the model that is asked about, on all of it."""
-        shard = self._shard("text", range(len(self.records)))
-        self.stages.run(f"count {self.of.corpus}", self._count, shard)
+        of, shard = self.of.corpus, self._shard("text", range(len(self.records)))
+        self.stages.run(f"count {of}", count_text, self.store, of, (shard,))
         self.stages.run(f"pairs of {self.benchmark}", self._import)
-        return self.stages.run(f"train on all of {self.of.corpus}", self._train, "all", 0, None)
+        return self.stages.run(f"train on all of {of}", self._train, "all", 0, None)
 
     def preferences(self, whole: TrainedModel) -> Floats:
         """Preference of each word in each training, float64[seed, half, word]; NaN without one.
@@ -119,7 +119,7 @@ class Study:
                     self.say(f"{self.of.corpus}, {outcome.name}: ceiling {span}")
         return found
 
-    def methods(self, whole: TrainedModel) -> list[Scored]:
+    def methods(self, whole: TrainedModel) -> list[MethodScores]:
         """Scores by all methods that are installed."""
         label = "{} on " + self.of.corpus
         found = (
@@ -133,13 +133,6 @@ class Study:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_jsonl_zst(path, (self.records[k] for k in documents))
         return path
-
-    def _count(self, shard: Path) -> None:
-        from plumbline.jobs.association.associations import associate
-        from plumbline.jobs.count_corpus import CountRequest, count_corpus
-
-        count_corpus(self.store, CountRequest(self.of.corpus, (shard,)))
-        associate(self.store, self.of.corpus)
 
     def _import(self) -> None:
         from plumbline.eval_workers.pairs.benchmarks import import_benchmark
@@ -170,23 +163,15 @@ class Study:
         given = ((self.benchmark,), ModelOptions(), self.run_id)
         (scored,) = score_benchmarks(self.store, str(model.path), *given)
         key = {"model_key": scored.model_key, "benchmark": self.benchmark}
-        ratio = {
-            row["pair_id"]: row["logprob_a_nats"] - row["logprob_b_nats"]
-            for row in self.store.read("pair_score", **key).to_pylist()
-        }
-        of: dict[str, list[float]] = {word: [] for word in self.of.words}
-        for pair in self.store.read("benchmark_pair", benchmark=self.benchmark).to_pylist():
-            if pair["word"] in of:
-                sign = 1 if pair["group_a"] == "female" else -1
-                of[pair["word"]].append(sign * ratio[pair["pair_id"]])
-        return np.array([np.mean(values) for values in of.values()])
+        rows = {row["word"]: row for row in rows_of(self.store.root, _PREFERENCES, key)}
+        return np.array([rows[word.lower()]["mean_log_ratio_nats"] for word in self.of.words])
 
     @cached_property
     def queries(self) -> list[Query]:
         """The preference of each word."""
         return of_words(self.store, self.of.words, self.benchmark)
 
-    def _scored(self, method: str, whole: TrainedModel) -> Scored | None:
+    def _scored(self, method: str, whole: TrainedModel) -> MethodScores | None:
         """A method's scores, computed once; None where its packages are not installed."""
         made_of = {"design": self.design.sha256, "model": whole.row("")["revision"]}
         path = self.out / "scores" / f"{method}-{config_hash(made_of)}.npz"
@@ -205,7 +190,7 @@ class Study:
             with replacing(path) as temporary, temporary.open("wb") as file:
                 np.savez(file, scores=scores, cpu_seconds=_cpu_seconds() - start)
         kept = np.load(path)
-        return Scored(method, kept["scores"], float(kept["cpu_seconds"]))
+        return MethodScores(method, kept["scores"], float(kept["cpu_seconds"]))
 
 
 def _cpu_seconds() -> float:
@@ -250,7 +235,7 @@ def datamodelling_rows(
     outcomes: Sequence[Outcome],
     preferences: Floats,
     documents: NDArray[np.bool_],
-    methods: Sequence[Scored],
+    methods: Sequence[MethodScores],
 ) -> list[Row]:
     """Datamodelling score of each method and outcome; placebos have no least ceiling."""
     rows = []
@@ -261,23 +246,24 @@ def datamodelling_rows(
         true = outcome.true @ preferences[0].T
         predicted = {of.method: outcome.predicted @ of.scores @ documents.T for of in methods}
         for of in methods:
-            found = score(predicted[of.method], true)
+            others = [] if of.method in design.baselines else design.baselines
             beaten = [
                 (score(predicted[of.method], true, predicted[name]), name)
-                for name in design.baselines
-                if name in predicted and of.method not in design.baselines
+                for name in others
+                if name in predicted
             ]
             # The baseline that is hardest to beat.
             over, baseline = min(beaten, key=lambda one: one[0].low, default=(None, None))
-            row: Row = {"method": of.method, "outcome": outcome.name, "baseline": baseline}
-            row |= named("score", found) | named("ceiling", best) | named("over_baseline", over)
-            row |= {"chance": 0.0, "n_words": len(true), "n_halves": true.shape[1]}
-            rows.append({**row, "cpu_seconds": of.cpu_seconds})
+            row = _row(of, outcome.name, score(predicted[of.method], true), best, over)
+            n = {"n_words": len(true), "n_halves": true.shape[1]}
+            rows.append({**row, "baseline": baseline, "chance": 0.0, **n})
     return rows
 
 
-def first_rows(of: ClosedWorld, units: NDArray[np.int64], methods: Sequence[Scored]) -> list[Row]:
-    """Share of the words for which a method puts the planted source first, Wilson's interval."""
+def first_rows(
+    of: ClosedWorld, units: NDArray[np.int64], methods: Sequence[MethodScores]
+) -> list[Row]:
+    """Share of the words for which a method puts the planted source first."""
     sources = (units[:, None] == np.arange(of.n_sources)).astype(float)
     sides = np.array([*of.leaning.values()])[:, None]
     rows = []
@@ -286,31 +272,22 @@ def first_rows(of: ClosedWorld, units: NDArray[np.int64], methods: Sequence[Scor
         leaning, placebo = sides * sums[: len(sides)], sums[len(sides) :]
         # A placebo leans to neither side: both are looked at, and each counts half.
         for name, both in ((FIRST, [leaning]), (PLACEBO_FIRST, [placebo, -placebo])):
-            share = np.mean([some.argmax(axis=1) == of.planted for some in both])
-            found, n = wilson(float(share), len(both[0])), len(both[0])
-            row: Row = {"method": method.method, "outcome": name, "baseline": None}
-            row |= named("score", found) | named("ceiling", None) | named("over_baseline", None)
-            row |= {"chance": 1 / of.n_sources, "n_words": n, "n_halves": None}
-            rows.append({**row, "cpu_seconds": method.cpu_seconds})
+            share, n = np.mean([some.argmax(axis=1) == of.planted for some in both]), len(both[0])
+            row = _row(method, name, Estimate.of_share(float(share), n))
+            about = {"chance": 1 / of.n_sources, "n_words": n, "n_halves": None}
+            rows.append({**row, "baseline": None, **about})
     return rows
 
 
-def wilson(share: float, n: int) -> Estimate:
-    """A share of n with Wilson's 95% interval.
-
-    >>> found = wilson(0.5, 10)
-    >>> round(found.low, 3), round(found.high, 3)
-    (0.237, 0.763)
-    """
-    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-    half = _Z * sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2)) / (1 + _Z**2 / n)
-    return Estimate(share, middle - half, middle + half)
-
-
-def named(name: str, of: Estimate | None) -> Row:
-    """Columns of an estimate."""
-    value, low, high = (of.value, of.low, of.high) if of else (None, None, None)
-    return {name: value, f"{name}_low": low, f"{name}_high": high}
+def _row(
+    of: MethodScores,
+    outcome: str,
+    found: Estimate,
+    best: Estimate | None = None,
+    over: Estimate | None = None,
+) -> Row:
+    estimates = columns("score", found) | columns("ceiling", best) | columns("over_baseline", over)
+    return {"method": of.method, "outcome": outcome, **estimates, "cpu_seconds": of.cpu_seconds}
 
 
 def is_trusted(design: AttributionDesign, row: Row) -> bool:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from plumbline.pipelines.reproduce.attribution.design import (
-    PLACEBOS,
-    AttributionDesign,
-    Prediction,
-)
+from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.reproduce.cause import side
+from plumbline.pipelines.reproduce.retraining.design import AttributionDesign, ScorePrediction
+from plumbline.warehouse.query.method_validation import PLACEBOS
 from plumbline.warehouse.text.escape import markdown_row
 
-Row = dict[str, Any]
 _HIDDEN = ("design_sha256", "run_id", "n_words", "n_halves")
 
 
-def shown_row(row: Row) -> Row:
+def shown_row(row: Row) -> dict[str, Any]:
     """Printed row of the table."""
     return {name: row[name] for name in row if name not in _HIDDEN}
 
@@ -25,12 +22,12 @@ def shown_row(row: Row) -> Row:
 def lines(design: AttributionDesign, rows: Sequence[Row]) -> list[str]:
     """Outcome of each prediction; then for each outcome the methods to trust, or that none is."""
     said = [f"{p.name}: expected {p.expected}, found {_found(p, rows)}" for p in design.prediction]
-    for corpus, outcome in dict.fromkeys((row["corpus"], row["outcome"]) for row in rows):
-        if outcome in PLACEBOS:
-            continue
-        own = [row for row in rows if (row["corpus"], row["outcome"]) == (corpus, outcome)]
-        trusted = [row["method"] for row in own if row["is_trusted"]]
-        said.append(f"{corpus}, {outcome}: trust {', '.join(trusted) or 'none of the methods'}")
+    for own in Rows(rows).groups("corpus", "outcome"):
+        if own[0]["outcome"] not in PLACEBOS:
+            trusted = ", ".join(row["method"] for row in own if row["is_trusted"])
+            said.append(
+                f"{own[0]['corpus']}, {own[0]['outcome']}: trust {trusted or 'none of the methods'}"
+            )
     return said
 
 
@@ -38,12 +35,11 @@ def page(design: AttributionDesign, rows: Sequence[Row]) -> str:
     """Results of docs/attribution-study.md: a table for each outcome, then what is concluded."""
     parts = [f"Design `{design.sha256[:16]}...`."]
     heads = ("method", "score (95% interval)", "over the best baseline", "CPU s", "trust it")
-    for corpus, outcome in dict.fromkeys((row["corpus"], row["outcome"]) for row in rows):
-        own = [row for row in rows if (row["corpus"], row["outcome"]) == (corpus, outcome)]
+    for own in Rows(rows).groups("corpus", "outcome"):
         about = f"chance {own[0]['chance']:.2f}"
         if own[0]["ceiling"] is not None:
             about += f", ceiling {_span(own[0], 'ceiling')}, {own[0]['n_halves']} halves"
-        title = f"**{corpus}: {outcome}** ({own[0]['n_words']} words; {about})"
+        title = f"**{own[0]['corpus']}: {own[0]['outcome']}** ({own[0]['n_words']} words; {about})"
         cells = [
             (
                 row["method"],
@@ -72,7 +68,7 @@ def _span(row: Row, name: str) -> str:
     return f"{value} ({low} to {high})".replace("-", "−")
 
 
-def _found(prediction: Prediction, rows: Sequence[Row]) -> str:
+def _found(prediction: ScorePrediction, rows: Sequence[Row]) -> str:
     """Where the interval of a prediction's row lies; ``not measured`` without a row."""
     names = ("corpus", "method", "outcome")
     expected = tuple(getattr(prediction, name) for name in names)

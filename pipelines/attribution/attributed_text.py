@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 
 from plumbline.eval_workers.training.reading import is_known, reading
 from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
-from plumbline.jobs.counting.partials import DECODER
 from plumbline.jobs.evidence.concordance import texts_of
 from plumbline.jobs.evidence.sightings import ALL_SOURCES, DocumentTable, Inquiry, look
 from plumbline.warehouse.input.remote_files import located
-from plumbline.warehouse.input.shards import RecordForm
 from plumbline.warehouse.storage.store import Store
 
 Ints = NDArray[np.int64]
@@ -48,13 +46,6 @@ class TrainingText:
     def shards(self) -> list[Path]:
         """The shards, in the order in which they were counted."""
         return [located(shard.name) for shard in self.evidence.shards]
-
-    @property
-    def form(self) -> RecordForm:
-        """How the records of the shards become texts."""
-        options = self.evidence.options
-        decoder = (self.evidence.directory / DECODER).read_bytes() if options.decoder else b""
-        return RecordForm(options.text_field, decoder)
 
     @property
     def read(self) -> Ints:
@@ -104,7 +95,7 @@ def n_read(text: TrainingText, model: str | Path) -> Ints | None:
     """Tokens of each document that a model read; ``None`` unless it was trained here on them."""
     if not is_known(Path(model), text.shards):
         return None
-    read = reading(Path(model), text.shards, text.form)
+    read = reading(Path(model), text.shards, text.evidence.form)
     document = text.numbers(read.place)
     times = np.broadcast_to(read.n_times[:, None], document.shape)
     return np.bincount(document.ravel(), times.ravel(), len(text)).astype(np.int64)

@@ -7,17 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from plumbline.jobs.evidence.lean import influences
-from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject
-from plumbline.pipelines.attribution.methods._sightings import pairs_of, sightings
+from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject, silent
 from plumbline.warehouse.errors import UsageProblem
 
 DESCRIPTION = "what each document adds to delta of the pairs' words, to first order"
 UNIT = "nats of delta"
 
 
-def scores(
-    queries: Sequence[Query], subject: Subject, progress: Progress = lambda *_: None
-) -> Floats:
+def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
     """The influences of ``evidence.lean``, the mean over a query's pairs of that on their words.
 
     A document that the model didn't read has 0; so has a word without both counts.
@@ -26,13 +23,7 @@ def scores(
     if not words:
         problem = "its pairs were made for no word"
         raise UsageProblem(f"query {queries[0].name}", problem, "give --method ngram or gradients")
-    seen, pairs = sightings(subject, words, progress), pairs_of(subject)
-    keep = np.zeros(len(subject.text), np.bool_)
+    seen, keep = subject.sightings(words, progress), np.zeros(len(subject.text), np.bool_)
     keep[subject.text.read] = True
-    of_word = {word: influences(seen, k, pairs, keep) for k, word in enumerate(words)}
-    found = np.zeros((len(queries), len(subject.text)))
-    for row, query in zip(found, queries, strict=True):
-        for pair in query.pairs:
-            if pair.word:
-                row += pair.weight * of_word[pair.word]
-    return found
+    of_word = [influences(seen, k, subject.pairs, keep) for k in range(len(words))]
+    return np.array([query.weights(words) for query in queries]) @ np.array(of_word)

@@ -13,17 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from plumbline.jobs.kernel.tokenizer import Tokenizer
-from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject
-from plumbline.pipelines.attribution.methods._sightings import sightings
+from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject, silent
 
 DESCRIPTION = "similarity with the sentences, signed by the document's own she and he"
 UNIT = "arbitrary units"
 _K1, _B = 1.2, 0.75
 
 
-def scores(
-    queries: Sequence[Query], subject: Subject, progress: Progress = lambda *_: None
-) -> Floats:
+def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
     """The mean over a query's pairs of BM25 of the shared words, times the document's side."""
     options = subject.text.evidence.options
     tokenizer = Tokenizer(options.targets, language=options.language)
@@ -32,7 +29,7 @@ def scores(
         both = (set(tokenizer.tokens(text)) for text in (pair.text_f, pair.text_m))
         shared[pair.text_f, pair.text_m] = set.intersection(*both)
     words = sorted(set().union(*shared.values()))
-    seen = sightings(subject, words, progress)
+    seen = subject.sightings(words, progress)
     table, sides = seen.documents, seen.question.sides
     n_documents = len(table.row)
     n_f, n_m = (

@@ -9,9 +9,7 @@ from os.path import commonpath
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from plumbline.jobs.association.bounds import adjusted
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists, sole_writer
@@ -23,10 +21,17 @@ from plumbline.jobs.evidence.change import (
     MomentSums,
     influence_weights,
     question_of,
+    tested,
 )
 from plumbline.jobs.evidence.copies import OFTEN
-from plumbline.jobs.evidence.curation import Curation, of_corpora, of_shards
+from plumbline.jobs.evidence.curation.curated_documents import Curation, of_corpora, of_shards
+from plumbline.jobs.evidence.curation.predicted_preference import (
+    Response,
+    predict,
+    trusted_response,
+)
 from plumbline.jobs.evidence.explanation import widest_clusters
+from plumbline.jobs.evidence.lean import as_rows
 from plumbline.jobs.evidence.sightings import (
     ALL_SOURCES,
     DocumentTable,
@@ -36,75 +41,26 @@ from plumbline.jobs.evidence.sightings import (
     read_shards,
 )
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
 #: Most sums of words in groups of documents: a hundred bytes each. More sources share groups.
 MOST_CELLS = 4_000_000
 
-_RESPONSES = """
-SELECT study, benchmark, response, response_low, response_high, n_seeds FROM dose_response
-WHERE kind = 'gender' AND words = 'all' AND outcome = 'slope' AND contrast = $contrast
-    AND corpus = $corpus AND ($study = '' OR $study IN (study, study || ':' || benchmark))
-ORDER BY ALL
-"""
-#: How far words are from the line: their changes at the largest dose less the fitted ones.
-_SCATTER = """
-WITH arm AS (
-    SELECT a.seed, a.dose, p.word, p.mean_log_ratio_nats, d.delta_nats
-    FROM intervention_arm AS a JOIN trained_key AS k USING (model)
-    JOIN word_preference AS p USING (model_key) JOIN word_delta AS d USING (word)
-    WHERE a.study = $study AND a.kind = 'gender' AND a.window_start = 0 AND a.window_end = 1
-        AND p.benchmark = $benchmark AND d.corpus = $corpus AND d.contrast = $contrast
-),
-moved AS (
-    SELECT
-        e.seed, e.delta_nats AS x, e.mean_log_ratio_nats - s.mean_log_ratio_nats AS y
-    FROM arm AS e JOIN arm AS s USING (seed, word)
-    WHERE e.dose = (SELECT max(dose) FROM arm) AND s.dose = 0
-),
-of_seed AS (
-    SELECT (regr_syy(y, x) - regr_sxy(y, x) ** 2 / regr_sxx(y, x)) / (count(*) - 2) AS variance
-    FROM moved GROUP BY seed HAVING count(*) > 2 AND regr_sxx(y, x) > 0
-)
-SELECT sqrt(avg(variance)) AS scatter FROM of_seed
-"""
-
-
-@dataclass(frozen=True)
-class Response:
-    """The fitted response of a study: nats of preference per nat of delta.
-
-    ``scatter`` is the standard deviation of words' changes about the fit, in nats, between two
-    trainings with one seed.
-    """
-
-    study: str
-    benchmark: str
-    slope: float
-    slope_se: float
-    n_seeds: int
-    scatter: float
-
-    @property
-    def name(self) -> str:
-        """The study and benchmark."""
-        return f"{self.study}:{self.benchmark}"
-
 
 @dataclass(frozen=True)
 class Audited:
     """Outcome: the curation, the rows of ``corpus_audit``, and what the model part rests on.
 
-    Without a ``response`` there is no model part, and ``lack`` says why.
+    Without a ``response`` that is trusted there is no model part. ``basis`` says which study trusts
+    it, or why it isn't.
     """
 
     after: str
     curation: Curation
     rows: list[Row]
     response: Response | None
-    lack: str
+    basis: str
 
 
 def audit(
@@ -132,7 +88,7 @@ def audit(
 
     Raises:
         UsageProblem: as ``change.compare``; or most documents of AFTER match none.
-        BadInput: as ``curation.of_shards``.
+        BadInput: as ``curated_documents.of_shards``.
     """
     corpora = set(store.read("corpus")["corpus"].to_pylist())
     names = [before, *after] if len(after) == 1 and after[0] in corpora else [before]
@@ -148,10 +104,10 @@ def audit(
             look(x.evidence, question, progress=progress, most_sources=ALL_SOURCES).documents
             for x in texts
         )
+        label = after[0] if len(after) == 1 else commonpath(after)
         if others:
-            label, curation = after[0], of_corpora(table, others[0])
+            curation = of_corpora(table, others[0])
         else:
-            label = after[0] if len(after) == 1 else commonpath(after)
             curation = of_shards(evidence, table, after, removed, progress)
         if 2 * curation.n_new > curation.n_after:
             problem = f"{curation.n_new:,} of {curation.n_after:,} documents match none of {before}"
@@ -159,18 +115,18 @@ def audit(
             raise UsageProblem(f"text {label}", problem, fix)
         words, groups = _candidates(store, before, contrast, min_pairs), _groups(store, evidence)
         clusters = widest_clusters(evidence)
-        sums = _Sums(question, words, table, curation.kept, clusters == "source", groups)
+        sums = _CurationSums(question, words, table, curation.kept, clusters == "source", groups)
         read_shards(evidence, question, sums.add, progress)
         rows = [*_documents(table, curation, question.targets), *sums.rows(min_pairs)]
-        response, lack = fitted_response(store, before, contrast, model_from)
+        response, basis = trusted_response(store, before, contrast, model_from)
         if response:
-            _predict(rows, response)
+            predict(rows, response)
         key = {"text_before": before, "text_after": label}
         constant = {"clusters": clusters, "study": response and response.name, "run_id": run_id}
         whole = [{**key, "contrast": contrast, **row, **constant} for row in rows]
         store.replace("corpus_audit", whole, key, run_id)
         rows = store.read("corpus_audit", **key).to_pylist()
-    return Audited(label, curation, rows, response, lack)
+    return Audited(label, curation, rows, response, basis)
 
 
 def _candidates(store: Store, corpus: str, contrast: str, min_pairs: int) -> list[str]:
@@ -221,7 +177,7 @@ def _documents(table: DocumentTable, curation: Curation, targets: Sequence[str])
         yield row("source", source, *n)
 
 
-class _Sums(MomentSums):
+class _CurationSums(MomentSums):
     """Sums over groups of documents that were drawn, kept and removed alike.
 
     A group g has ``k`` times its sums in BEFORE and ``j`` times in AFTER. Of documents a group are
@@ -286,8 +242,11 @@ class _Sums(MomentSums):
         n = self.table.n_target
         return n.sum(axis=0).astype(float), n[self._kept].sum(axis=0).astype(float)
 
-    def _variance(self, x: float, y: float) -> Floats:
-        """Of x delta in AFTER less y delta in BEFORE, over the clusters, float64[word]."""
+    def _variance(self, x: float, y: float, of_targets: bool = True) -> Floats:
+        """Of x delta in AFTER less y delta in BEFORE, over the clusters, float64[word].
+
+        Without ``of_targets`` that of the log odds of co-occurrences, the word's own part of delta.
+        """
         weights = [influence_weights(*n) for n in zip(self._n_near, self._n_target, strict=True)]
         total = np.zeros(len(self._words))
         influence = np.zeros((self._n, len(self._words)))
@@ -295,6 +254,7 @@ class _Sums(MomentSums):
             near, target = (
                 x * j * after - y * k * before for before, after in zip(*weights, strict=True)
             )
+            target = of_targets * target
             if self._by_source:
                 own, n = self.sums[:2, g], self._n_of_group[:, g]
                 influence[g // 2] += (own * near).sum(axis=0) - n @ target
@@ -314,36 +274,39 @@ class _Sums(MomentSums):
 
     def rows(self, min_pairs: int) -> list[Row]:
         """The rows of coverage, groups and words."""
+        enough = self._n_near[1].min(axis=0, initial=np.inf) >= min_pairs
+        return [*self._coverage(enough), *self._group_rows(), *self._word_rows(enough)]
+
+    def _word_rows(self, enough: Bools) -> list[Row]:
+        """Leans of words before and after, and tests of their change, of its own part and turn."""
         (before, after), (n_before, n_after) = self._n_near, self._n_target
-        enough = after.min(axis=0, initial=np.inf) >= min_pairs
+        n_with, n_lost = self._n_with(self._k > 0), self._n_with(self._j < self._k)
+        df = np.minimum(n_with, np.where(n_lost > 0, n_lost, n_with)) - 1
         with np.errstate(all="ignore"):
-            deltas = [
-                np.log(c[0] / c[1]) - np.log(n[0] / n[1])
-                for c, n in ((before, n_before), (after, n_after))
-            ]
-            every = np.ones(self._k.size, np.bool_)
-            n_with, n_lost = self._n_with(every), self._n_with(self._j < self._k)
-            df = np.minimum(n_with, np.where(n_lost > 0, n_lost, n_with)) - 1
-            found = _tested(deltas[1] - deltas[0], self._variance(1, 1), df, enough)
-            ends = [
-                _tested(deltas[0], self._variance(0, 1), n_with - 1, enough)["p"],
-                _tested(deltas[1], self._variance(1, 0), self._n_with(self._j > 0) - 1, enough)[
-                    "p"
-                ],
-            ]
+            odds = [np.log(near[0] / near[1]) for near in (before, after)]
+            base = [np.log(n[0] / n[1]) for n in (n_before, n_after)]
+            deltas = odds[0] - base[0], odds[1] - base[1]
+            change = _tested(deltas[1] - deltas[0], self._variance(1, 1), df, enough)
+            # What a word's own co-occurrences add to the change that all words share.
+            own = _tested(odds[1] - odds[0], self._variance(1, 1, of_targets=False), df, enough)
+            ends = (
+                _tested(deltas[0], self._variance(0, 1), n_with - 1, enough),
+                _tested(deltas[1], self._variance(1, 0), self._n_with(self._j > 0) - 1, enough),
+            )
         # It turns if both leans are what they seem: p is the larger of theirs.
-        turn = np.where(deltas[0] * deltas[1] < 0, np.fmax(*ends), 1.0)
+        turn = np.where(deltas[0] * deltas[1] < 0, np.fmax(*(lean["p"] for lean in ends)), 1.0)
         columns = {
             "subject": np.array(self._words, object),
             "n_before": before.sum(axis=0).astype(np.int64),
             "n_after": after.sum(axis=0).astype(np.int64),
             "delta_before_nats": deltas[0],
             "delta_after_nats": np.where(enough, deltas[1], np.nan),
-            **found,
-            "q_turn": np.where(enough, _adjusted(np.where(enough, turn, np.nan)), np.nan),
+            "base_change_nats": np.where(enough, base[0] - base[1], np.nan),
+            **change,
+            "q_own": own["q"],
+            "q_turn": adjusted(np.where(enough, turn, np.nan)),
         }
-        words = [{"part": "word", **row} for row in _rows(columns)]
-        return [*self._coverage(enough), *self._group_rows(), *words]
+        return [{"part": "word", **row} for row in as_rows(columns)]
 
     def _coverage(self, enough: Bools) -> Iterator[Row]:
         n = (self._n_word > 0).sum(axis=1).tolist()
@@ -370,98 +333,13 @@ class _Sums(MomentSums):
             "n_after": totals[1],
             **_tested(change, variance, df, totals[1] > 0),
         }
-        return [{"part": "group", **r} for r in _rows(columns) if r["n_before"]]
+        return [{"part": "group", **r} for r in as_rows(columns) if r["n_before"]]
 
 
 def _tested(change: Floats, variance: Floats, df: Any, known: Bools) -> dict[str, Floats]:
-    """A change with error, interval, p of none and adjusted p; NaN where it is not known."""
-    from scipy.special import stdtr, stdtrit
-
+    """``tested`` with degrees of freedom; NaN where the change is not known."""
     known = known & np.isfinite(change)
-    se, df = np.sqrt(variance), np.maximum(df, 1)
-    half = stdtrit(df, 0.975) * se
-    p = 2 * stdtr(df, -np.where(se > 0, np.abs(change) / np.where(se > 0, se, 1), 0))
-    columns = {
-        "change_nats": change,
-        "change_nats_se": se,
-        "change_nats_low": change - half,
-        "change_nats_high": change + half,
-        "p": p,
-        "df": df,
-    }
-    columns = {name: np.where(known, x, np.nan) for name, x in columns.items()}
-    return {**columns, "q": _adjusted(columns["p"])}
-
-
-def _adjusted(p: Floats) -> Floats:
-    """``adjusted`` of those that are numbers."""
-    q, known = p.copy(), np.isfinite(p)
-    q[known] = adjusted(p[known])
-    return q
-
-
-def _rows(columns: dict[str, NDArray[Any]]) -> list[Row]:
-    arrays = {name: pa.array(x, from_pandas=True) for name, x in columns.items()}
-    rows: list[Row] = pa.table(arrays).to_pylist()
-    return rows
-
-
-def fitted_response(
-    store: Store, corpus: str, contrast: str, model_from: str = ""
-) -> tuple[Response | None, str]:
-    """The response that preferences are predicted with, or why there is none.
-
-    Exchanging the sides of a contrast in all documents changes delta to -delta, and the slope of
-    preferences on it by the response of ``dose_response``: half of that, negative, is the change of
-    preference per nat of delta.
-    """
-    from scipy.special import stdtrit
-
-    of = {"corpus": corpus, "contrast": contrast}
-    found = rows_of(store.root, _RESPONSES, {**of, "study": model_from})
-    names = [f"{row['study']}:{row['benchmark']}" for row in found]
-    if not found:
-        what = f"no study {model_from}" if model_from else "no study of a response"
-        return None, f"{what} on {corpus} and {contrast}: plumbline intervene run"
-    if len(found) > 1:
-        return None, f"there are several responses; --model-from {' or '.join(names)}"
-    row = found[0]
-    if row["response_low"] is None or row["response_low"] <= 0 <= row["response_high"]:
-        return None, f"the response of {names[0]} can't be told from 0; more --seeds may show one"
-    half = (row["response_high"] - row["response_low"]) / 2
-    se = half / stdtrit(row["n_seeds"] - 1, 0.975) / 2
-    which = {"study": row["study"], "benchmark": row["benchmark"]}
-    scatter = rows_of(store.root, _SCATTER, {**of, **which})[0]["scatter"]
-    if scatter is None:
-        return None, f"{names[0]} has too few words for the scatter about its response"
-    return Response(
-        **which,
-        slope=-row["response"] / 2,
-        slope_se=float(se),
-        n_seeds=row["n_seeds"],
-        scatter=scatter,
-    ), ""
-
-
-def _predict(rows: list[Row], by: Response) -> None:
-    """Add to words the predicted change of a model's preference, and the interval of that.
-
-    Its variance is that of a product of two estimates, the change of delta and the slope, and the
-    scatter of words about the fit; its degrees of freedom are Welch's.
-    """
-    from scipy.special import stdtrit
-
-    for row in rows:
-        if row["part"] != "word" or row["change_nats"] is None:
-            continue
-        change, se, df = row["change_nats"], row["change_nats_se"], row["df"]
-        of_change, of_slope = (by.slope * se) ** 2, (change * by.slope_se) ** 2
-        variance = of_change + of_slope + (se * by.slope_se) ** 2 + by.scatter**2
-        spread = of_change**2 / df + of_slope**2 / (by.n_seeds - 1)
-        half = np.sqrt(variance) * (stdtrit(variance**2 / spread, 0.975) if spread else 1.96)
-        predicted = by.slope * change
-        row |= {
-            "predicted_nats": predicted,
-            "predicted_nats_low": float(predicted - half),
-            "predicted_nats_high": float(predicted + half),
-        }
+    change, variance, df = (
+        np.where(known, x, np.nan) for x in (change, variance, np.maximum(df, 1))
+    )
+    return {**tested(change, variance, df), "df": df}

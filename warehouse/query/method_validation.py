@@ -1,0 +1,83 @@
+"""Which methods of attribution to trust: what studies by retraining found.
+
+They are studies of this warehouse (`plumbline reproduce attribution`), else the one that Plumbline
+comes with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv
+
+from plumbline.warehouse.storage.store import Store
+
+Row = dict[str, Any]
+#: What is predicted: the mean preference, that of each word, and its difference from the mean of
+#: all words. The placebos are of other words, or of words whose preference isn't due to the text.
+BENCHMARK, WORDS, OWN = "benchmark", "words", "words, own part"
+OTHER_WORD, PLACEBO_WORDS = "another word's own part", "placebo words, own part"
+#: For which share of the words the source that was planted has the largest sum of scores.
+FIRST, PLACEBO_FIRST = "planted source first", "planted source first for placebo words"
+#: What matters to who asks about words, or about a benchmark.
+OF_WORDS, OF_BENCHMARKS = (WORDS, OWN, FIRST), (BENCHMARK,)
+PLACEBOS = (OTHER_WORD, PLACEBO_WORDS, PLACEBO_FIRST)
+#: The table that `plumbline reproduce attribution` wrote of the packaged design, once it has run.
+SHIPPED = resources.files("plumbline.warehouse.query") / "datamodelling_score.csv"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What studies say of a method: ``rows`` of the outcomes that matter."""
+
+    method: str
+    rows: Sequence[Row]
+
+    @property
+    def is_trusted(self) -> bool:
+        """True if there is a study, and the method is trusted on each text and for each outcome."""
+        return bool(self.rows) and all(row["is_trusted"] for row in self.rows)
+
+    def __str__(self) -> str:
+        """A sentence.
+
+        >>> row = {"corpus": "novels", "outcome": WORDS, "score": 0.4, "score_low": 0.3}
+        >>> trusted = {**row, "score_high": 0.5, "is_trusted": True}
+        >>> print(Validation("counts", [trusted]))
+        counts is validated: LDS 0.40 (0.30 to 0.50) on novels (words)
+        >>> print(Validation("ngram", [{**trusted, "is_trusted": False}]))
+        ngram is not shown to be better than chance and baselines on novels (words)
+        """
+        if not self.rows:
+            return f"{self.method} is not validated here"
+        parts = []
+        if trusted := [_figure(row) for row in self.rows if row["is_trusted"]]:
+            parts.append(f"is validated: {', '.join(trusted)}")
+        if failed := [_place(row) for row in self.rows if not row["is_trusted"]]:
+            where = ", ".join(failed)
+            parts.append(f"is not shown to be better than chance and baselines on {where}")
+        return f"{self.method} {'; it '.join(parts)}"
+
+
+def validation(store: Store, method: str, outcomes: Collection[str]) -> Validation:
+    """What the studies say of a method for some outcomes."""
+    rows: list[Row] = store.read("datamodelling_score").to_pylist()
+    if not rows and SHIPPED.is_file():
+        rows = csv.read_csv(pa.BufferReader(SHIPPED.read_bytes())).to_pylist()
+    own = [row for row in rows if row["method"] == method and row["outcome"] in outcomes]
+    return Validation(method, sorted(own, key=lambda row: (row["corpus"], row["outcome"])))
+
+
+def _place(row: Row) -> str:
+    return f"{row['corpus']} ({row['outcome']})"
+
+
+def _figure(row: Row) -> str:
+    """The score with its interval: a linear datamodelling score (LDS), or a share of the words."""
+    of = "share" if row["outcome"] == FIRST else "LDS"
+    span = f"{row['score']:.2f} ({row['score_low']:.2f} to {row['score_high']:.2f})"
+    return f"{of} {span} on {_place(row)}"
