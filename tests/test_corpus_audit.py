@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -182,8 +183,13 @@ def test_changed_texts_are_found_by_ids_or_said(
     assert (int(found.kept.sum()), found.n_new, found.n_unmatched) == (26, 4, 4)
     assert found.kept.sum() + found.n_removed + found.n_unmatched == len(with_ids)
     others = [{"text": t} for t in texts(30, 8)]
-    with pytest.raises(UsageProblem, match="30 of 30 documents match none of a"):
-        audit(store, "a", [kept_shard(tmp_path / "o.jsonl", others)], "r")
+    with pytest.raises(UsageProblem, match="30 of 31 documents match none of a"):
+        audit(store, "a", [kept_shard(tmp_path / "o.jsonl", [*others, with_ids[0]])], "r")
+    for name, none in (("n.jsonl", others), ("e.jsonl", [])):
+        with pytest.raises(UsageProblem, match="holds no document of a"):
+            audit(store, "a", [kept_shard(tmp_path / name, none)], "r")
+    (written,) = set(store.read("corpus_audit")["text_after"].to_pylist())
+    assert written.endswith("k.jsonl")
     (tmp_path / "before.jsonl").write_text('{"text": "other"}\n')
     with pytest.raises(BadInput, match="has changed since it was counted"):
         audit(store, "a", [kept_shard(tmp_path / "k.jsonl", nameless)], "r")
@@ -284,7 +290,8 @@ def test_preferences_are_predicted_by_the_fitted_response(store: Store, tmp_path
     variance += (row["change_nats_se"] * by.slope_se) ** 2 + by.scatter**2
     half = row["predicted_nats_high"] - row["predicted_nats"]
     assert 1.96 <= half / np.sqrt(variance) < 2.2
-    assert fitted_response(store, "a", "she/he", "s:b")[0] == by
+    again = fitted_response(store, "a", "she/he", "s:b")[0]
+    assert again is not None and astuple(again) == pytest.approx(astuple(by))
     assert fitted_response(store, "a", "she/he", "other")[1].startswith("no study other on a")
 
 

@@ -37,13 +37,14 @@ def of_benchmark(store: Store, benchmark: str) -> Query:
 def _pairs(store: Store, benchmark: str | None) -> list[dict[str, Any]]:
     of = {} if benchmark is None else {"benchmark": benchmark}
     rows: list[dict[str, Any]] = store.read("benchmark_pair", **of).to_pylist()
+    named = f"benchmark {benchmark!r}" if benchmark else "benchmarks"
     if not rows:
-        named = f"benchmark {benchmark!r}" if benchmark else "benchmarks"
         raise UsageProblem(named, "has no pairs", "run `plumbline benchmark import`")
     kept = [r for r in rows if (r["group_a"], r["group_b"]) in _GROUPS]
     kept = [r for r in kept if r["is_natural"] is not False]
     if not kept:
-        raise UsageProblem(f"benchmark {benchmark!r}", "has no natural pair of female and male")
+        fix = "import pairs with `group_a` and `group_b` female or male: docs/pairs.md"
+        raise UsageProblem(named, "has no natural pair of female and male", fix)
     return sorted(kept, key=lambda row: (row["benchmark"], row["pair_id"]))
 
 

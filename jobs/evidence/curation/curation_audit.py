@@ -109,6 +109,9 @@ def audit(
             curation = of_corpora(table, others[0])
         else:
             curation = of_shards(evidence, table, after, removed, progress)
+        if not curation.kept.any():
+            problem = f"holds no document of {before}"
+            raise UsageProblem(f"text {label}", problem, "name what was kept, not what was removed")
         if 2 * curation.n_new > curation.n_after:
             problem = f"{curation.n_new:,} of {curation.n_after:,} documents match none of {before}"
             fix = "keep their ids, or compare the texts as they are with plumbline corpus compare"

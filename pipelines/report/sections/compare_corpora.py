@@ -271,6 +271,8 @@ def _words_changed(rows: Rows, figure: dict[tuple[str, str], tuple[int, int]]) -
     )
     turned = [row["subject"] for row in words if row["q_turn"] <= ALPHA]
     (f, f_after), (m, m_after) = figure["documents", first], figure["documents", second]
+    if not f * m * f_after * m_after:
+        return f"The lean of no word is compared: one text has no {first} or no {second}."
     base = f_after / m_after / (f / m)
     return (
         f"There are {shown(base, 3)} times as many {first} per {second} as before, which is "
