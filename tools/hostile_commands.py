@@ -114,7 +114,7 @@ def attempt(case: Case, here: Path) -> dict[str, Any]:
     work.mkdir()
     os.chdir(work)
     for name, text in case.files.items():
-        Path(name).write_bytes(text.encode("utf-8", "surrogateescape"))
+        Path(name).write_bytes(text.encode("utf-8", "surrogatepass"))
     before = dict(os.environ)
     os.environ.update({k: v for k, v in case.variables.items() if _can_be(v)})
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2)]
