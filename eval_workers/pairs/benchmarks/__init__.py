@@ -237,7 +237,7 @@ def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tup
     from plumbline.eval_workers.pairs.benchmarks.own.recipe import NO_RECIPE, RECIPES, load
 
     if source is not None and source.suffix == ".toml":
-        from plumbline.eval_workers.pairs.benchmarks.language_pairs import read
+        from plumbline.eval_workers.pairs.benchmarks.pairs import read
 
         return for_groups(read(name, source), how), source
     named = how.recipe or (name if name in RECIPES.names() else "")
