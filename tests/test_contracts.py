@@ -77,7 +77,7 @@ def test_our_metrics_keep_the_contract(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["methods", "preference", "skewed_pairs"]
+    "name", ["methods_and_limits", "preference", "skewed_pairs"]
 )  # those of scored pairs alone
 def test_our_sections_keep_the_contract(name: str) -> None:
     contracts.check_report_section(name)
