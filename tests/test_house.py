@@ -47,7 +47,7 @@ ORDERED = ("jobs", "warehouse", "eval_workers", "pipelines")
 MOST_MODULES = 12
 MORE_IN = {
     "jobs/kernel": 18,
-    "pipelines/commands": 23,
+    "pipelines/commands": 24,
     "pipelines/report/sections": 17,
     "warehouse/schema": 13,
     "warehouse/storage": 13,
@@ -233,10 +233,11 @@ def test_every_table_has_a_key_among_its_columns() -> None:
 
 
 #: Names of a command's file, of what it does and of the report's section on it; folders that hold
-#: the same kind of thing; and the n-gram model beside the method of attribution that reads it.
+#: the same kind of thing; the n-gram model beside the method of attribution that reads it; and the
+#: benchmarks that are named after their module, beside the folder of all that makes pairs.
 SHARED_NAMES = {
     *("attribute", "disclosure", "fairpair", "report", "reproduce", "sql", "warehouse", "why"),
-    *("attribution", "ngram"),
+    *("attribution", "ngram", "pairs"),
 }
 
 

@@ -167,7 +167,7 @@ def test_the_packaged_design() -> None:
             "is more than the 4 halves",
         ),
         ("n_halves = 4", "n_halves = 1", "real.trainings.n_halves does not fit"),
-        ('preset = "closed"', 'preset = "huge"', "'huge': is unknown"),
+        ('preset = "closed"', 'preset = "huge"', "'huge': unknown, there are"),
         ("planted = 1", "planted = 4", "is not one of the 4 sources"),
         (
             'baselines = ["bm25", "random"]',

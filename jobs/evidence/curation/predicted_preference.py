@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.query.method_validation import OWN, validation
 from plumbline.warehouse.storage.store import Store
 
@@ -82,7 +83,8 @@ def fitted_response(
     if len(found) > 1:
         return None, f"there are several responses; --model-from {' or '.join(names)}"
     row = found[0]
-    if row["response_low"] is None or row["response_low"] <= 0 <= row["response_high"]:
+    ends = (row["response_low"], row["response_high"])
+    if verdict(row["response"], *ends) not in ("above", "below"):
         return None, f"the response of {names[0]} can't be told from 0; more --seeds may show one"
     half = (row["response_high"] - row["response_low"]) / 2
     se = half / stdtrit(row["n_seeds"] - 1, 0.975) / 2

@@ -41,6 +41,7 @@ from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.query.method_validation import FIRST, PLACEBO_FIRST, PLACEBOS
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
@@ -297,5 +298,7 @@ def is_trusted(design: AttributionDesign, row: Row) -> bool:
     """
     if row["method"] in design.baselines or row["outcome"] in PLACEBOS:
         return False
-    is_over = row["over_baseline_low"] is None or row["over_baseline_low"] > 0
-    return bool(row["score_low"] > row["chance"] and is_over)
+    ends = (row["over_baseline_low"], row["over_baseline_high"])
+    is_over = row["over_baseline"] is None or verdict(row["over_baseline"], *ends) == "above"
+    score = (row["score"], row["score_low"], row["score_high"])
+    return verdict(*score, null=row["chance"]) == "above" and is_over
