@@ -368,9 +368,13 @@ def started(
 
 
 def ended(process: BaseProcess) -> int | None:
-    """The exit status of a process, negative for a signal."""
+    """The exit status of a process, negative for a signal.
+
+    A fork server may have no time to say which signal it was: Python then has 255, which no
+    command ends with.
+    """
     process.join(_WAIT_S)
-    return process.exitcode
+    return -signal.SIGKILL if process.exitcode == 255 else process.exitcode
 
 
 def _run(

@@ -196,7 +196,6 @@ def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
     return {NAME if name == OLD_NAME else name: version for name, version in versions.items()}
 
 
-@cache
 def _git_commit(file: Path = Path(__file__)) -> str | None:
     """Commit of the repository that tracks this file; ``None`` for an installed package.
 
