@@ -151,7 +151,10 @@ def test_the_question_of_the_deciding_tokens(store: Store, model: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["neox", "llama-adds-bos", "gpt2-wordpiece"])
 def test_words_are_those_of_an_independent_pass(store: Store, tmp_path: Path, kind: str) -> None:
-    """Tokens are placed by the tokenizer's own offsets, and summed: no text of tokens is read."""
+    """Tokens are placed by the tokenizer's own offsets, and summed: no text of tokens is read.
+
+    These random networks give a token down to -40 nats; float32 holds 3e-6 of such logits.
+    """
     path = save(kind, tmp_path / kind)
     _pairs(store, TEMPLATES)
     assert _score(store, path).n_new >= 1  # WordPiece refuses what it has no tokens for
@@ -174,7 +177,7 @@ def test_words_are_those_of_an_independent_pass(store: Store, tmp_path: Path, ki
             expected[place][1] += 1
             expected[place][2] += value
         assert [w[:2] for w in words] == [tuple(w[:2]) for w in expected]
-        assert [w[2] for w in words] == pytest.approx([w[2] for w in expected], abs=1e-4)
+        assert [w[2] for w in words] == pytest.approx([w[2] for w in expected], rel=1e-5, abs=1e-4)
         total = sum(w[2] for w in words)
         assert total == pytest.approx(scores[pair_id, side], abs=1e-9)
     assert any(n > 1 for words in found.values() for _, n, _ in words)
