@@ -25,6 +25,7 @@ from benchmarks import (
     on_spark,
     results,
     sampling,
+    scale,
     scoring,
     snippets,
     splitting,
@@ -45,6 +46,8 @@ GPU = ("6.9b", "cuda")
 LARGE_TIMES = 21
 #: How often each shard that is counted through Spark holds all real text.
 SPARK_TIMES = 16
+#: The same, of the shards of the part `scale`: a gigabyte each.
+SCALE_TIMES = 21
 #: The same, of shards that are cut into blocks.
 SPLIT_TIMES = 4
 
@@ -59,6 +62,7 @@ _PARTS = (
         "fairpair",
         "storage",
         "split",
+        "scale",
         "ngram",
         "gpu",
     ),
@@ -110,6 +114,9 @@ def main(
         if real and "split" in wanted:
             (here / "split").mkdir()
             report_split(splitting.run(rotated(real, here / "split", SPLIT_TIMES)[:2], here))
+        if real and "scale" in wanted:
+            (here / "scale").mkdir()
+            report_scale(list(scale.run(real, here / "scale", SCALE_TIMES)))
         if real and "scoring" in wanted:
             report_scoring(*scoring.run(real, here))
         if "checkpoints" in wanted:
@@ -368,6 +375,31 @@ def report_on_spark(shards: list[Path]) -> None:
         cells = (f"{way.seconds:.1f}", f"{kept / way.seconds / 1e6:.2f}", f"{share:.2f}")
         table.add_row(way.name, *cells, f"{way.merge_seconds:.1f}", f"{way.cpu_seconds:.1f}")
     Console(width=100).print(table)
+
+
+def report_scale(runs: list[scale.Run]) -> None:
+    """Print rows, files, bytes, memory and seconds of each count, and a model of a terabyte."""
+    table = _table(
+        "corpus count on text of 1 to 8 GB of JSON, in shards of one",
+        *("shards", "way", "M kept tokens", "words", "pair rows", "M rows to merge", "files"),
+        *("tables, MB", "work, MB", "counting, s", "merge, s", "CPU, s"),
+    )
+    for run in runs:
+        table.add_row(
+            *(str(run.n_shards), run.way, f"{run.n_kept / 1e6:.1f}", f"{run.n_words:,}"),
+            *(f"{run.n_pair_rows:,}", f"{run.n_merged / 1e6:.2f}", str(run.n_files)),
+            *(f"{run.table_bytes / 1e6:.1f}", f"{run.work_bytes / 1e6:.0f}"),
+            *(f"{run.seconds:.1f}", f"{run.merge_seconds:.1f}", f"{run.cpu_seconds:.1f}"),
+        )
+    console = Console(width=140)
+    console.print(table)
+    peaks = _table("memory of the largest process, MB", "shards", "way", *scale.KINDS)
+    for run in runs:
+        cells = (run.peak_bytes.get(kind) for kind in scale.KINDS)
+        shown = ("" if n_bytes is None else f"{n_bytes / 1e6:.0f}" for n_bytes in cells)
+        peaks.add_row(str(run.n_shards), run.way, *shown)
+    console.print(peaks)
+    console.print(scale.terabyte(runs))
 
 
 def report_scoring(timed: list[scoring.Timed], busy: scoring.Timed, batch: int) -> None:

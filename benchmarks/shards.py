@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
@@ -36,26 +37,49 @@ def rotated(parts: Sequence[Path], directory: Path, times: int) -> list[Path]:
 
 
 def grown(parts: Sequence[Path], out: Path, times: int) -> Path:
-    """One shard of a text ``times`` as long, whose vocabulary grows as that of real text would.
+    """One shard of a text ``times`` as long, whose vocabulary grows as that of real text would."""
+    write_jsonl_zst(out, _repeated(parts, times))
+    return out
 
-    The text is repeated, and in each repetition enough of its rarest words get another ending for
-    the number of distinct words to follow ``n ** GROWTH``.
+
+def grown_blocks(parts: Sequence[Path], directory: Path, n: int, times: int) -> list[Path]:
+    """The text of ``grown`` in ``n`` shards, each ``times`` as long as the parts together."""
+    texts = _repeated(parts, n * times)
+    n_texts = times * sum(1 for part in parts for _ in documents(part))
+    shards = [directory / f"{k:03}.jsonl.zst" for k in range(n)]
+    for shard in shards:
+        write_jsonl_zst(shard, itertools.islice(texts, n_texts))
+    return shards
+
+
+def _repeated(parts: Sequence[Path], times: int) -> Iterator[str]:
+    """The documents of all parts, ``times``, first as they are.
+
+    In each repetition enough of the rarest words get another ending for the number of distinct
+    words to follow ``n ** GROWTH``.
     """
     texts = [text for part in parts for text in documents(part)]
     counts = Counter(word for text in texts for word in _WORD.findall(text))
     rarest = sorted(counts, key=lambda word: (counts[word], word))
-
-    def repeated() -> Iterator[str]:
-        yield from texts
-        for time in range(2, times + 1):
-            n_new = len(counts) * (time**GROWTH - (time - 1) ** GROWTH)
-            ending = "q" + "".join(chr(97 + int(digit)) for digit in str(time))
-            new = {word: word + ending for word in rarest[: round(n_new)]}
-            yield from (_replaced(text, new) for text in texts)
-
-    write_jsonl_zst(out, repeated())
-    return out
+    yield from texts
+    n_new = [round(len(counts) * (t**GROWTH - (t - 1) ** GROWTH)) for t in range(2, times + 1)]
+    changed = frozenset(rarest[: max(n_new, default=0)])
+    cut = [_cut(text, changed) for text in texts]
+    for time, n in enumerate(n_new, 2):
+        ending = "q" + "".join(chr(97 + int(digit)) for digit in str(time))
+        new = {word: word + ending for word in rarest[:n]}
+        yield from ("".join(new.get(piece, piece) for piece in pieces) for pieces in cut)
 
 
-def _replaced(text: str, new: Mapping[str, str]) -> str:
-    return _WORD.sub(lambda found: new.get(found[0], found[0]), text)
+def _cut(text: str, words: frozenset[str]) -> list[str]:
+    """The text in pieces, so that each of the words is a piece of its own.
+
+    >>> _cut("an old teapot", frozenset({"old"}))
+    ['an ', 'old', ' teapot']
+    """
+    pieces, end = [], 0
+    for found in _WORD.finditer(text):
+        if found[0] in words:
+            pieces += [text[end : found.start()], found[0]]
+            end = found.end()
+    return [*pieces, text[end:]]
