@@ -32,7 +32,13 @@ from plumbline.pipelines.reproduce.retraining.design import (
 from plumbline.pipelines.reproduce.retraining.retraining_study import MethodScores
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.query.method_validation import FIRST, OTHER_WORD, OWN, PLACEBO_FIRST
+from plumbline.warehouse.query.method_validation import (
+    FIRST,
+    OTHER_WORD,
+    OWN,
+    PLACEBO_FIRST,
+    shipped,
+)
 
 N_DOCUMENTS, N_WORDS, N_HALVES = 60, 12, 40
 
@@ -204,16 +210,37 @@ def test_a_planted_world_leaves_out_sources_and_leans_in_one() -> None:
     assert not benchmark[0, len(lean) :].any()
 
 
-def test_who_puts_the_planted_source_first() -> None:
-    """A method that knows does for every leaning word; for the placebos it has to draw lots."""
-    of = planted()
+def test_the_result_that_comes_with_plumbline_is_of_the_packaged_design() -> None:
+    """Its rows are of that design's hash, methods and baselines, and follow its rule of trust."""
+    design = read_design()
+    rows = shipped()
+    assert {row["design_sha256"] for row in rows} == {design.sha256}
+    assert {row["method"] for row in rows} == {*design.methods}
+    assert {row["corpus"] for row in rows} == {text.corpus for text in design.texts}
+    for row in rows:
+        assert row["is_trusted"] is study.is_trusted(design, row)
+
+
+def test_who_puts_the_planted_source_first(tmp_path: Path) -> None:
+    """A method that knows does for every leaning word; for the placebos it has to draw lots.
+
+    A method that does so no more often than a baseline isn't trusted, however far above chance.
+    """
+    path = tmp_path / "d.toml"
+    path.write_text(DESIGN)
+    design, of = read_design(path), planted()
     units = np.repeat(np.arange(5), 30)
     sides = np.array([*of.leaning.values(), 0, 0, 0, 0])
     draw = np.random.default_rng(0)
     noise = draw.standard_normal((len(sides), len(units)))
     knows = MethodScores("knows", sides[:, None] * (units == 2) * 10 + noise, 1.0)
     turned = MethodScores("turned", -sides[:, None] * (units == 2) * 10 + noise, 1.0)
-    found = {(r["method"], r["outcome"]): r for r in study.first_rows(of, units, [knows, turned])}
+    rows = study.first_rows(design, of, units, [knows, turned])
+    found = {(r["method"], r["outcome"]): r for r in rows}
+    assert study.is_trusted(design, found["knows", FIRST])  # no baseline was measured
+    for scores, is_trusted in ((turned.scores, True), (knows.scores, False)):
+        row = study.first_rows(design, of, units, [knows, MethodScores("bm25", scores, 1.0)])[0]
+        assert study.is_trusted(design, row) is is_trusted and row["baseline"] == "bm25"
     assert found["knows", FIRST]["score"] == 1 and found["turned", FIRST]["score"] == 0
     placebo = found["knows", PLACEBO_FIRST]
     assert placebo["score_low"] < placebo["chance"] == 0.2 < placebo["score_high"]

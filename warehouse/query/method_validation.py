@@ -26,7 +26,7 @@ FIRST, PLACEBO_FIRST = "planted source first", "planted source first for placebo
 #: What matters to who asks about words, or about a benchmark.
 OF_WORDS, OF_BENCHMARKS = (WORDS, OWN, FIRST), (BENCHMARK,)
 PLACEBOS = (OTHER_WORD, PLACEBO_WORDS, PLACEBO_FIRST)
-#: The table that `plumbline reproduce attribution` wrote of the packaged design, once it has run.
+#: The table that `plumbline reproduce attribution` wrote of the packaged design.
 SHIPPED = resources.files("plumbline.warehouse.query") / "datamodelling_score.csv"
 
 
@@ -65,11 +65,15 @@ class Validation:
 
 def validation(store: Store, method: str, outcomes: Collection[str]) -> Validation:
     """What the studies say of a method for some outcomes."""
-    rows: list[Row] = store.read("datamodelling_score").to_pylist()
-    if not rows and SHIPPED.is_file():
-        rows = csv.read_csv(pa.BufferReader(SHIPPED.read_bytes())).to_pylist()
+    rows = store.read("datamodelling_score").to_pylist() or shipped()
     own = [row for row in rows if row["method"] == method and row["outcome"] in outcomes]
     return Validation(method, sorted(own, key=lambda row: (row["corpus"], row["outcome"])))
+
+
+def shipped() -> list[Row]:
+    """Rows of the study that Plumbline comes with."""
+    rows: list[Row] = csv.read_csv(pa.BufferReader(SHIPPED.read_bytes())).to_pylist()
+    return rows
 
 
 def _place(row: Row) -> str:

@@ -49,6 +49,18 @@ class Estimate:
     high: float
 
     @classmethod
+    def of_mean(cls, values: Floats) -> Estimate:
+        """The mean of two or more values with Student's interval.
+
+        >>> np.round(astuple(Estimate.of_mean(np.array([0.0, 0, 1, 1]))), 3).tolist()
+        [0.5, -0.419, 1.419]
+        """
+        value = float(values.mean())
+        t = float(stats.t.ppf(0.975, len(values) - 1))
+        half = t * float(values.std(ddof=1)) / sqrt(len(values))
+        return cls(value, value - half, value + half)
+
+    @classmethod
     def of_share(cls, share: float, n: int) -> Estimate:
         """A share of n with Wilson's interval.
 

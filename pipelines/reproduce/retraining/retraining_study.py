@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -217,7 +217,7 @@ def run(
         methods = study.methods(whole)
         found = datamodelling_rows(design, of.outcomes(), preferences, study.halves, methods)
         if isinstance(of, ClosedWorld):
-            found += first_rows(of, of.units(study.records), methods)
+            found += first_rows(design, of, of.units(study.records), methods)
         kept = {"corpus": of.corpus, "design_sha256": design.sha256, "run_id": run_id}
         found = [{**row, **kept, "is_trusted": is_trusted(design, row)} for row in found]
         store.replace(TABLE, found, {"corpus": of.corpus}, run_id)
@@ -247,14 +247,9 @@ def datamodelling_rows(
         true = outcome.true @ preferences[0].T
         predicted = {of.method: outcome.predicted @ of.scores @ documents.T for of in methods}
         for of in methods:
-            others = [] if of.method in design.baselines else design.baselines
-            beaten = [
-                (score(predicted[of.method], true, predicted[name]), name)
-                for name in others
-                if name in predicted
-            ]
-            # The baseline that is hardest to beat.
-            over, baseline = min(beaten, key=lambda one: one[0].low, default=(None, None))
+            over, baseline = _hardest(
+                design, of.method, predicted, partial(score, predicted[of.method], true)
+            )
             row = _row(of, outcome.name, score(predicted[of.method], true), best, over)
             n = {"n_words": len(true), "n_halves": true.shape[1]}
             rows.append({**row, "baseline": baseline, "chance": 0.0, **n})
@@ -262,22 +257,43 @@ def datamodelling_rows(
 
 
 def first_rows(
-    of: ClosedWorld, units: NDArray[np.int64], methods: Sequence[MethodScores]
+    design: AttributionDesign,
+    of: ClosedWorld,
+    units: NDArray[np.int64],
+    methods: Sequence[MethodScores],
 ) -> list[Row]:
     """Share of the words for which a method puts the planted source first."""
     sources = (units[:, None] == np.arange(of.n_sources)).astype(float)
-    sides = np.array([*of.leaning.values()])[:, None]
-    rows = []
-    for method in methods:
-        sums = method.scores @ sources
-        leaning, placebo = sides * sums[: len(sides)], sums[len(sides) :]
-        # A placebo leans to neither side: both are looked at, and each counts half.
-        for name, both in ((FIRST, [leaning]), (PLACEBO_FIRST, [placebo, -placebo])):
-            share, n = np.mean([some.argmax(axis=1) == of.planted for some in both]), len(both[0])
-            row = _row(method, name, Estimate.of_share(float(share), n))
-            about = {"chance": 1 / of.n_sources, "n_words": n, "n_halves": None}
-            rows.append({**row, "baseline": None, **about})
+    sides, rows = np.array([*of.leaning.values()])[:, None], []
+    leaning = {one.method: one.scores[: len(sides)] @ sources * sides for one in methods}
+    placebo = {one.method: one.scores[len(sides) :] @ sources for one in methods}
+    # A placebo leans to neither side: both are looked at, and each counts half.
+    for name, sums, signs in ((FIRST, leaning, (1,)), (PLACEBO_FIRST, placebo, (1, -1))):
+        firsts = {
+            method: np.mean([(sign * own).argmax(axis=1) == of.planted for sign in signs], axis=0)
+            for method, own in sums.items()
+        }
+        for one in methods:
+            own = firsts[one.method]
+            over, baseline = _hardest(
+                design, one.method, firsts, lambda other, own=own: Estimate.of_mean(own - other)
+            )
+            row = _row(one, name, Estimate.of_share(float(own.mean()), len(own)), over=over)
+            about = {"chance": 1 / of.n_sources, "n_words": len(own), "n_halves": None}
+            rows.append({**row, "baseline": baseline, **about})
     return rows
+
+
+def _hardest(
+    design: AttributionDesign,
+    method: str,
+    found: Mapping[str, Floats],
+    difference: Callable[[Floats], Estimate],
+) -> tuple[Estimate | None, str | None]:
+    """A method's difference from the baseline that is hardest to beat, and its name."""
+    others = () if method in design.baselines else design.baselines
+    beaten = [(difference(found[name]), name) for name in others if name in found]
+    return min(beaten, key=lambda one: one[0].low, default=(None, None))
 
 
 def _row(
@@ -292,7 +308,7 @@ def _row(
 
 
 def is_trusted(design: AttributionDesign, row: Row) -> bool:
-    """True if a method is better than chance and, on halves, than every baseline.
+    """True if a method is better than chance and than every baseline.
 
     No interval may hold what it is compared with; a placebo's row is not to be trusted or not.
     """
