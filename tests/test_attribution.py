@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.ngram import NgramOptions
 from plumbline.eval_workers.models.ngram.left_out import counts
 from plumbline.eval_workers.models.ngram.ngram_model import estimated_discount
 from plumbline.eval_workers.models.ngram.ngram_training import tokenizer_of
@@ -143,6 +145,26 @@ def test_a_model_of_other_text_has_read_nobody_knows_what(world: World, tmp_path
     other = train_model(world.shards[:1], "other", "c", TINY, tmp_path)
     assert training_text(world.store, "c", other.path).n_read is None
     assert training_text(world.store, "c", "EleutherAI/pythia-70m").n_read is None
+
+
+def test_an_ngram_model_has_read_every_word_once(
+    world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained = train_model(world.shards, "five", "c", NgramOptions(), tmp_path)
+    read = training_text(world.store, "c", trained.path).n_read
+    assert read is not None and read.sum() == trained.n_tokens
+    texts = world.documents()  # of the words of the sentences, and a mark after some
+    assert read.tolist() == [len(re.findall(r"\w+|[.,]", text)) for text in texts]
+    other = train_model(world.shards[:1], "one", "c", NgramOptions(), tmp_path)
+    assert training_text(world.store, "c", other.path).n_read is None
+    asked = ["attribute", "--corpus", "c", "--word", "nurse", "--method", "counts", "--n", "1"]
+    asked += ["--warehouse", str(world.store.root), "--model"]
+    for model, is_known in ((trained, True), (other, False)):
+        assert main([*asked, str(model.path), "--dry-run"]) == 0
+        assert f"{model.n_tokens:,}" in capsys.readouterr().out
+        assert main([*asked, str(model.path)]) == 0
+        assert ("isn't known: all counts" in capsys.readouterr().out) != is_known
+    world.store.drop("attribution", {"corpus": "c"})
 
 
 def test_a_query_is_the_mean_log_ratio_of_its_pairs(world: World) -> None:

@@ -22,12 +22,14 @@ from plumbline.jobs.evidence.subset import SubsetRule, write_subset
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections.compare_corpora import audit_section
+from plumbline.pipelines.reproduce.cause import read_design
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents
 from plumbline.warehouse.query.method_validation import OWN
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score, scored_by, studied, trained
 from tests.test_change import corpus, counts, delta, texts
+from tools import audit_study
 
 
 def kept_shard(path: Path, records: Sequence[dict[str, Any]]) -> str:
@@ -320,6 +322,35 @@ def test_the_command(store: Store, tmp_path: Path, capsys: pytest.CaptureFixture
     assert main(["report", "--out", str(tmp_path / "page"), "--warehouse", str(store.root)]) == 0
     page = (tmp_path / "page/appendix.html").read_text(encoding="utf-8")
     assert "What is left of a in" in page
+
+
+def test_an_audit_without_own_parts_is_reported(store: Store, tmp_path: Path) -> None:
+    """As an older Plumbline wrote it: without the change that all words share, and `q_own`."""
+    a = texts(80, 20)
+    corpus(store, "a", a, tmp_path)
+    kept = [{"text": t} for t in a[:50]]
+    done = audit(store, "a", [kept_shard(tmp_path / "k.jsonl", kept)], "r", min_pairs=2)
+    older = [{**row, "base_change_nats": None, "q_own": None} for row in done.rows]
+    section = audit_section(Rows(older), 5)
+    n = sum(r["part"] == "word" and r["change_nats"] is not None for r in older)
+    assert section.intro[3].endswith(
+        f"nats of every change. Which of {n} words change beyond that isn't known of an audit by "
+        "an older version: run `plumbline corpus audit` again; 0 turn, leaning clearly to one side "
+        "before and to the other after."
+    )
+    assert len(section.tables[0].rows) == 5
+
+
+def test_the_study_imports_its_words_and_wants_the_text_that_it_trains_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = audit_study.Study(tmp_path, None)
+    rows = study.store.read("benchmark_pair", benchmark=study.import_words())
+    benchmark = read_design().benchmark
+    assert rows.num_rows == len(benchmark.words) * len(benchmark.templates)
+    with pytest.raises(SystemExit):
+        audit_study.main(["--out", str(tmp_path), "--train-real"])
+    assert "--train-real needs --data" in capsys.readouterr().err
 
 
 @pytest.mark.reference

@@ -23,7 +23,9 @@ from plumbline.eval_workers.training import trainer, training_options
 from plumbline.eval_workers.training.learner import new, new_model, rows_of_step
 from plumbline.eval_workers.training.trained_models import MARKER, record_model, train_model
 from plumbline.eval_workers.training.training_options import Progress, TrainOptions, Window, preset
+from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.pipelines.command.app import app
+from plumbline.pipelines.command.main import main
 from plumbline.warehouse import paths
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
@@ -378,3 +380,20 @@ def test_the_commands_write_a_world_and_train_on_it(tmp_path: Path, monkeypatch)
     commands = store.read("run")
     assert sorted(commands["command"].to_pylist()) == ["corpus demo"] * 2 + ["train"] * 2
     assert json.loads(commands["config"][0].as_py())["seed"] == 0
+
+
+def test_a_corpus_that_is_not_counted_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where nothing is counted yet any name does."""
+    shard, where = tmp_path / "a.jsonl.zst", tmp_path / "w"
+    write_jsonl_zst(shard, ["She sat by the sea. He sang of tea."] * 20)
+    train = ["train", str(shard), "--preset", "5gram", "--out", str(tmp_path / "models")]
+    train += ["--warehouse", str(where)]
+    assert main([*train, "--name", "first", "--corpus", "letters"]) == 0
+    count_corpus(Store.open(where), CountRequest("letters", (shard,)))
+    for more in ([], ["--dry-run"]):
+        assert main([*train, "--name", "m", "--corpus", "leters", *more]) != 0
+        assert "corpus 'leters': not in the warehouse, only letters" in capsys.readouterr().err
+    assert not (tmp_path / "models/m").exists()
+    assert main([*train, "--name", "m", "--corpus", "letters"]) == 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -32,12 +32,11 @@ from plumbline.eval_workers.training.training_options import preset
 from plumbline.jobs.evidence.curation.curation_audit import Audited, audit
 from plumbline.jobs.evidence.curation.predicted_preference import fitted_response, predict
 from plumbline.pipelines.command.main import main as plumbline
-from plumbline.pipelines.reproduce.cause import pairs, read_design, shards_of
+from plumbline.pipelines.reproduce.cause import import_pairs, read_design, shards_of
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import as_csv
 from tools.simulations.__main__ import markdown
 
 Table = Iterator[dict[str, object]]
@@ -56,10 +55,12 @@ ORDER BY b.word
 
 @dataclass(frozen=True)
 class Study:
-    """A directory with a warehouse, and the data that texts are from."""
+    """A directory with a warehouse, the data that texts are from, and how models are trained."""
 
     out: Path
     data: Path | None
+    n_seeds: int = 3
+    max_tokens: int = 400_000
 
     @property
     def store(self) -> Store:
@@ -161,19 +162,29 @@ class Study:
             wrong = max(abs(r["delta_after_nats"] - of_word[r["subject"]]) for r in words)
             yield {**self.summary(n_copies, done), "largest error of delta": float(wrong)}
 
-    def models(self, corpus: str, shards: tuple[Path, ...], how: Mapping[str, str]) -> Table:
-        """Changes of words' preferences between trainings before and after, and those predicted."""
-        study, benchmark, n_seeds = f"exchange-{corpus}", how["benchmark"], int(how["seeds"])
-        tokens = int(how["max_tokens"])
+    def import_words(self) -> str:
+        """Import the pairs of the real text's words; the name of their benchmark."""
+        benchmark = read_design().benchmark
+        with recorded(self.store, "benchmark import", {"name": benchmark.name}) as run_id:
+            import_pairs(benchmark, self.out, self.store, run_id)
+        return benchmark.name
+
+    def models(self, corpus: str, shards: tuple[Path, ...], benchmark: str, size: str) -> Table:
+        """Changes of words' preferences between trainings before and after, and those predicted.
+
+        No row, and a line that says why, where the study before shows no response.
+        """
+        study = f"exchange-{corpus}"
         self.audited(corpus, shards)
-        arms = f"--doses 0,1 --placebo '' --seeds {n_seeds} --max-tokens {tokens}"
+        n_seeds = self.n_seeds
+        arms = f"--doses 0,1 --placebo '' --seeds {n_seeds} --max-tokens {self.max_tokens}"
         given = f"--name {study} --corpus {corpus} --benchmark {benchmark} {arms}"
-        given = f"{given} --preset {how['preset']} --out"
+        given = f"{given} --preset {size} --out"
         self.run(f"intervene run {given}", self.out, *shards)
         after = sorted((self.out / f"{corpus}-once").glob("*.jsonl.zst"))
         slopes, inside, changes = [], [], []
         for seed in range(n_seeds):
-            options = preset(how["preset"], seed, tokens)
+            options = preset(size, seed, self.max_tokens)
             model = trained_models.train_model(
                 *(after, f"{corpus}-once-{seed}", corpus, options, self.out / "models"),
                 tokenizer=self.out / study / f"models/{study}-gender-0-0/tokenizer.json",
@@ -185,7 +196,9 @@ class Study:
         done = self.audited(corpus, shards, study)
         # Whether a study by retraining trusts it or not: this is one.
         response, lack = fitted_response(self.store, corpus, "she/he", study)
-        assert response, lack
+        if response is None:
+            print(f"{corpus}: {lack}")
+            return
         print(response)
         predict(done.rows, response)
         predicted = {r["subject"]: r for r in done.rows if r["predicted_nats"] is not None}
@@ -227,32 +240,29 @@ def mixed(delta: float, share: float) -> float:
     return float(np.log(((1 - share) * odds + share) / (1 - share + share * odds)))
 
 
-def main() -> None:
+def main(line: Sequence[str] | None = None) -> None:
     """Run the study."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path, help="the real text, too: the reference data")
     parser.add_argument("--train-real", action="store_true", help="and trainings on it")
-    parser.add_argument("--seeds", default="3")
-    parser.add_argument("--max-tokens", default="400000")
-    given = parser.parse_args()
+    parser.add_argument("--seeds", type=int, default=Study.n_seeds, help="of each training")
+    parser.add_argument("--max-tokens", type=int, default=Study.max_tokens, help="of each training")
+    given = parser.parse_args(line)
+    if given.train_real and not given.data:
+        parser.error("--train-real needs --data")
     given.out.mkdir(parents=True, exist_ok=True)
-    study = Study(given.out, given.data)
+    study = Study(given.out, given.data, given.seeds, given.max_tokens)
     print(markdown(list(study.closed_leans())))
     if given.data:
         print(markdown(list(study.real_leans())))
-    how = {"seeds": given.seeds, "max_tokens": given.max_tokens}
     n = CLOSED_COPIES[-1]
     study.run("benchmark import closed-world")
-    closed = {**how, "benchmark": "closed-world", "preset": "closed"}
-    print(markdown(list(study.models(f"closed-{n}", study.closed(n), closed))))
+    print(markdown(list(study.models(f"closed-{n}", study.closed(n), "closed-world", "closed"))))
     if given.train_real:
         n = REAL_COPIES[-1]
-        path = given.out / "pairs.csv"
-        path.write_text(as_csv(list(pairs(read_design()))), encoding="utf-8", newline="")
-        study.run("benchmark import common-words --source", path)
-        real = {**how, "benchmark": "common-words", "preset": "small"}
-        print(markdown(list(study.models(f"real-{n}", study.real(n), real))))
+        words = study.import_words()
+        print(markdown(list(study.models(f"real-{n}", study.real(n), words, "small"))))
 
 
 if __name__ == "__main__":

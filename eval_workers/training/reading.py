@@ -16,36 +16,32 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.training.trainer import Reading
 
 
-def trained_on(model: Path) -> dict[str, Any] | None:
-    """The identity of the training of a directory's model; ``None`` if it is from elsewhere."""
+def training_of(model: Path) -> dict[str, Any]:
+    """The ``identity`` and ``figures`` of a directory's training; empty if it is from elsewhere."""
     try:
-        identity: dict[str, Any] = json_object(model / MARKER)["identity"]
-        return identity
-    except (OSError, ValueError, KeyError):
-        return None
+        return json_object(model / MARKER)
+    except (OSError, ValueError):
+        return {}
 
 
-def is_known(model: Path, shards: Sequence[Path]) -> bool:
-    """True if :func:`reading` says what the model read of these shards.
+def trained_on(model: Path, shards: Sequence[Path]) -> dict[str, Any] | None:
+    """The identity of a model's training if that tells what it read of these very shards.
 
-    Not for an n-gram model, which reads everything, an adapter, and text changed part of the way.
+    ``None`` also for an adapter, and for text that was changed part of the way.
     """
-    identity = trained_on(model)
-    if identity is None or "context" not in identity["options"] or "window" in identity:
-        return False
-    if (identity.get("base") or {}).get("lora_rank"):
-        return False
-    return bool(identity["shards"] == [fingerprint(shard) for shard in shards])
+    identity: dict[str, Any] = training_of(model).get("identity", {})
+    if "window" in identity or (identity.get("base") or {}).get("lora_rank"):
+        return None
+    is_same = identity.get("shards") == [fingerprint(shard) for shard in shards]
+    return identity if is_same else None
 
 
 def reading(model: Path, shards: Sequence[Path], form: RecordForm) -> Reading:
-    """The text that a model read; :func:`is_known` has to hold for its shards."""
+    """The text that a neural model read, which :func:`trained_on` has to know for these shards."""
     from plumbline.eval_workers.models.transformers_backend import TransformersBackend
     from plumbline.eval_workers.training import trainer
     from plumbline.eval_workers.training.learner import continued
 
-    identity = trained_on(model)
-    assert identity is not None
-    options = TrainOptions(**identity["options"])
+    options = TrainOptions(**training_of(model)["identity"]["options"])
     learner = continued(TransformersBackend(str(model), ModelOptions()), None, options)
     return trainer.reading(shards, form, options, learner)

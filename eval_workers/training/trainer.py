@@ -195,13 +195,11 @@ class Reading:
         rows: token ids, [row, context].
         place: int64[row, context, 2], the shard of each token, and its document among the shard's.
         n_times: int64[row], how often each row was read.
-        batch_rows: rows of a step.
     """
 
     rows: np.ndarray
     place: np.ndarray
     n_times: np.ndarray
-    batch_rows: int
 
 
 def reading(
@@ -218,7 +216,7 @@ def reading(
     n_times = np.zeros(len(rows), np.int64)
     for step in range(batches.n_steps):
         np.add.at(n_times, batches.numbers(step), 1)
-    return Reading(rows, place.reshape(*rows.shape, 2), n_times, options.batch_rows)
+    return Reading(rows, place.reshape(*rows.shape, 2), n_times)
 
 
 def _keep(learner: Learner, directory: Path) -> None:

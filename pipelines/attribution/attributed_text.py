@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.eval_workers.training.reading import is_known, reading
+from plumbline.eval_workers.models.ngram.text_words import BOS, numbered_words
+from plumbline.eval_workers.training.reading import reading, trained_on
 from plumbline.jobs.counting.kept_documents import Evidence, evidence_of
 from plumbline.jobs.evidence.concordance import texts_of
 from plumbline.jobs.evidence.sightings import ALL_SOURCES, DocumentTable, Inquiry, look
@@ -88,14 +89,21 @@ def training_text(
     question = Inquiry((), (), (), (), "pairs", evidence.options.window, words)
     seen = look(evidence, question, progress=progress, most_sources=ALL_SOURCES)
     text = TrainingText(evidence, seen.documents)
-    return text if model is None else TrainingText(evidence, seen.documents, n_read(text, model))
+    return text if model is None else replace(text, n_read=_n_read(text, Path(model)))
 
 
-def n_read(text: TrainingText, model: str | Path) -> Ints | None:
-    """Tokens of each document that a model read; ``None`` unless it was trained here on them."""
-    if not is_known(Path(model), text.shards):
+def _n_read(text: TrainingText, model: Path) -> Ints | None:
+    """Tokens of each document that a model read; ``None`` unless it was trained here on them.
+
+    An n-gram model read every word once.
+    """
+    identity = trained_on(model, text.shards)
+    if identity is None:
         return None
-    read = reading(Path(model), text.shards, text.evidence.form)
+    if "ngram_version" in identity:
+        numbered = (numbered_words([whole])[0] for whole in text.texts())
+        return np.array([np.count_nonzero(words != BOS) for words in numbered], np.int64)
+    read = reading(model, text.shards, text.evidence.form)
     document = text.numbers(read.place)
     times = np.broadcast_to(read.n_times[:, None], document.shape)
     return np.bincount(document.ravel(), times.ravel(), len(text)).astype(np.int64)

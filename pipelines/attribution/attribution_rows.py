@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.jobs.corpus_lookup import sole_writer
 from plumbline.jobs.evidence.lean import as_rows
 from plumbline.jobs.evidence.sightings import Ints
@@ -47,7 +48,7 @@ def attribute(
     Raises what the methods raise, and ``UsageProblem`` for pairs that the model can't score.
     """
     store, corpus = subject.store, subject.text.corpus
-    backend = open_backend(subject.model, subject.how)
+    backend = open_backend(subject.model, ModelOptions())
     where = {"corpus": corpus, "model_key": backend.identity.key}
     asked = {(q.name, m): _asked_id(subject, q, m, n) for q in queries for m in methods}
     around: Nearby | None = None
@@ -57,7 +58,10 @@ def attribute(
             left = [query for query in queries if asked[query.name, name] not in there]
             if not left:
                 continue
-            around = around or _around(subject, queries, shown)
+            if around is None:
+                words = set().union(*(query.words for query in queries))
+                with shown(f"look through {corpus}") as progress:
+                    around = nearby(subject, sorted(words), progress)
             rows: list[Row] = []
             for query, own in zip(left, _scores(subject, left, name, shown), strict=True):
                 shared = {
@@ -91,14 +95,8 @@ def preference(backend: Any, query: Query) -> float:
 
 def _asked_id(subject: Subject, query: Query, method: str, n: int) -> str:
     of_text = subject.text.evidence.corpus["run_id"]
-    options = [subject.contrast, subject.model, str(subject.how), subject.seed, n, VERSION]
+    options = [subject.contrast, subject.model, subject.seed, n, VERSION]
     return config_hash({"query": str(query), "text": of_text, "method": method, "how": options})
-
-
-def _around(subject: Subject, queries: Sequence[Query], shown: Shown) -> Nearby:
-    words = sorted({pair.word for query in queries for pair in query.pairs if pair.word})
-    with shown(f"look through {subject.text.corpus}") as progress:
-        return nearby(subject, words, progress)
 
 
 def _scores(subject: Subject, queries: Sequence[Query], method: str, shown: Shown) -> Floats:
@@ -112,7 +110,7 @@ def _scores(subject: Subject, queries: Sequence[Query], method: str, shown: Show
 
 def _parts(subject: Subject, query: Query, scores: Floats, around: Nearby, n: int) -> Iterator[Row]:
     """Rows of documents, sources and collocates, without what they share."""
-    text, words = subject.text, sorted({pair.word for pair in query.pairs if pair.word})
+    text, words = subject.text, sorted(query.words)
     table, read, total = text.documents, text.n_read, float(np.abs(scores).sum()) or 1.0
     places, documents = _ends(scores, n)
     quotations = around.texts(words, documents, scores, subject)

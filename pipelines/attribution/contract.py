@@ -1,19 +1,18 @@
 """The contract of methods that say which documents of a text made a model's preference.
 
-A method is a module of the package ``methods``, or of another package's entry point
+A method is a module of the package ``attributors``, or of another package's entry point
 ``plumbline.attribution``, with the names of ``Attributor``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.jobs.association.associations import contrasts_of
 from plumbline.jobs.association.target_lists import targets_of
 from plumbline.jobs.corpus_lookup import corpus_contrast, corpus_lists
@@ -53,6 +52,11 @@ class Query:
     name: str
     pairs: tuple[TextPair, ...]
 
+    @property
+    def words(self) -> set[str]:
+        """The words that its pairs were made for."""
+        return {pair.word for pair in self.pairs if pair.word}
+
     def weights(self, words: Sequence[str]) -> list[float]:
         """The weight of the pairs that were made for each word."""
         return [sum(pair.weight for pair in self.pairs if pair.word == word) for word in words]
@@ -73,7 +77,6 @@ class Subject:
         model: as ``plumbline score`` takes it: a directory, or a name.
         text: the documents that it was trained on.
         contrast: the pair of words whose sides the pairs' sides are, such as ``she/he``.
-        how: how the model is loaded.
         seed: of methods that draw.
     """
 
@@ -81,7 +84,6 @@ class Subject:
     model: str
     text: TrainingText
     contrast: str = "she/he"
-    how: ModelOptions = field(default_factory=ModelOptions)
     seed: int = 0
 
     @property

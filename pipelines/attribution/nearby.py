@@ -91,7 +91,7 @@ class Nearby:
         return of
 
 
-def nearby(subject: Subject, words: Sequence[str], progress: Progress = lambda *_: None) -> Nearby:
+def nearby(subject: Subject, words: Sequence[str], progress: Progress) -> Nearby:
     """Look through the documents once for words and what is near them."""
     table, lock, question = subject.text.documents, Lock(), subject.inquiry(words)
     first = np.searchsorted(table.shard, np.arange(len(subject.text.shards) + 1))

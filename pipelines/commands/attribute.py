@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.attribution.attribution_sections import QUERY, sections_of
-from plumbline.pipelines.attribution.contract import METHODS, Progress
+from plumbline.pipelines.attribution.contract import METHODS
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import ContrastOption, Seed
 from plumbline.pipelines.commands._corpus import looked_through
@@ -76,21 +76,19 @@ class Attribute(ContrastOption, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Pairs, documents and what each method does with them."""
-        from plumbline.eval_workers.training.reading import trained_on
+        from plumbline.eval_workers.training.reading import training_of
 
         assert store is not None, "this command makes no warehouse"
         for query in self._queries(store):
             yield planned(query.name, "pairs", len(query.pairs), "pairs")
         yield from looked_through(store, [self.corpus])
-        options = (trained_on(Path(self._model(store))) or {}).get("options", {})
-        most = options.get("max_tokens")
-        note = "at most: the limit of its training" if most else "not known: all documents count"
-        yield planned(self.model, "tokens read", most, "tokens", note)
+        n_tokens = training_of(Path(self._model(store))).get("figures", {}).get("n_tokens")
+        note = "if it was trained on these shards" if n_tokens else "not known: all documents count"
+        yield planned(self.model, "tokens read", n_tokens, "tokens", note)
         for name in self.method:
             yield planned(f"method {name}", METHODS.load(name).DESCRIPTION, None)
 
     def run(self, context: Context) -> Done:
-        from plumbline.eval_workers.training.reading import is_known
         from plumbline.pipelines.attribution.attributed_text import training_text
         from plumbline.pipelines.attribution.attribution_rows import attribute
         from plumbline.pipelines.attribution.contract import Subject
@@ -102,16 +100,17 @@ class Attribute(ContrastOption, Command):
 
         store, queries = context.store, self._queries(context.store)
         model = self._model(store)
-        with _shown(f"look through {self.corpus}") as update:
+        shown = partial(progress, unit="parts")
+        with shown(f"look through {self.corpus}") as update:
             text = training_text(store, self.corpus, model, update)
         subject = Subject(store, model, text, self.contrast, seed=self.seed)
-        given = (subject, queries, self.method, self.benchmark, self.n, context.run_id, _shown)
+        given = (subject, queries, self.method, self.benchmark, self.n, context.run_id, shown)
         rows = context.stage(f"attribute {self.model}", attribute, *given)
         said = [line for section in sections_of(rows) for line in (*plain(section), "")]
         outcomes = OF_WORDS if self.word else OF_BENCHMARKS
         for found in (validation(store, name, outcomes) for name in self.method):
             said.append(f"{'' if found.is_trusted else WARNING}{found}")
-        if text.n_read is None and not is_known(Path(model), text.shards):
+        if text.n_read is None:
             said.append(f"{WARNING}what the model read of {self.corpus} isn't known: all counts")
         return Done(
             table=rows,
@@ -135,7 +134,3 @@ class Attribute(ContrastOption, Command):
         rows = store.read("trained_model", model=self.model).to_pylist()
         is_there = Path(self.model).exists() or not rows
         return self.model if is_there else str(rows[0]["path"])
-
-
-def _shown(name: str) -> AbstractContextManager[Progress]:
-    return progress(name, "parts")

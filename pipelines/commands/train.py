@@ -73,8 +73,16 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
         return learner.any_training(self.seed), learner.continued(part(ModelOptions, self))
 
     def check(self) -> None:
-        """Raise for options that contradict each other, names that are paths, and no shards."""
+        """Raise for options that contradict each other, names that are paths, and no shards.
+
+        And for a corpus that isn't counted, where others are: then the name is probably mistyped.
+        """
+        from plumbline.jobs.corpus_lookup import corpus_row
+
         self.how(), trained_models.plain_name(self.name), expand_shards(self.shards)
+        store = Store.existing(self.warehouse)
+        if store is not None and store.read("corpus").num_rows:
+            corpus_row(store, self.corpus)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The text, the tokens of the training, and whether a model of the name is there."""

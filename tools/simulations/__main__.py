@@ -18,6 +18,8 @@ def markdown(rows: Sequence[Mapping[str, object]]) -> str:
     |---|---|
     | even | 0.95 |
     """
+    if not rows:
+        return ""
     heads = list(rows[0])
     lines = [heads, *([_text(row[head]) for head in heads] for row in rows)]
     text = [f"| {' | '.join(line)} |" for line in lines]

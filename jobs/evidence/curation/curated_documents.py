@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from plumbline.jobs.counting.kept_documents import Evidence
-from plumbline.jobs.evidence.change import Bools, matched
+from plumbline.jobs.evidence.change import Bools, Progress, matched
 from plumbline.jobs.evidence.sightings import DocumentTable
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import located, open_file, unreadable
@@ -31,7 +31,6 @@ from plumbline.warehouse.input.shards import (
 ID_FIELDS = ("id", "metadata.id", "meta.id", "doc_id", "_curator_dedup_id")
 #: uint64[field, document]: hashes of a document's ids and, as the last field, of its text; 0: none.
 Hashes = NDArray[np.uint64]
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -55,12 +54,6 @@ class Curation:
     def n_unmatched(self) -> int:
         """Documents of the corpus neither kept nor known to be removed: they may be changed."""
         return len(self.kept) - int(self.kept.sum()) - self.n_removed
-
-
-def of_corpora(before: DocumentTable, after: DocumentTable) -> Curation:
-    """The curation that made a counted corpus of another: documents with equal kept words."""
-    kept, known = matched(before.mark, after.mark)
-    return _curation(kept, known)
 
 
 def of_shards(
@@ -106,14 +99,17 @@ def of_shards(
     every = np.ones(len(table.row), np.bool_)
     kept, known, n_changed = _found(own, kept_hashes, every)
     gone, *_ = _found(own, removed_hashes, ~kept)
-    return _curation(kept, known, int(gone.sum()) if removed else None, n_changed)
+    return curation_of(kept, known, int(gone.sum()) if removed else None, n_changed)
 
 
-def _curation(
+def curation_of(
     kept: Bools, known: Bools, n_removed: int | None = None, n_changed: int = 0
 ) -> Curation:
-    """Unless shards say what was removed, it is what AFTER lacks; but as many of these documents as
-    AFTER has that match none may have been changed instead."""
+    """The curation by masks of the documents of both that the other has.
+
+    Unless shards say what was removed, it is what AFTER lacks; but as many of these documents as
+    AFTER has that match none may have been changed instead.
+    """
     n_new = int((~known).sum())
     if n_removed is None:
         n_removed = max(int((~kept).sum()) - n_new, 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from os.path import commonpath
@@ -19,12 +19,14 @@ from plumbline.jobs.evidence.change import (
     ComparedText,
     Floats,
     MomentSums,
+    Progress,
     influence_weights,
+    matched,
     question_of,
     tested,
 )
 from plumbline.jobs.evidence.copies import OFTEN
-from plumbline.jobs.evidence.curation.curated_documents import Curation, of_corpora, of_shards
+from plumbline.jobs.evidence.curation.curated_documents import Curation, curation_of, of_shards
 from plumbline.jobs.evidence.curation.predicted_preference import (
     Response,
     predict,
@@ -72,7 +74,7 @@ def audit(
     contrast: str = "she/he",
     min_pairs: int = 5,
     model_from: str = "",
-    progress: Callable[[int, int], None] = lambda *_: None,
+    progress: Progress = lambda *_: None,
 ) -> Audited:
     """Compare a corpus with those of its documents that a curation kept; writes ``corpus_audit``.
 
@@ -105,8 +107,8 @@ def audit(
             for x in texts
         )
         label = after[0] if len(after) == 1 else commonpath(after)
-        if others:
-            curation = of_corpora(table, others[0])
+        if others:  # a document is in both if its kept words are
+            curation = curation_of(*matched(table.mark, others[0].mark))
         else:
             curation = of_shards(evidence, table, after, removed, progress)
         if not curation.kept.any():

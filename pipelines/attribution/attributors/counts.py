@@ -19,7 +19,7 @@ def scores(queries: Sequence[Query], subject: Subject, progress: Progress = sile
 
     A document that the model didn't read has 0; so has a word without both counts.
     """
-    words = sorted({pair.word for query in queries for pair in query.pairs if pair.word})
+    words = sorted(set().union(*(query.words for query in queries)))
     if not words:
         problem = "its pairs were made for no word"
         raise UsageProblem(f"query {queries[0].name}", problem, "give --method ngram or gradients")

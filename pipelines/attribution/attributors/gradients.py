@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from plumbline.eval_workers.training.reading import is_known, reading
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.training.reading import reading
 from plumbline.pipelines.attribution.contract import Floats, Progress, Query, Subject, silent
 from plumbline.warehouse.distribution import install_line
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
@@ -39,7 +40,7 @@ def scores(queries: Sequence[Query], subject: Subject, progress: Progress = sile
     from plumbline.eval_workers.models.transformers_backend import TransformersBackend
     from plumbline.eval_workers.training.influence import N_FITTED, influence
 
-    backend = TransformersBackend(subject.model, subject.how)
+    backend = TransformersBackend(subject.model, ModelOptions())
     if not backend.longest_in_tree:
         problem = f"{backend.config.model_type} can't be attributed by gradients"
         raise UsageProblem(f"model {subject.model}", problem, "give another --method")
@@ -83,9 +84,9 @@ def _items(subject: Subject, backend: TransformersBackend) -> tuple[Items, Ints,
     """Parts of rows that are of one document each, their documents, and how often each was read."""
     from plumbline.eval_workers.training.influence import NO_TARGET, Items
 
-    text, model = subject.text, Path(subject.model)
-    if is_known(model, text.shards):
-        read = reading(model, text.shards, text.evidence.form)
+    text = subject.text
+    if text.n_read is not None:
+        read = reading(Path(subject.model), text.shards, text.evidence.form)
         document, rows = text.numbers(read.place), read.rows.astype(np.int64)
         row_times = read.n_times
     else:

@@ -265,22 +265,33 @@ def _kept(figure: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
 def _words_changed(rows: Rows, figure: dict[tuple[str, str], tuple[int, int]]) -> str:
     first, _, second = rows[0]["contrast"].partition("/")
     words = rows.where(part="word").but(change_nats=None)
-    ways = Counter(
-        verdict(row["change_nats"] - row["base_change_nats"], None, None, q=row["q_own"])
-        for row in words
-    )
     turned = [row["subject"] for row in words if row["q_turn"] <= ALPHA]
     (f, f_after), (m, m_after) = figure["documents", first], figure["documents", second]
     if not f * m * f_after * m_after:
         return f"The lean of no word is compared: one text has no {first} or no {second}."
     base = f_after / m_after / (f / m)
+    own = _own_changes(words, first, second, rows[0]["clusters"])
     return (
         f"There are {shown(base, 3)} times as many {first} per {second} as before, which is "
-        f"{shown(-math.log(base), 3, signed=True)} nats of every change. Beyond that, of "
-        f"{len(words):,} words {ways['above']:,} lean more to {first} than before, "
-        f"{ways['below']:,} more to {second} (q ≤ {ALPHA:.0%}, over {rows[0]['clusters']}s); "
-        f"{len(turned):,} turn, leaning clearly to one side before and to the other after"
-        f"{_few(turned)}."
+        f"{shown(-math.log(base), 3, signed=True)} nats of every change. {own}; {len(turned):,} "
+        f"turn, leaning clearly to one side before and to the other after{_few(turned)}."
+    )
+
+
+def _own_changes(words: Rows, first: str, second: str, clusters: str) -> str:
+    """How many words change beyond what all share, the beginning of a sentence."""
+    if any(row["base_change_nats"] is None for row in words):
+        return (
+            f"Which of {len(words):,} words change beyond that isn't known of an audit by an older "
+            "version: run `plumbline corpus audit` again"
+        )
+    ways = Counter(
+        verdict(row["change_nats"] - row["base_change_nats"], None, None, q=row["q_own"])
+        for row in words
+    )
+    return (
+        f"Beyond that, of {len(words):,} words {ways['above']:,} lean more to {first} than before, "
+        f"{ways['below']:,} more to {second} (q ≤ {ALPHA:.0%}, over {clusters}s)"
     )
 
 

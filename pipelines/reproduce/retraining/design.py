@@ -17,6 +17,7 @@ from pydantic import Field
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, documents
 from plumbline.eval_workers.pairs.closed_world_corpus.truth import planted_words
 from plumbline.eval_workers.training.training_options import TrainOptions, preset
+from plumbline.pipelines.command.fields import Seed
 from plumbline.pipelines.reproduce.cause import TemplatePairs, read_study
 from plumbline.pipelines.reproduce.retraining.datamodelling import Floats, halves
 from plumbline.warehouse.errors import UsageProblem
@@ -31,7 +32,6 @@ from plumbline.warehouse.query.method_validation import (
 from plumbline.warehouse.text.toml_file import Text, Texts, toml_table
 
 Many: TypeAlias = Annotated[int, Field(ge=1, le=1_000_000_000)]
-Seed: TypeAlias = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Record: TypeAlias = Mapping[str, Any]
 
 

@@ -47,7 +47,6 @@ from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-TABLE = "datamodelling_score"
 _PREFERENCES = """
 FROM word_preference
 WHERE model_key = $model_key AND benchmark = $benchmark AND groups = 'female/male'
@@ -220,7 +219,7 @@ def run(
             found += first_rows(design, of, of.units(study.records), methods)
         kept = {"corpus": of.corpus, "design_sha256": design.sha256, "run_id": run_id}
         found = [{**row, **kept, "is_trusted": is_trusted(design, row)} for row in found]
-        store.replace(TABLE, found, {"corpus": of.corpus}, run_id)
+        store.replace("datamodelling_score", found, {"corpus": of.corpus}, run_id)
         rows += found
     return rows
 
