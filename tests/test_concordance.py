@@ -146,6 +146,8 @@ def test_lines_show_the_text_as_it_stands(
     assert main(["corpus", "concordance", "tea", "old woman NEAR FEMALE", *where]) == 0
     out = capsys.readouterr().out
     assert "Then she saw the  Old woman,  and sat." in out and "2 drawn" in out
+    headings = [one.strip() for one in out.splitlines()[0].split("┃")]
+    assert len(set(headings)) == len(headings) == 10, "two columns have one name"
     assert main(["corpus", "concordance", "tea", "--format", "json", *where]) == 0
     (counts,) = json.loads(capsys.readouterr().out)["rows"]
     assert (counts["query"], counts["n"], counts["n_documents"]) == ("tea", 2, 2)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +27,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import Row, association, fill, pair, score, scored_by
+from tests.test_harness_export import INSPECT
 
 SCHEMAS = Path(__file__).parent / "every_eval_ever"
 _WORD = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=8)
@@ -297,8 +300,8 @@ def test_instances_of_other_pairs_are_rejected(tmp_path: Path) -> None:
     }
 
 
-#: What Inspect 0.3.285 requires of a log, a score, a metric and a sample.
-_OF_LOG = {"version", "status", "eval", "results", "stats", "samples"}
+#: What Inspect 0.3.285 requires of a log and its header, a score, a metric and a sample.
+_OF_LOG = {"version", "status", "eval", "plan", "results", "stats", "samples"}
 _OF_EVAL = {"created", "task", "dataset", "model", "config"}
 _OF_SAMPLE = {"id", "epoch", "input", "target"}
 
@@ -330,15 +333,48 @@ def test_a_log_has_what_inspect_requires_and_our_figures(tmp_path: Path) -> None
     assert len(_logs(store, tmp_path / "out")) == 2, "no second ones"
 
 
+#: What a user of Inspect does with a directory of logs; prints the samples' data frame.
+_READ = """
+import sys
+from inspect_ai.analysis import samples_df
+from inspect_ai.log import list_eval_logs, read_eval_log, write_eval_log
+logs, again = sys.argv[1:]
+for info in list_eval_logs(logs):
+    log = read_eval_log(info)
+    assert len(log.samples) == log.results.total_samples == 8
+    write_eval_log(log, f"{again}/{log.eval.eval_id}.eval")
+print(samples_df(logs, quiet=True).to_json(orient="records"))
+"""
+
+
+@pytest.mark.skipif(
+    INSPECT is None,
+    reason="pip install inspect_ai openai pandas pyarrow, or PLUMBLINE_INSPECT=its python",
+)
 def test_inspect_itself_reads_its_logs(tmp_path: Path) -> None:
-    """As it is, and as the archive that Inspect makes of it, which comes back the same."""
-    inspect = pytest.importorskip("inspect_ai.log")
+    """As they are, as a data frame, and as archives of its own, which come back the same."""
     store = _tea(tmp_path / "warehouse")
-    _logs(store, tmp_path / "out")
-    for info in inspect.list_eval_logs(str(tmp_path / "out/logs")):
-        log = inspect.read_eval_log(info)
-        assert len(log.samples) == log.results.total_samples == 8
-        inspect.write_eval_log(log, str(tmp_path / f"again/{log.eval.eval_id}.eval"))
+    logs = _logs(store, tmp_path / "out")
+    run = subprocess.run(
+        [str(INSPECT), "-c", _READ, str(tmp_path / "out/logs"), str(tmp_path / "again")],
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 0, run.stderr[-2000:]
+    frame = json.loads(run.stdout)
+    terms = {
+        (log["eval"]["eval_id"], sample["id"], f"score_{name}"): score["value"]
+        for log in logs
+        for sample in log["samples"]
+        for name, score in sample["scores"].items()
+    }
+    assert len(frame) == 16 and terms == {
+        (row["eval_id"], row["id"], column): value
+        for row in frame
+        for column, value in row.items()
+        if column.startswith("score_") and value is not None
+    }
     again = Store.open(tmp_path / "there")
     fill(again, "benchmark_pair", store.read("benchmark_pair").to_pylist())
     assert [one.n_scored for one in import_inspect(again, tmp_path / "again", "r")] == [8, 8]

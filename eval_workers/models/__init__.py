@@ -24,7 +24,7 @@ class BackendModule(Protocol):
     def open_model(self, model: str, options: ModelOptions) -> Continuer:
         """A model by its hub id or path; weights are loaded by its first use.
 
-        Scoring needs the methods of ``base.Backend``, sampling those of
+        Scoring needs the methods of ``scoring_contract.Backend``, sampling those of
         ``sampling_contract.SamplingModel``.
         """
         ...

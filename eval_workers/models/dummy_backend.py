@@ -22,9 +22,10 @@ _REFUSED = ("adapter", "bos", "chat", "dtype", "pll", "quantisation", "revision"
 
 
 class DummyBackend:
-    """The uniform model over words, which are what spaces separate; see ``base.Backend``.
+    """The uniform model over words, which are what spaces separate.
 
-    Raises ``UsageProblem`` for options of models that have weights.
+    It has the methods of ``scoring_contract.Backend``, and raises ``UsageProblem`` for options of
+    models that have weights.
 
     >>> DummyBackend("dummy", ModelOptions()).score(["She wept."])[0].logprob_nats == 2 * -math.log(
     ...     _N_WORDS

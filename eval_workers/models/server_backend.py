@@ -32,7 +32,7 @@ _REFUSED = {
 
 
 class ServerBackend:
-    """A model as a server names it; see ``base.Backend``.
+    """A model as a server names it; see ``scoring_contract.Backend``.
 
     Opening it asks the server for a few short texts. ``options.revision`` can't be checked.
 

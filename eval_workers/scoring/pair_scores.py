@@ -95,7 +95,7 @@ def text_id(pair: Row) -> str:
 class PairScores(Step[ScoredBenchmark]):
     """Score the pairs of a benchmark; ``per_token`` keeps the shares of their tokens too.
 
-    ``beside``: a sentence is scored given the other one of its pair, see ``base.PairScorer``. A
+    ``beside``: a sentence is scored given the other one of its pair, see ``PairScorer``. A
     pair whose sentences changed is scored again and its old row goes. A pair with a sentence that
     can't be scored has a row in ``reject`` instead of ``pair_score`` and is tried again next time.
     """
@@ -168,7 +168,7 @@ class PairScores(Step[ScoredBenchmark]):
             n_before = n
 
     def compute(self, model: Any, items: Sequence[Any]) -> list[TextScore]:
-        """A score for each item; ``model`` is a ``base.Backend`` or ``base.PairScorer``."""
+        """A score for each item; ``model`` is a ``Backend`` or ``PairScorer``."""
         scores: list[TextScore] = model.score_beside(items) if self.beside else model.score(items)
         return scores
 

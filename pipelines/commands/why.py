@@ -160,9 +160,11 @@ class Why(ContrastOption, Command):
         """The words and phrases asked about, lowercase, each once: those given and of the file.
 
         Raises:
-            UsageProblem: there are none.
+            UsageProblem: there are none, or one is a query of ``corpus concordance``.
             BadInput: the file can't be read, or is not UTF-8.
         """
+        from plumbline.jobs.evidence.occurrences import NEAR
+
         listed, file = list(self.words), self.words_from
         if file:
             try:
@@ -170,6 +172,11 @@ class Why(ContrastOption, Command):
                     listed += raw.read().decode("utf-8-sig").splitlines()
             except (OSError, UnicodeDecodeError) as e:
                 raise BadInput(f"words {file}", f"can't be read: {e}", "one word per line") from e
+        if query := next((x for x in listed if NEAR in x.split()), ""):
+            problem = f"what is {NEAR} a group is counted, not explained"
+            raise UsageProblem(
+                f"query {query!r}", problem, f"plumbline corpus concordance {query!r}"
+            )
         words = list(dict.fromkeys(" ".join(x.split()).lower() for x in listed if x.strip()))
         if not words:
             raise UsageProblem("words", "none given", "plumbline why nurse captain")

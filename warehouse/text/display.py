@@ -72,6 +72,10 @@ _KNOWN = {
     "high_nats": Display("high, nats", 1, 3, True),
     "last_nats": Display("log ratio at the last step", 1, 2, True),
     "seconds": Display("seconds", 1, 1),
+    "n_word": Display("occurrences"),  # beside "word", the word
+    "n_pair": Display("co-occurrences"),
+    "per_million": Display("per million", 1, 1),
+    "clusters": Display("interval over"),  # beside "n_clusters", how many
     "z": Display("z", 1, 1, True),
 }
 _SHARE = re.compile(r"(^|[_ ])(share|gas|gain)(_|$)")

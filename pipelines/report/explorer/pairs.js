@@ -69,13 +69,16 @@
     return [dot(value, reach, side, `${figure(value, 3)} nats, prefers ${preferred}`, [within], 3), preferred];
   }
 
+  // The name of a model, which breaks after its owner rather than within a word.
+  const modelName = (model) => model.split(/(?<=\/)/).flatMap((part) => [element("wbr"), part]);
+
   function preferences(ratios, k) {
     const set = index.sets[k];
     const rows = index.set_models[k].map((model, i) => [index.models[model], ratios[i]]);
     rows.sort((a, b) => (b[1] ?? -Infinity) - (a[1] ?? -Infinity));
     const reach = Math.max(1, ...ratios.map((value) => Math.ceil(Math.abs(value))));
     const lines = rows.map(([model, value]) =>
-      [model, ...(value === null ? ["–", "no score"] : band(value, reach, set))]);
+      [modelName(model), ...(value === null ? ["–", "no score"] : band(value, reach, set))]);
     const epsilon = figure(index.epsilon, 3).slice(1);
     return [element("h3", { textContent: "Each model's preference" }),
       paragraph(`Log ratio in nats: above 0 the ${set[1]} sentence is likelier, below 0 the ` +

@@ -47,6 +47,7 @@ def log_files(found: Measured) -> dict[str, bytes]:
                 **{"author": author(found.when), "source_data": found.source},
             },
         },
+        "plan": {},  # of no steps; Inspect reads no header without one, as for `samples_df`
         "results": {
             **{"total_samples": n, "completed_samples": n},
             "scores": [_score(row, name, found.source) for row in found.results],
