@@ -43,7 +43,7 @@ def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
     if not of_name:
         return [wordlists.load(row["targets"])]
     lists = [wordlists.from_rows(rows) for _, rows in sorted(of_name.items())]
-    # Of a corpus with targets `all`, only the hash says which list it was counted with.
+    # If the targets are `all`, only the hash identifies the list that gave the stop words.
     return sorted(lists, key=lambda x: (x.name != row["targets"], x.hash != row["targets_hash"]))
 
 

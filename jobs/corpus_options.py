@@ -15,11 +15,11 @@ from plumbline.warehouse.paths import address
 from plumbline.warehouse.regular_files import check_input
 
 Rule: TypeAlias = Literal["pairs", "windows"]
-#: What to do with copies of a document.
+#: Treatments of the copies of a document.
 Copies: TypeAlias = Literal["keep", "once", "near-once"]
-#: Bytes of the smallest memory limit of a task that can be kept.
+#: Smallest memory limit of a task, in bytes, within which it can stay.
 LEAST_MEMORY = 512 << 20
-#: And of the largest that is no slip of the pen.
+#: Largest memory limit in bytes; more is taken for a typing error.
 MOST_MEMORY = 1 << 50
 #: Co-occurrences on either side from which the delta of a word counts in MaxPMI. The smallest of 1,
 #: 3, 5, 10, 20 and 30 that keeps the errors of ``tools/simulations/least_count.py`` at its levels.

@@ -288,13 +288,13 @@ def _count_shards(
 
 
 def _refuse_copies(ledgers: Sequence[ShardLedger]) -> None:
-    """Partial counts are found by content, and copies were read at other steps."""
-    seen: dict[str, str] = {}
+    """Raise ``BadInput`` for shards of equal content: they share counts, but not steps."""
+    shard_of: dict[str, str] = {}
     for ledger in ledgers:
-        if ledger.fingerprint and ledger.fingerprint in seen:
-            problem = f"has the content of {seen[ledger.fingerprint]}"
+        if ledger.fingerprint and ledger.fingerprint in shard_of:
+            problem = f"has the content of {shard_of[ledger.fingerprint]}"
             raise BadInput(f"shard {ledger.shard}", problem, "count them without --step-sequences")
-        seen[ledger.fingerprint] = ledger.shard
+        shard_of[ledger.fingerprint] = ledger.shard
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""spaCy's tokenizer and stop words of a language; spaCy is imported when they are asked for.
+"""spaCy's tokenizer and stop words of a language; spaCy is imported on first use.
 
-spaCy splits each chunk of text, a run without whitespace, by itself; its few special cases that
-contain a space are ignored.
+A chunk is a run of text without whitespace. spaCy splits each chunk independently of the others;
+its few special cases that contain a space are ignored.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from plumbline.warehouse.languages import TokenRules
 if TYPE_CHECKING:
     from spacy.language import Language
 
-#: Between chunks that are split as one text.
+#: Separator of the chunks that are given to spaCy as one text.
 _SEPARATOR = "\n"
 
 
 @lru_cache(maxsize=8)
-def _spacy(code: str) -> Language:
+def _blank_language(code: str) -> Language:
     try:
         import spacy
         from spacy.tokenizer import Tokenizer
@@ -38,23 +38,24 @@ def _spacy(code: str) -> Language:
         raise MissingComponent("spaCy", "is not installed; languages need it", fix) from e
     if find_spec(f"spacy.lang.{code}") is None:
         fix = "its codes are at https://spacy.io/usage/models#languages"
-        raise UsageProblem(f"language {code!r}", f"spaCy {version('spacy')} has none", fix)
+        problem = f"spaCy {version('spacy')} does not support it"
+        raise UsageProblem(f"language {code!r}", problem, fix)
     try:
         language = spacy.blank(code)
-    except ImportError:  # it wants a package that cuts the language into words
+    except ImportError:  # this language needs a package of its own for word segmentation
         language = None
     if language is None or type(language.tokenizer) is not Tokenizer:
-        problem = "spaCy does not cut it into words at whitespace and by rules"
+        problem = "spaCy does not split it into words at whitespace and by rules"
         raise UsageProblem(f"language {code!r}", problem, "choose another language")
     return language
 
 
 def spacy_version(code: str) -> str:
-    """The installed spaCy's version, once it is known to split the language into words.
+    """The installed spaCy's version, after a check that it can split the language into words.
 
-    Raises ``MissingComponent`` without spaCy, ``UsageProblem`` for a code that it can't cut.
+    Raises ``MissingComponent`` without spaCy, ``UsageProblem`` for a language that it can't split.
     """
-    _spacy(code)
+    _blank_language(code)
     return version("spacy")
 
 
@@ -66,7 +67,7 @@ def stop_words(rules: TokenRules) -> frozenset[str]:
     >>> sorted(stop_words(TokenRules("xx", added=("och",))))
     ['och']
     """
-    listed = frozenset(_spacy(rules.spacy).Defaults.stop_words)
+    listed = frozenset(_blank_language(rules.spacy).Defaults.stop_words)
     return listed.difference(rules.kept).union(rules.added)
 
 
@@ -77,7 +78,7 @@ def tokenizer_of(rules: TokenRules) -> Any:
     >>> [t.text for t in tokenizer_of(TokenRules("fr", clitics=("-il",)))("dit-il")]
     ['dit', '-il']
     """
-    _spacy(rules.spacy)  # says what is wrong with its code
+    _blank_language(rules.spacy)  # raises for a bad code
     import spacy
     from spacy.attrs import ORTH
     from spacy.lang.char_classes import ALPHA
@@ -91,7 +92,7 @@ def tokenizer_of(rules: TokenRules) -> Any:
         tokenizer.suffix_search = compile_suffix_regex(suffixes).search
     for parts in rules.exceptions:
         tokenizer.add_special_case("".join(parts), [{ORTH: part} for part in parts])
-    # Every chunk is asked about once: spaCy need not remember it, nor describe its words.
+    # Callers tokenize each chunk once, so spaCy's cache and its attributes of words are of no use.
     tokenizer.max_cache_size = 0
     tokenizer.vocab.lex_attr_getters = {}
     return tokenizer
@@ -99,30 +100,30 @@ def tokenizer_of(rules: TokenRules) -> Any:
 
 @lru_cache(maxsize=8)
 def language_shapes(rules: TokenRules) -> Shapes:
-    """Shapes of chunks that the tokenizer of a language cuts alike."""
+    """Shapes of a language's chunks: its tokenizer splits chunks of one shape in the same way."""
     tokenizer = tokenizer_of(rules)
-    searches = ("prefix_search", "suffix_search", "infix_finditer", "token_match", "url_match")
-    return shapes_of([getattr(tokenizer, name) for name in searches], tokenizer.rules)
+    rule_names = ("prefix_search", "suffix_search", "infix_finditer", "token_match", "url_match")
+    return shapes_of([getattr(tokenizer, name) for name in rule_names], tokenizer.rules)
 
 
 def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number of pieces a tokenizer of spaCy cuts each chunk into, and the end of each piece.
+    """Number of pieces into which a spaCy tokenizer splits each chunk, and the end of each piece.
 
-    The ends are in characters from the start of its chunk.
+    Ends are in characters from the start of the chunk.
 
     >>> pieces(tokenizer_of(TokenRules("fr")), ["l'homme", "dit."])
     (array([2, 2]), array([2, 7, 3, 4]))
     """
     from spacy.attrs import ORTH
 
-    # One text with the chunks on lines of their own: whitespace is a token, and no piece holds any.
+    # Each chunk is on its own line of one text. spaCy makes the newline a token of its own.
     with tokenizer.vocab.memory_zone():
         tokens = tokenizer(_SEPARATOR.join(chunks))
         starts = np.array([token.idx for token in tokens], np.int64)
         ends = starts + np.array([len(token) for token in tokens], np.int64)
         is_word = tokens.to_array(ORTH) != tokenizer.vocab.strings[_SEPARATOR]
     lengths = np.array([len(chunk) for chunk in chunks], np.int64)
-    first = np.cumsum(lengths + 1) - lengths - 1
+    chunk_starts = np.cumsum(lengths + 1) - lengths - 1
     starts, ends = starts[is_word], ends[is_word]
-    chunk = np.searchsorted(first, starts, side="right") - 1
-    return np.bincount(chunk, minlength=len(chunks)).astype(np.int64), ends - first[chunk]
+    chunk = np.searchsorted(chunk_starts, starts, side="right") - 1
+    return np.bincount(chunk, minlength=len(chunks)).astype(np.int64), ends - chunk_starts[chunk]

@@ -3,7 +3,7 @@
 The rules are regular expressions. Within an alphabet, such as letters, comma and full stop, most of
 their branches can't match, since they need a digit or a bracket; what is left tests characters by
 classes (*a lowercase letter*). Letters that pass the same of these tests are interchangeable: spaCy
-cuts *Haus,* where it cuts *qqqq,*. So it is asked about shapes, and about chunks without one:
+cuts *Haus,* where it cuts *qqqq,*. So spaCy is asked about shapes, and about chunks without one:
 those with other characters, and those with letters that an exception of the language holds.
 """
 
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Python's own parser of regular expressions: what it can't tell is not taken to be alike.
+# Python's own parser of regular expressions; letters that it can't compare count as different.
 _PARSER: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
 
 #: Code points that may have a shape.
@@ -68,8 +68,8 @@ class _Pattern:
     parts: tuple[_Pattern, ...] = ()
 
 
-class _NotTold(Exception):
-    """A regular expression with parts that are not looked into."""
+class _Unsupported(Exception):
+    """A regular expression holds parts that this module does not analyse."""
 
 
 def shapes_of(rules: Sequence[Any], exceptions: Iterable[str]) -> Shapes:
@@ -83,7 +83,7 @@ def shapes_of(rules: Sequence[Any], exceptions: Iterable[str]) -> Shapes:
     patterns = [getattr(rule, "__self__", rule) for rule in rules if rule is not None]
     try:
         kinds = _kinds([_tree(pattern) for pattern in patterns])
-    except _NotTold:
+    except _Unsupported:
         kinds = np.zeros(N_SHAPED, np.uint8)
     exceptions = tuple(exceptions)
     stand_ins = _stand_ins(kinds, set().union(*exceptions))
@@ -118,7 +118,7 @@ def _stand_ins(kinds: NDArray[np.uint8], taken: set[str]) -> tuple[str, str] | N
 
 
 def _kinds(trees: Sequence[_Pattern]) -> NDArray[np.uint8]:
-    """Of each code point 1 or 2 by case for letters that are alike, 3 for punctuation, or 0."""
+    """Kind of each code point, see ``Shapes``: 1 or 2 for letters that are alike, by case."""
     lower, upper = (
         _set(lambda c, case=case: c.isalpha() and getattr(c, case)())  # type: ignore[misc]
         for case in ("islower", "isupper")
@@ -169,7 +169,7 @@ def _reached(part: _Pattern, alphabet: _Set) -> tuple[bool, set[_Set]]:
 
 def _tree(pattern: Any) -> _Pattern:
     if not isinstance(pattern, re.Pattern) or not isinstance(pattern.pattern, str):
-        raise _NotTold
+        raise _Unsupported
     # The French rules hold the class of all letters hundreds of times: each is parsed once.
     classes: list[str] = []
 
@@ -214,7 +214,7 @@ def _part(name: str, value: Any, fold: bool, long: Mapping[int, Any]) -> _Patter
         is_boundary = "BOUNDARY" in str(value)
         words = _Pattern("test", _category("WORD"))
         return _Pattern("maybe", parts=(words,)) if is_boundary else _Pattern("all")
-    raise _NotTold
+    raise _Unsupported
 
 
 @cache
@@ -234,7 +234,7 @@ def _class(items: tuple[tuple[str, Any], ...], fold: bool) -> _Set:
             category = _category(bare.removeprefix("NOT_"))
             passed |= _ALL & ~category if bare.startswith("NOT_") else category
         else:
-            raise _NotTold
+            raise _Unsupported
     if fold:
         passed |= _other_cases(passed)
     return _ALL & ~passed if is_negated else passed
@@ -254,7 +254,7 @@ def _other_cases(characters: _Set) -> _Set:
 def _category(name: str) -> _Set:
     tests = {"WORD": r"\w", "DIGIT": r"\d", "SPACE": r"\s"}
     if name not in tests:
-        raise _NotTold
+        raise _Unsupported
     pattern = re.compile(tests[name])
     return _set(lambda c: pattern.match(c) is not None)
 

@@ -116,7 +116,7 @@ def test_every_problem_is_named_with_what_mends_it(
         "word_count/corpus=c%20s/notes\x1b[2J.txt": "belongs to no table",
         "word_count/corpus=c%20s/unnamed.parquet": "keep names | plumbline warehouse compact",
         places["cut"]: "is damaged: holds",
-        places["flipped"]: "hash is not that of what was published",
+        places["flipped"]: "its hash differs from the published one",
         places["gone"]: "is not there | get it from a copy",
         places["lacks"]: "has no column n_word",
         places["typed"]: "n_word is string, not int64",

@@ -118,11 +118,13 @@ def test_a_name_given_twice_is_refused_and_the_others_work(
     strangers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for kind, name in ((CODE.load, "escape"), (FILES.text, "she-he")):
-        with pytest.raises(UsageProblem, match=r"plumbline and cups 1\.2 have one of this name"):
+        with pytest.raises(
+            UsageProblem, match=r"plumbline and cups 1\.2 each have one of this name"
+        ):
             kind(name)
     install(strangers / "more", "mugs", "[plumbline.teas]\ngreen = mugs\n")
     monkeypatch.syspath_prepend(strangers / "more")
-    with pytest.raises(UsageProblem, match=r"(cups|mugs) 1\.2 and (cups|mugs) 1\.2 have one"):
+    with pytest.raises(UsageProblem, match=r"(cups|mugs) 1\.2 and (cups|mugs) 1\.2 each have"):
         CODE.load("green")
     assert CODE.load("black").LEAVES == 4
 
@@ -141,7 +143,7 @@ def test_a_benchmark_of_our_name_is_refused_whatever_its_module_is_called(
     (strangers / "cups" / "fives.py").write_text(text)
     install(strangers / "more", "mugs", "[plumbline.benchmarks]\nuse_5 = cups.fives\n")
     monkeypatch.syspath_prepend(strangers / "more")
-    with pytest.raises(UsageProblem, match="use and use_5 have one of this name each"):
+    with pytest.raises(UsageProblem, match="use and use_5 each have one of this name"):
         benchmarks.find("use-5")
     assert benchmarks.find("use-10").NAMES
 

@@ -133,7 +133,7 @@ LEDGERS = [f"{json.dumps(ASKED)}\n{json.dumps(event)}\n" for event in EVENTS]
 PACKED = gzip.compress(b"word\n") + gzip.compress(b"tea\n")
 COUNTS = in_work("count", "x", "mark.json")
 REPLIES = in_work("generate", "b", "ledger.jsonl")
-COUNTED_AGAIN = "its shard is counted again then"
+COUNTED_AGAIN = "to count its shard again"
 WEIGHTS = ("model.safetensors", "tokenizer.json", "config.json")
 TABLE = beside("scores.csv.gz")
 

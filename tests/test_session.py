@@ -22,7 +22,7 @@ from plumbline.jobs import count_corpus as count
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.spark.spark_session import (
     loss,
-    losses_named,
+    one_line_losses,
     read_conf,
     settings_for,
     spark_session,
@@ -125,9 +125,9 @@ def test_a_java_that_is_gone_is_one_line(monkeypatch: pytest.MonkeyPatch) -> Non
     gone = subprocess.Popen([sys.executable, "-S", "-c", ""])
     gone.wait()
     monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=gone))
-    with pytest.raises(Interrupted, match="Spark: its Java process has ended"), losses_named():
+    with pytest.raises(Interrupted, match="Spark: its Java process has ended"), one_line_losses():
         raise ConnectionRefusedError(111, "Connection refused")
-    with pytest.raises(UsageProblem), losses_named():
+    with pytest.raises(UsageProblem), one_line_losses():
         raise UsageProblem("warehouse", "not there")
 
 
@@ -197,11 +197,11 @@ def test_losses_of_spark_are_one_line_and_defects_are_not() -> None:
 
     said = r"Python worker exited.*same command again"
     for work in (numbers.map(kill), rows.mapInArrow(kill, "id long")):
-        with pytest.raises(Interrupted, match=said) as caught, losses_named():
+        with pytest.raises(Interrupted, match=said) as caught, one_line_losses():
             work.collect()
         assert caught.value.exit_code == 5 and len(str(caught.value)) < 400
     runtime = session.sparkContext._jvm.java
-    with pytest.raises(Interrupted, match="OutOfMemoryError"), losses_named():
+    with pytest.raises(Interrupted, match="OutOfMemoryError"), one_line_losses():
         runtime.util.ArrayList(2_000_000_000)
     defects: dict[str, Callable[[], object]] = {
         "ZeroDivisionError": numbers.map(lambda n: 1 // (n - n)).collect,
@@ -210,7 +210,7 @@ def test_losses_of_spark_are_one_line_and_defects_are_not() -> None:
         "PATH_NOT_FOUND": lambda: session.read.parquet("file:///nowhere"),
     }
     for name, defect in defects.items():
-        with pytest.raises(Exception, match=name) as wrong, losses_named():
+        with pytest.raises(Exception, match=name) as wrong, one_line_losses():
             defect()
         assert not isinstance(wrong.value, Interrupted), name
 

@@ -244,10 +244,10 @@ def vars_of(request: CountRequest) -> dict[str, Any]:
     [
         (lambda data, index: (data[:-4], index), "ends before its index does"),
         (lambda data, index: (data, index[:-9]), r"index a\.idx: is truncated"),
-        (lambda data, index: (data, b"other" + index), "is not one of Megatron's"),
-        (lambda data, index: (data, index[:17] + b"\x07" + index[18:]), "type 7: not known"),
+        (lambda data, index: (data, b"other" + index), "is not a Megatron index"),
+        (lambda data, index: (data, index[:17] + b"\x07" + index[18:]), "or type 7"),
         (lambda data, index: (data, index[:38] + bytes(8) + index[46:]), None),
-        (lambda data, index: (data, index[:80] + b"\xff" * 8 + index[88:]), "no valid place"),
+        (lambda data, index: (data, index[:80] + b"\xff" * 8 + index[88:]), "no valid offset"),
         (lambda data, index: (data, None), "no such file|No such file"),
     ],
 )

@@ -40,7 +40,7 @@ def drawing(
         sample = OccurrenceSample(q, n, seed)
         for batch in batches:
             sample.offer(*batch)
-        return sample.places()
+        return sample.occurrences()
 
     return drawn
 

@@ -25,7 +25,7 @@ def n_cores() -> int:
 
 
 def within(n_cores: int, quotas: Sequence[float]) -> int:
-    """So many cores, or what the smallest quota (in cores) leaves of them, rounded up.
+    """A number of cores, cut to the smallest quota (in cores, rounded up).
 
     >>> within(64, [3.5, 16.0]), within(2, []), within(2, [8.0]), within(8, [0.5])
     (4, 2, 2, 1)
@@ -52,7 +52,7 @@ def quotas(cgroups: Path, own: Path) -> list[float]:
 
 
 def _quota(group: Path) -> list[float]:
-    """Microseconds of CPU in each period, over the period; empty without a limit."""
+    """A quota in cores: microseconds of CPU per period, over the period; empty without a limit."""
     words = " ".join(_lines(group / "cpu.max")).split()
     if not words:
         words = [*_lines(group / "cpu.cfs_quota_us"), *_lines(group / "cpu.cfs_period_us")]

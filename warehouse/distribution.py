@@ -1,4 +1,4 @@
-"""Plumbline as it is installed: its name on package indexes isn't that of the package."""
+"""The installed distribution of Plumbline; its name on package indexes isn't the package's."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from plumbline.warehouse.text.escape import terminal
 from plumbline.warehouse.text.redaction import hidden
 
-#: Kinds of errors that files have, without those that only connections and processes have.
+#: Classes of file errors; other subclasses of ``OSError`` come from connections and processes.
 _OF_FILES = (
     *(OSError, FileNotFoundError, FileExistsError, PermissionError),
     *(NotADirectoryError, IsADirectoryError),
@@ -46,8 +46,8 @@ _OF_CLIENTS = {
     "requests": frozenset(("ConnectionError", "Timeout", "ChunkedEncodingError")),
 }
 _OF_CLIENTS["httpx2"] = _OF_CLIENTS["httpx"]
-#: The client of object stores has only messages, also in a plain ``OSError``; without the status of
-#: an answer, only these mean wrong input.
+#: Errors of the object-store client are told apart by their messages, even plain ``OSError``s. In
+#: messages without an HTTP status, only the patterns of ``_WRONG`` mean wrong input.
 _OF_STORES = re.compile(r"Generic \S+ error: ")
 _STATUS = re.compile(r"status code: (\d{3})")
 _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]nsupported|Range req")
@@ -127,7 +127,7 @@ class Interrupted(PlumblineError):
 def disk_problems(path: Path) -> Iterator[None]:
     """Turn errors of the disk under ``path`` inside the block into one line of bad input.
 
-    Other errors of the system, such as those of connections, stay what they are.
+    Other errors of the system, such as those of connections, pass unchanged.
 
     >>> try:
     ...     with disk_problems(Path("out")):

@@ -1,4 +1,4 @@
-"""The command line of a module of ours in another Python."""
+"""The command line that runs one of our modules in another Python process."""
 
 from __future__ import annotations
 

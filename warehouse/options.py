@@ -28,8 +28,8 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
     plumbline.warehouse.errors.UsageProblem: models.toml: batch_tokens = 0: should be greater than 0
     """
     try:
-        made: Options = kind(**values)
-        return made
+        options: Options = kind(**values)
+        return options
     except ValidationError as e:
         error = e.errors()[0]
         if not error["loc"]:  # of all options together

@@ -60,8 +60,8 @@ def as_url(path: Path) -> str:
     >>> as_url(Path("https://host/w")), as_url(Path("out/warehouse"))
     ('https://host/w', '')
     """
-    found = _ANY_SCHEME.match(str(path))
-    return f"{found[0].rstrip('/')}//{str(path)[found.end() :]}" if found else ""
+    scheme = _ANY_SCHEME.match(str(path))
+    return f"{scheme[0].rstrip('/')}//{str(path)[scheme.end() :]}" if scheme else ""
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:

@@ -66,7 +66,7 @@ class Registry:
             known = f"there are {', '.join(self.names())}{self.instead and f'; or {self.instead}'}"
             raise UsageProblem(f"{self.noun} {name!r}", "unknown", known)
         if len(holders) > 1:
-            problem = f"{' and '.join(holders)} have one of this name each"
+            problem = f"{' and '.join(holders)} each have one of this name"
             raise UsageProblem(f"{self.noun} {name!r}", problem, "rename or uninstall one")
         return theirs[0] if theirs else None
 

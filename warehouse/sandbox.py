@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 
-#: Most address space, and most bytes of a file that is written.
+#: Most address space, and most bytes of a written file.
 MOST_BYTES = 8 << 30
 #: Most processor time of a whole command.
 MOST_SECONDS = 600
@@ -23,9 +23,9 @@ _MOST_CORES = 4
 #: Name of the processor, its number in seccomp, and its number of the system call ``socket``.
 _PROCESSORS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 _IO_URING_SETUP = 425  # on all processors; it can make sockets too
-#: From here on x86_64 has the same calls a second time.
+#: System calls of x86_64 from this number on are the same calls under a second number.
 _X32 = 0x40000000
-#: Sent by a person or a system without memory; no crash ends in one of them.
+#: Signals that a person or a system short of memory sends; no crash ends with one of them.
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _FILTER = 1, 22, 38, 2
 _EACCES = 0x00050000 | 13
@@ -68,7 +68,7 @@ def _is_out_of_time() -> bool:
 
 
 def end_with(parent: int) -> None:
-    """Let the system, where it can, kill this process when its parent of this number ends."""
+    """Let Linux kill this process when its parent, the process ``parent``, ends."""
     if platform.system() == "Linux":
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it ended already

@@ -47,7 +47,7 @@ from plumbline.warehouse.text.csv_rows import records
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordPair
 
-#: Tables of a corpus that are made from its deltas, and what their rows are published by.
+#: Tables that are made from a corpus's deltas, and the columns that name their units.
 _FROM_DELTAS = {"pair_association": ("benchmark", "contrast"), "seed_word": ("contrast", "seed")}
 
 
@@ -72,7 +72,7 @@ class Associated:
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """By name, the word lists of a corpus and the installed ones whose words are all in them.
+    """Word lists by name: those of a corpus, and installed ones all of whose words these hold.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -111,7 +111,7 @@ def associate(
     several pairs their mean, under its name, and their sum ``NAME-sum`` (UnStereoEval, App. A,
     Eq. 4). PMI and delta have rows only where every count needed is above 0; bounds have one for
     every word with a co-occurrence, and none of sums. MaxPMI of benchmarks and seed words of
-    contrasts whose deltas changed are dropped, and what `why` found on contrasts whose pairs did.
+    contrasts whose deltas changed are dropped, and the rows of `why` of contrasts whose pairs did.
 
     Args:
         targets: name or path of a word list that the corpus has from now on: the pairs of its words
@@ -169,7 +169,7 @@ def associate(
         old -= {
             name
             for name in old & kinds.keys()
-            if _are_there(store, corpus, name, delta_rows(counts, name, *kinds[name]))
+            if _is_unchanged(store, corpus, name, delta_rows(counts, name, *kinds[name]))
         }
         dropped = {t: {x: n for x, n in of.items() if x in old} for t, of in made.items()}
         gone = tuple(x for x in _by_contrast(store, "word_delta", corpus) if x not in kinds)
@@ -207,11 +207,11 @@ def _drop_answers(store: Store, corpus: str, contrasts: Sequence[str], run_id: s
             store.replace(table, rows.filter(pc.invert(old)), {"corpus": corpus}, run_id)
 
 
-def _are_there(store: Store, corpus: str, contrast: str, rows: pa.Table) -> bool:
-    """True if these are the deltas of a contrast that the corpus has already."""
-    there = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus)
-    there = there.select(rows.column_names).cast(rows.schema)
-    is_same: bool = rows.sort_by("word").equals(there.sort_by("word"))
+def _is_unchanged(store: Store, corpus: str, contrast: str, rows: pa.Table) -> bool:
+    """True if these rows equal the corpus's present deltas of a contrast."""
+    present = store.read("word_delta", ds.field("contrast") == contrast, corpus=corpus)
+    present = present.select(rows.column_names).cast(rows.schema)
+    is_same: bool = rows.sort_by("word").equals(present.sort_by("word"))
     return is_same
 
 
@@ -224,9 +224,11 @@ def _drop_made(
     store.drop(table, {"corpus": corpus})
     by = _FROM_DELTAS[table]
     for key in rows.select(by).group_by(by).aggregate([]).to_pylist():
-        own = rows.filter(pc.and_(*(pc.equal(rows[name], value) for name, value in key.items())))
+        unit_rows = rows.filter(
+            pc.and_(*(pc.equal(rows[name], value) for name, value in key.items()))
+        )
         key.pop("benchmark", None)  # of the partition
-        store.publish(table, own, unit=" ".join(map(str, key.values())), run_id=run_id)
+        store.publish(table, unit_rows, unit=" ".join(map(str, key.values())), run_id=run_id)
 
 
 def _by_contrast(store: Store, table: str, corpus: str) -> dict[str, int]:

@@ -96,11 +96,11 @@ def constrain(
     if not pairs:
         fix = f"plumbline benchmark import {benchmark}"
         raise UsageProblem(f"benchmark {benchmark!r}", "not in the warehouse", fix)
-    asked = [contrast or contrast_of(pair) for pair in pairs]
-    meant = {name: corpus_contrast(store, corpus, name) for name in dict.fromkeys(asked)}
+    names = [contrast or contrast_of(pair) for pair in pairs]
+    contrast_of_name = {name: corpus_contrast(store, corpus, name) for name in dict.fromkeys(names)}
     by_contrast: dict[str, list[dict[str, Any]]] = {}
-    for name, pair in zip(asked, pairs, strict=True):
-        by_contrast.setdefault(meant[name], []).append(pair)
+    for name, pair in zip(names, pairs, strict=True):
+        by_contrast.setdefault(contrast_of_name[name], []).append(pair)
     deltas = {name: _deltas(store, corpus, name, least_count) for name in by_contrast}
     targets = corpus_list(store, row).targets if row["targets"] else DEFAULT_TARGETS
     language = corpus_language(row).token_rules

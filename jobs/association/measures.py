@@ -189,7 +189,7 @@ def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[p
 
 
 def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
-    """By name, every pair of the lists with weight 1, then each list of pairs with a mean.
+    """Contrasts by name: each pair of the lists, with weight 1, then each list that has a mean.
 
     >>> from plumbline.warehouse import wordlists
     >>> found = contrasts([wordlists.load("she-he"), wordlists.load("gendered")])

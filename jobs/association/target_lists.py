@@ -107,7 +107,7 @@ def _count(
     where = store.work_directory("recount", name).resolve()
     files = {shard: token_files(evidence.directory, shard.fingerprint) for shard in evidence.shards}
     tokens = {shard: str(found[0][0].resolve()) for shard, found in files.items() if found}
-    job = ShardJob(str(where), options, how.memory_bytes, again=True)
+    job = ShardJob(str(where), options, how.memory_bytes, is_recount=True)
     with progress(f"count {evidence.corpus['corpus']} again", "shards") as update:
         warm_up()
         engine = engine_of(store, how.memory_bytes, how.master)

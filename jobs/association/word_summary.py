@@ -101,7 +101,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
 
 
 def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> str:
-    """Why a word of a corpus has neither a delta nor a lean for a contrast."""
+    """The reason why a word has neither a delta nor a lean for a contrast."""
     corpus = row["corpus"]
     if not store.units("word_delta", corpus=corpus):
         return f"run plumbline corpus associate --corpus {corpus}"
@@ -115,14 +115,14 @@ def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> st
     if pairs is None:
         return f"it is not one of corpus {corpus}, which are {', '.join(by_name)}"
     sides = [list(dict.fromkeys(getattr(pair, side) for pair in pairs)) for side in "ab"]
-    own = [*sides[0], *sides[1]]
+    targets = [*sides[0], *sides[1]]
     names = sides_of(store, row, contrast)
-    occurs = store.read("word_count", ds.field("word").isin(own), corpus=corpus)
+    occurs = store.read("word_count", ds.field("word").isin(targets), corpus=corpus)
     for name, words in zip(names, sides, strict=True):
         if not {*words} & {*occurs["word"].to_pylist()}:
             who = words[0] if len(words) == 1 else f"none of its {name}"
             return f"{who} {'does not occur' if len(words) == 1 else 'occurs'} in the corpus"
-    if word in own:
+    if word in targets:
         return "it is one of its words"
     return "no pair has both counts" if listed else "it co-occurs with neither side"
 
@@ -145,7 +145,7 @@ def _interval(low: float | None, high: float | None) -> str:
 def _unknown(
     store: Store, connection: duckdb.DuckDBPyConnection, row: dict[str, Any], word: str
 ) -> UsageProblem:
-    """Why a word is not in a corpus, and which words look like it."""
+    """The error for a word that is not in a corpus: the reason, and similar words."""
     corpus = row["corpus"]
     if row["source"] == "counted":
         from plumbline.jobs.kernel import tokenize

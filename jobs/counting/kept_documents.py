@@ -1,4 +1,4 @@
-"""Documents of a counted corpus as their kept words, read from what counting kept of them."""
+"""Kept words of a counted corpus's documents, read from the files that counting left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbline.warehouse.storage.store import Store
 
 #: Intervals are over the sources of documents where there are this many, unless told otherwise.
 FEWEST_SOURCES = 10
-#: A value for each of some words, by their index.
+#: A function that gives a value for each word of an array.
 ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
 
 
@@ -34,7 +34,8 @@ class Documents(NamedTuple):
         offsets: int64[n + 1], where each document starts in ``values``, and where the last ends.
         row: int64[n], line or row of each in its shard, from 1.
         source: text[n], where each is from; NULL for documents that don't say.
-        place: of each value its place in its document as it was kept, where some were joined.
+        place: position of each value among its document's kept words, if words of a phrase were
+            joined; ``None`` if values are in their original positions.
     """
 
     values: NDArray[Any]
@@ -44,12 +45,12 @@ class Documents(NamedTuple):
     place: NDArray[np.int64] | None = None
 
     def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Places of values in their documents as these were kept, from 0."""
+        """Positions of values among the kept words of their documents, from 0."""
         return at - self.offsets[document] if self.place is None else self.place[at]
 
     @property
     def document(self) -> NDArray[np.int64]:
-        """Of each kept word the index of its document."""
+        """Index of the document of each kept word."""
         return np.repeat(np.arange(len(self.row)), np.diff(self.offsets))
 
 
@@ -79,7 +80,7 @@ class Evidence:
 
     @property
     def form(self) -> RecordForm:
-        """How the records of the shards became texts."""
+        """Form of the records in the shards."""
         decoder = (self.directory / DECODER).read_bytes() if self.options.decoder else b""
         return RecordForm(self.options.text_field, decoder)
 
@@ -92,19 +93,19 @@ class Evidence:
         Raises:
             BadInput: a file is damaged.
         """
-        left: _Pieces | None = None
+        pending: _Pieces | None = None
         for tokens, words in token_files(self.directory, shard.fingerprint):
             with _readable(tokens):
                 value = _values(pq.read_table(words, columns=["word", "word_id"]), value_of)
                 file = pq.ParquetFile(tokens)
                 for group in range(file.num_row_groups):
                     pieces = _pieces(file.read_row_group(group), value)
-                    left = pieces if left is None else _joined(left, pieces)
-                    whole, left = _split(left)
+                    pending = pieces if pending is None else _joined(pending, pieces)
+                    whole, pending = _split(pending)
                     if len(whole.row):
                         yield whole
-        if left is not None:
-            yield left.documents
+        if pending is not None:
+            yield pending.documents
 
     def sources(self) -> set[str | None]:
         """Names of the documents' sources, without reading the documents.
@@ -136,7 +137,7 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported, or counted without evidence.
-        MissingComponent: what was kept is not on this machine.
+        MissingComponent: the files that counting left are not on this machine.
     """
     row = corpus_row(store, corpus)
     if row["source"] != "counted":

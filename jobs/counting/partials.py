@@ -35,13 +35,13 @@ from plumbline.warehouse.storage.place import sha256_of
 from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import Store, write_file
 
-#: File in the directory of the partials that decodes token files, see ``input.token_files``.
+#: File in the directory of the partials: the decoder of token files, see ``input.token_files``.
 DECODER = "decoder"
-#: File there that says when a training read them, see ``warehouse.input.training_order``.
+#: File there: the order of training, see ``warehouse.input.training_order``.
 ORDER = "order"
 #: Numbers of a shard's ledger that come from its counts.
 TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
-#: Files of tokens are followed by that of their words.
+#: Kinds of two successive files: tokens, and the words that they refer to.
 _ORDER = ("tokens", "words")
 
 
@@ -49,7 +49,7 @@ _ORDER = ("tokens", "words")
 class ShardLedger:
     """Outcome of counting one shard; the fields but ``away`` are those of ``corpus_shard``.
 
-    ``away``: it failed since the server that has it could not be reached.
+    ``away``: it failed because its server could not be reached.
     """
 
     shard: str
@@ -67,7 +67,7 @@ class ShardLedger:
     away: bool = False
 
     def row(self) -> dict[str, Any]:
-        """Its row of ``corpus_shard``, without corpus and run; also what a kept ledger holds."""
+        """Its row of ``corpus_shard``, without corpus and run; the ledger's file holds the same."""
         return {name: value for name, value in asdict(self).items() if name != "away"}
 
 
@@ -76,14 +76,14 @@ def partials_directory(store: Store, options: CountOptions, *, create: bool = Tr
     settings = {**asdict(options), "tokenizer": tokenizer_version(options.language)}
     for name in ("text_field", "decoder", "evidence", "source_field", "language", "order"):
         if settings[name] == CountOptions.__dataclass_fields__[name].default:
-            del settings[name]  # as it was named before there was a choice
+            del settings[name]  # so that directories keep the names from before this option
     return store.work_directory("count", config_hash(settings), create=create)
 
 
 def is_counted(directory: Path, shard: Path) -> bool:
     """True if a shard of this content has been counted; reads it only if the directory exists.
 
-    Raises ``BadInput`` for one that can't be read.
+    Raises ``BadInput`` for a shard that can't be read.
     """
     return directory.is_dir() and (directory / f"{fingerprint(shard)}.json").exists()
 
@@ -92,14 +92,14 @@ def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
     """Files of some kinds (see ``jobs.kernel.Spill``) of the shard with fingerprint ``mark``.
 
     A count that reached its memory limit has several of a kind, in order; a word or pair may be in
-    each, and its counts must be summed. Raises ``BadInput`` for a file that isn't what was counted.
+    each, and its counts must be summed. Raises ``BadInput`` for a damaged file.
     """
     ledger = directory / f"{mark}.json"
     files = []
     for name, sha256 in _read(ledger)[1].items():
         if _kind(name) in kinds:
             files.append(directory / name)
-            fix = f"remove {ledger}: its shard is counted again then"
+            fix = f"remove {ledger} to count its shard again"
             try:
                 is_whole = not sha256 or sha256_of(directory / name) == sha256
             except OSError as e:
@@ -139,10 +139,10 @@ def _read(path: Path) -> tuple[ShardLedger, dict[str, str]]:
         names = list(map(str, values.pop("files")))
         hashes = values.pop("sha256", [""] * len(names))
         if any(Path(name).name != name or name.count(".") < 2 for name in names):
-            raise ValueError("names files that are not of a shard")
+            raise ValueError("a name is not that of a file of counts")
         return ShardLedger(**values), dict(zip(names, map(str, hashes), strict=True))
     except (OSError, ValueError, KeyError, TypeError) as e:
-        fix = f"remove {path}: its shard is counted again then"
+        fix = f"remove {path} to count its shard again"
         raise BadInput(f"{path}", f"is not the ledger of a shard: {e}", fix) from e
 
 
@@ -153,15 +153,15 @@ class ShardJob:
     Attributes:
         directory: of the partials.
         memory_bytes: most memory that this process may use; ``None`` for no limit.
-        again: count only the pairs, of what an earlier count kept; each shard is then named by the
-            path of its first file of tokens.
+        is_recount: count only pairs, from the kept words of an earlier count; a shard is then named
+            by the path of its first file of tokens.
         read_ahead: whether a core is free for a thread that decompresses.
     """
 
     directory: str
     options: CountOptions
     memory_bytes: int | None = None
-    again: bool = False
+    is_recount: bool = False
     read_ahead: bool = False
 
     def count(self, shard: str) -> ShardLedger:
@@ -169,32 +169,32 @@ class ShardJob:
 
         A shard that cannot be read to its end gives a ledger with status ``failed`` and no counts.
         """
-        with ExitStack() as held:
-            return self._attempt(shard, held)
+        with ExitStack() as claims:
+            return self._attempt(shard, claims)
 
-    def _attempt(self, shard: str, held: ExitStack) -> ShardLedger:
+    def _attempt(self, shard: str, claims: ExitStack) -> ShardLedger:
         started = time.monotonic()
         path, out = located(shard), Path(self.directory)
         mark, size = "", 0
         try:
-            mark = path.name.split(".")[0] if self.again else fingerprint(path)
+            mark = path.name.split(".")[0] if self.is_recount else fingerprint(path)
             file = describe(path)
             size = file.n_bytes if file else 0
             ledger = out / f"{mark}.json"
             if ledger.exists():
                 return _ledger(ledger, shard)
             writer, limits = _Writer(out, mark), None
-            held.enter_context(writer.claimed())
+            claims.enter_context(writer.claimed())
             if self.memory_bytes:
                 limits = limits_within(self.memory_bytes, self.options.all_pairs)
-            count, place = (self._recount, path.parent) if self.again else (self._count, path)
-            made = count(place, mark, limits, writer)
+            count, place = (self._recount, path.parent) if self.is_recount else (self._count, path)
+            outcome = count(place, mark, limits, writer)
         except PlumblineError as e:
             seconds = time.monotonic() - started
             away = isinstance(e, Interrupted)
             return ShardLedger(shard, mark, "failed", str(e), size, seconds=seconds, away=away)
         seconds = time.monotonic() - started
-        writer.publish(replace(made, shard=shard, n_bytes=size, seconds=seconds))
+        writer.publish(replace(outcome, shard=shard, n_bytes=size, seconds=seconds))
         return _ledger(ledger, shard)
 
     def _count(self, path: Path, mark: str, limits: Limits | None, writer: _Writer) -> ShardLedger:
@@ -218,18 +218,19 @@ class ShardJob:
         return ShardLedger("", mark, "counted", None, 0, **numbers)
 
     def _recount(
-        self, kept: Path, mark: str, limits: Limits | None, writer: _Writer
+        self, directory: Path, mark: str, limits: Limits | None, writer: _Writer
     ) -> ShardLedger:
-        """Count the pairs in what was kept of a shard, which must agree with its ledger."""
-        ledger, _ = _read(kept / f"{mark}.json")
+        """Count the pairs of a shard's kept words, whose number must agree with its ledger."""
+        ledger, _ = _read(directory / f"{mark}.json")
 
         def write(table: pa.Table) -> None:
             writer.write("pairs", table)
 
-        totals = recount_shard(token_files(kept, mark), self.options, limits or Limits(), write)
+        tokens = token_files(directory, mark)
+        totals = recount_shard(tokens, self.options, limits or Limits(), write)
         if totals != (ledger.n_documents, ledger.n_kept_tokens, ledger.n_pairs):
             fix = "count the corpus again with --replace"
-            raise BadInput(f"evidence of {ledger.shard}", "is not all that was counted", fix)
+            raise BadInput(f"evidence of {ledger.shard}", "differs from its ledger", fix)
         return ledger
 
 
@@ -238,7 +239,7 @@ def _ledger(path: Path, shard: str) -> ShardLedger:
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer of ids: their bytes by significance, since most high ones are 0."""
+    """A writer of ids, split into planes of bytes, since most high bytes are 0."""
     return pq.ParquetWriter(
         path,
         schema,
@@ -265,7 +266,7 @@ class _Writer:
         self._step = ""
 
     def begin(self, end_step: int) -> None:
-        """Name the files that follow by the last step of the block that they count."""
+        """Begin a block of steps: the names of its files hold its last step."""
         self._step = f".{end_step}"
 
     def write(self, kind: str, table: pa.Table) -> None:
@@ -297,8 +298,8 @@ class _Writer:
         if not final.exists():
             temporary = self._out / f"_{uuid.uuid4().hex}.tmp"
             hashes = [sha256_of(self._out / name) for name in self._files]
-            facts = {**ledger.row(), "files": self._files, "sha256": hashes}
-            temporary.write_text(json.dumps(facts), encoding="utf-8")
+            content = {**ledger.row(), "files": self._files, "sha256": hashes}
+            temporary.write_text(json.dumps(content), encoding="utf-8")
             try:
                 os.link(temporary, final)
             except FileExistsError:
@@ -319,7 +320,7 @@ class _Writer:
 
 
 def remove_stopped(directory: Path) -> None:
-    """Remove the files of attempts that neither published them nor still write."""
+    """Remove the unpublished files of attempts that are no longer running."""
     names = set(os.listdir(directory))
     attempts: dict[str, list[str]] = {}
     for name in names:

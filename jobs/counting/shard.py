@@ -82,11 +82,11 @@ def count_shard(
 
 
 def _count_blocks(
-    counter: Counter, found: Iterator[tuple[int, pa.Array]], begin: Callable[[int], None]
+    counter: Counter, batches: Iterator[tuple[int, pa.Array]], begin: Callable[[int], None]
 ) -> None:
-    """Count batches of texts by block of steps, which is also where each text is from."""
+    """Count batches of texts by block of steps, which is also the source of each text."""
     last = None
-    for end_step, batch in found:
+    for end_step, batch in batches:
         if end_step != last:
             if last is not None:
                 counter.hand_over()

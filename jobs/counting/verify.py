@@ -20,7 +20,7 @@ from plumbline.warehouse.storage.store import Store
 
 #: States of a shard that counting again would change.
 STALE = ("failed", "changed", "gone", "new", "left out")
-#: Options that say when a training read the shards.
+#: Options about the order in which a training read the shards.
 _ORDER = ("step_sequences", "block_steps", "sequence_tokens", "order")
 #: Most shards that a command names one by one.
 _NAMED = 8
@@ -48,7 +48,7 @@ def shard_states(
     *,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[ShardState]:
-    """Each shard of the ledger and each shard given, compared with the files as they are now.
+    """States of the shards in the ledger and of those given, compared with the present files.
 
     Files are compared by content; a file whose size has changed is not read.
 

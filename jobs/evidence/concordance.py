@@ -1,4 +1,4 @@
-"""Sentences around a word: a sample of its occurrences near targets, with the text as it stands."""
+"""Sentences around a word: a sample of its occurrences near targets, with the original text."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from plumbline.warehouse.input.shards import field_value, kind_of, lines
 from plumbline.warehouse.input.training_order import blocks
 from plumbline.warehouse.text.escape import is_unicode
 
-#: What separates the chunks that are split into words, each for itself.
+#: A chunk of text: the tokenizer splits each into words independently of the others.
 _CHUNK = re.compile(r"[^\s\x00]+")
-#: Chunks of text shown before and after.
-_AROUND = 8
-#: Chunks whose words are counted together.
-_STRETCH = 256
-#: Texts whose words are looked up at once.
-_AT_ONCE = 256
-#: Most occurrences that wait to be compared with those drawn.
-_MOST_WAITING = 200_000
-#: Where `corpus pack` notes the file of a document.
+#: Chunks of text shown before and after an occurrence and its target.
+_N_CONTEXT = 8
+#: Chunks between two running totals of kept words, see ``_Chunks``.
+_STRIDE = 256
+#: Texts that are tokenized as one batch.
+_BATCH = 256
+#: Most offered occurrences that are held before the sample is drawn anew.
+_MOST_PENDING = 200_000
+#: The record's field in which `corpus pack` writes the file of a document.
 _FILE_FIELD = "meta.file"
-#: Columns of ``word_snippet`` with the text of a place. ``is_text`` is false when the shard can't
-#: be read any more or has changed: then the texts are the kept words alone. ``file`` is what the
-#: document's record names as ``meta.file``, which ``corpus pack`` writes.
+#: Columns of ``word_snippet`` with the text around an occurrence. ``is_text`` is false if the shard
+#: can no longer be read or has changed; the text columns then hold only the kept words. ``file`` is
+#: the record's field ``meta.file``.
 Snippet: TypeAlias = dict[str, str | bool | None]
 #: The sides of a contrast.
 SIDES = ("a", "b")
@@ -51,11 +51,12 @@ class Occurrence:
     """An occurrence of a word near a target.
 
     Attributes:
-        rank: a hash of the document's words, the position and the seed: the lowest are the sample.
-        word, side: index of the word; 0 near a target of the first side, 1 near one of the second.
-        shard, row: of the document.
-        mark: of the document.
-        position, target_position: of the word and of the nearest such target, in kept words from 0.
+        rank: a hash of the document's words, the position and the seed; the lowest are sampled.
+        word: index of the word.
+        side: side of the target, 0 or 1.
+        shard, row: index of the document's shard, and its row there.
+        mark: hash of the document's kept words.
+        position, target_position: of the word and the nearest target, in kept words from 0.
     """
 
     rank: int
@@ -69,43 +70,43 @@ class Occurrence:
 
 
 class OccurrenceSample:
-    """The occurrences of lowest rank of each word and side, over all that was offered.
+    """The offered occurrences with the lowest ranks, per word and side.
 
-    Every occurrence has the same chance, whatever order they come in and however they are spread
-    over shards, since its rank comes from the text around it. Copies of a document have the same
-    ranks and are drawn together, as one.
+    Each occurrence has the same chance, whatever their order and their distribution over shards,
+    since its rank depends on the text alone. Copies of a document have equal ranks and count as
+    one.
     """
 
     def __init__(self, question: Inquiry, n: int, seed: int, targets: Sequence[str] = ()) -> None:
         self._n = n
         self._seed = np.array([seed], np.uint64)
-        near = set(targets or question.targets)
-        self._is_on = [
-            np.isin(question.targets, sorted(near.intersection(side))) for side in question.sides
+        accepted = set(targets or question.targets)
+        self._is_target_of_side = [
+            np.isin(question.targets, sorted(accepted.intersection(x))) for x in question.sides
         ]
-        # Of each word and side the highest rank that is still in the sample.
+        # The highest rank in the sample, by word and side.
         self._limit = np.full((len(question.words), 2), np.iinfo(np.uint64).max, np.uint64)
-        self._places: list[Occurrence] = []
-        self._n_waiting = min(max(n * self._limit.size, 1000), _MOST_WAITING)
-        self._room, self._lock = self._n_waiting, Lock()
+        self._held: list[Occurrence] = []
+        self._n_pending = min(max(n * self._limit.size, 1000), _MOST_PENDING)
+        self._most_held, self._lock = self._n_pending, Lock()
 
     def offer(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
-        """Draw from the occurrences in some documents; from several threads."""
+        """Draw from the occurrences in some documents. Thread-safe."""
         offered = []
-        for side, is_on in enumerate(self._is_on):
-            on = np.flatnonzero(is_on[met.target])
-            distance = np.abs(met.target_at[on] - met.at[met.occurrence[on]])
-            on = on[np.lexsort((distance, met.occurrence[on]))]
-            occurrence, first = np.unique(met.occurrence[on], return_index=True)
+        for side, is_target in enumerate(self._is_target_of_side):
+            meeting = np.flatnonzero(is_target[met.target])
+            distance = np.abs(met.target_at[meeting] - met.at[met.occurrence[meeting]])
+            meeting = meeting[np.lexsort((distance, met.occurrence[meeting]))]
+            occurrence, nearest = np.unique(met.occurrence[meeting], return_index=True)
             word, document = met.word[occurrence], met.document[occurrence]
             position = met.documents.places(met.at[occurrence], document)
             with np.errstate(over="ignore"):
-                own = position.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-                rank = mixed(marks[document] ^ mixed(own + mixed(self._seed)))
-            some = self._first(word, side, rank)
-            document, place = document[some], met.target_at[on[first[some]]]
-            columns = rank[some], word[some], met.documents.row[document], marks[document]
-            positions = position[some], met.documents.places(place, document)
+                scaled = position.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+                rank = mixed(marks[document] ^ mixed(scaled + mixed(self._seed)))
+            lowest = self._lowest(word, side, rank)
+            document, target_at = document[lowest], met.target_at[meeting[nearest[lowest]]]
+            columns = rank[lowest], word[lowest], met.documents.row[document], marks[document]
+            positions = position[lowest], met.documents.places(target_at, document)
             offered += [
                 Occurrence(r, w, side, shard, row, mark, here, there)
                 for r, w, row, mark, here, there in zip(
@@ -113,43 +114,43 @@ class OccurrenceSample:
                 )
             ]
         with self._lock:
-            self._places += offered
-            if len(self._places) > self._room:
-                self._room = len(self.places()) + self._n_waiting
+            self._held += offered
+            if len(self._held) > self._most_held:
+                self._most_held = len(self.occurrences()) + self._n_pending
 
-    def _first(self, word: Ints, side: int, rank: NDArray[np.uint64]) -> Ints:
-        """Indices of the lowest ranks of each word, of copies the first."""
+    def _lowest(self, word: Ints, side: int, rank: NDArray[np.uint64]) -> Ints:
+        """Indices of each word's lowest ranks; of copies only the first is among them."""
         within = np.flatnonzero(rank <= self._limit[word, side])
         order = within[np.lexsort((rank[within], word[within]))]
         word, rank = word[order], rank[order]
         starts = np.append(True, word[1:] != word[:-1])[: word.size]
-        # Copies have equal ranks and are one: the first stands for all.
+        # Copies have equal ranks.
         distinct = starts | np.append(True, rank[1:] != rank[:-1])[: word.size]
         number = np.cumsum(distinct)
         number -= np.maximum.accumulate(np.where(starts, number, 0))
         chosen: Ints = order[distinct & (number < self._n)]
         return chosen
 
-    def places(self) -> list[Occurrence]:
-        """The sample by word, side and rank; of copies the first that stands there."""
-        order = sorted(self._places, key=lambda p: (p.word, p.side, p.rank, p.shard, p.row))
-        self._places = []
-        for (word, side), group in groupby(order, key=lambda p: (p.word, p.side)):
-            distinct = {p.rank: p for p in reversed(list(group))}
+    def occurrences(self) -> list[Occurrence]:
+        """The sample, sorted by word, side and rank; of copies only the first is in it."""
+        order = sorted(self._held, key=lambda o: (o.word, o.side, o.rank, o.shard, o.row))
+        self._held = []
+        for (word, side), group in groupby(order, key=lambda o: (o.word, o.side)):
+            distinct = {o.rank: o for o in reversed(list(group))}
             ranks = sorted(distinct)[: self._n]
-            self._places += [distinct[rank] for rank in ranks]
+            self._held += [distinct[rank] for rank in ranks]
             if len(ranks) == self._n:
                 self._limit[word, side] = ranks[-1]
-        return self._places
+        return self._held
 
 
 def snippets(
     evidence: Evidence,
     question: Inquiry,
-    places: Sequence[Occurrence],
+    occurrences: Sequence[Occurrence],
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[Snippet]:
-    """The places with their texts, in the same order; each shard is read once, as far as needed.
+    """The texts of the occurrences, in their order; each shard is read once, as far as needed.
 
     Args:
         progress: called with (shards read, shards).
@@ -157,29 +158,29 @@ def snippets(
     tokenizer = Tokenizer(evidence.options.targets, language=evidence.options.language)
     snippet_of: dict[Occurrence, Snippet] = {}
     for shard, source in enumerate(evidence.shards):
-        of_row: dict[int, list[Occurrence]] = {}
-        for place in places:
-            if place.shard == shard:
-                of_row.setdefault(place.row, []).append(place)
-        texts = _readable(located(source.name), evidence, of_row) if of_row else iter(())
-        while some := list(islice(texts, _AT_ONCE)):
-            snippet_of.update(_from_texts(question, some, of_row, tokenizer))
-        left = {row: [p for p in own if p not in snippet_of] for row, own in of_row.items()}
-        snippet_of.update(_from_kept_words(evidence, question, shard, left))
+        by_row: dict[int, list[Occurrence]] = {}
+        for occurrence in occurrences:
+            if occurrence.shard == shard:
+                by_row.setdefault(occurrence.row, []).append(occurrence)
+        texts = _readable(located(source.name), evidence, by_row) if by_row else iter(())
+        while batch := list(islice(texts, _BATCH)):
+            snippet_of.update(_from_texts(question, batch, by_row, tokenizer))
+        textless = {row: [o for o in group if o not in snippet_of] for row, group in by_row.items()}
+        snippet_of.update(_from_kept_words(evidence, question, shard, textless))
         progress(shard + 1, len(evidence.shards))
-    return [snippet_of[place] for place in places]
+    return [snippet_of[occurrence] for occurrence in occurrences]
 
 
 def _readable(path: Path, evidence: Evidence, rows: Collection[int]) -> Iterator[RowText]:
-    """The texts of rows as far as the shard can be read."""
+    """The texts of some rows, up to the first that can't be read."""
     try:
-        yield from (of_row for of_row in texts_of(path, evidence, set(rows)) if of_row.is_valid)
+        yield from (text for text in texts_of(path, evidence, set(rows)) if text.is_valid)
     except (PlumblineError, OSError, ValueError):
         return
 
 
 class RowText(NamedTuple):
-    """The text of a row of a shard, and the file that the record names."""
+    """The text of a row of a shard, and the record's ``meta.file``."""
 
     row: int
     text: str
@@ -192,9 +193,10 @@ class RowText(NamedTuple):
 
 
 def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[RowText]:
-    """The texts of some rows of a shard; read no further than needed.
+    """The texts of some rows of a shard, which is read no further than needed.
 
-    Raises ``ValueError``, too, when the shard isn't what it was.
+    Raises ``ValueError`` if the shard has changed and a row can't be parsed, and the errors that
+    readers of shards raise.
     """
     form, last = evidence.form, max(rows)
     if kind := kind_of(path):
@@ -224,10 +226,10 @@ def texts_of(path: Path, evidence: Evidence, rows: set[int]) -> Iterator[RowText
 def _from_texts(
     question: Inquiry,
     texts: Sequence[RowText],
-    of_row: Mapping[int, Sequence[Occurrence]],
+    by_row: Mapping[int, Sequence[Occurrence]],
     tokenizer: Tokenizer,
 ) -> Iterator[tuple[Occurrence, Snippet]]:
-    """The places in texts; none of a text that has other words than those counted."""
+    """Snippets of the occurrences in texts, except in texts changed since they were counted."""
     kept = [tokenizer.tokens(text) for _, text, _ in texts]
     ids = question.ids(pa.array([word for words in kept for word in words], pa.string()))
     ends = np.cumsum([0, *map(len, kept)])
@@ -236,56 +238,56 @@ def _from_texts(
         Documents(ids, ends, rows, pa.nulls(len(texts), pa.string())), question.keys
     )
     for (row, text, file), words, mark in zip(texts, kept, marks.tolist(), strict=True):
-        counted = [place for place in of_row[row] if place.mark == mark]
-        if counted:
+        unchanged = [occurrence for occurrence in by_row[row] if occurrence.mark == mark]
+        if unchanged:
             chunks, n_words = _Chunks(text, tokenizer), len(question.phrase) or 1
-            for place in counted:
-                snippet = _from_text(place, n_words, text, words, chunks)
-                yield place, {**snippet, "is_text": True, "file": file}
+            for occurrence in unchanged:
+                snippet = _from_text(occurrence, n_words, text, words, chunks)
+                yield occurrence, {**snippet, "is_text": True, "file": file}
 
 
 class _Chunks:
-    """The chunks of a text, and which of them holds a kept word.
+    """The chunks of a text, and a lookup of the chunk that holds a kept word.
 
-    Words never cross chunks, so their number up to a chunk is a sum. It is known at the start of
-    every so many chunks: a text may be a whole book, too long to count anew for each place.
+    No word crosses chunks, so the words before a chunk can be counted. Running totals are stored
+    every ``_STRIDE`` chunks: a text may be a book, too long to count anew for each occurrence.
     """
 
     def __init__(self, text: str, tokenizer: Tokenizer) -> None:
         self.spans = [m.span() for m in _CHUNK.finditer(text)]
         self._text, self._tokenizer = text, tokenizer
-        firsts = range(0, len(self.spans), _STRETCH)
-        counts = (self._count(k, min(k + _STRETCH, len(self.spans)) - 1) for k in firsts)
-        self._before = [0, *accumulate(counts)]
+        firsts = range(0, len(self.spans), _STRIDE)
+        counts = (self._count(k, min(k + _STRIDE, len(self.spans)) - 1) for k in firsts)
+        self._n_before = [0, *accumulate(counts)]
 
     def _count(self, first: int, last: int) -> int:
         """Kept words of the chunks first..last."""
         return self._tokenizer.count(self._text[self.spans[first][0] : self.spans[last][1]])
 
-    def holding(self, position: int) -> int:
+    def index_of(self, position: int) -> int:
         """Index of the chunk that holds the kept word at this position, from 0."""
-        stretch = bisect(self._before, position) - 1
-        first, left = stretch * _STRETCH, position - self._before[stretch]
-        within = range(first, min(first + _STRETCH, len(self.spans)))
-        return first + bisect(within, left, key=lambda k: self._count(first, k))
+        total = bisect(self._n_before, position) - 1
+        first, offset = total * _STRIDE, position - self._n_before[total]
+        candidates = range(first, min(first + _STRIDE, len(self.spans)))
+        return first + bisect(candidates, offset, key=lambda k: self._count(first, k))
 
 
 def _from_text(
-    place: Occurrence, n_words: int, text: str, kept: Sequence[str], chunks: _Chunks
+    occurrence: Occurrence, n_words: int, text: str, kept: Sequence[str], chunks: _Chunks
 ) -> Snippet:
     spans = chunks.spans
-    here, there = chunks.holding(place.position), chunks.holding(place.target_position)
-    end = chunks.holding(place.position + n_words - 1)
-    first = max(min(here, there) - _AROUND, 0)
-    last = min(max(end, there) + _AROUND, len(spans) - 1)
+    start, target = map(chunks.index_of, (occurrence.position, occurrence.target_position))
+    end = chunks.index_of(occurrence.position + n_words - 1)
+    first = max(min(start, target) - _N_CONTEXT, 0)
+    last = min(max(end, target) + _N_CONTEXT, len(spans) - 1)
     parts = (
-        text[spans[first][0] : spans[here][0]],
-        text[spans[here][0] : spans[end][1]],
+        text[spans[first][0] : spans[start][0]],
+        text[spans[start][0] : spans[end][1]],
         text[spans[end][1] : spans[last][1]],
     )
     before, keyword, after = (" ".join(part.split()) for part in parts)
     return {
-        "target": kept[place.target_position],
+        "target": kept[occurrence.target_position],
         "text_before": before,
         "keyword": keyword,
         "text_after": after,
@@ -293,26 +295,27 @@ def _from_text(
 
 
 def _from_kept_words(
-    evidence: Evidence, question: Inquiry, shard: int, left: Mapping[int, Sequence[Occurrence]]
+    evidence: Evidence, question: Inquiry, shard: int, by_row: Mapping[int, Sequence[Occurrence]]
 ) -> Iterator[tuple[Occurrence, Snippet]]:
-    """Places of a shard, by row, as kept words."""
-    rows = [row for row, places in left.items() if places]
+    """Snippets of the occurrences in a shard, made of kept words."""
+    rows = [row for row, occurrences in by_row.items() if occurrences]
     for documents in evidence.documents(evidence.shards[shard], question.ids) if rows else ():
         for at in np.flatnonzero(np.isin(documents.row, rows)).tolist():
             ids = documents.values[documents.offsets[at] : documents.offsets[at + 1]]
-            for place in left[int(documents.row[at])]:
-                yield place, _kept(question, place, ids)
+            for occurrence in by_row[int(documents.row[at])]:
+                yield occurrence, _snippet_of_ids(question, occurrence, ids)
 
 
-def _kept(question: Inquiry, place: Occurrence, ids: Ints) -> Snippet:
+def _snippet_of_ids(question: Inquiry, occurrence: Occurrence, ids: Ints) -> Snippet:
     words = [question.vocabulary[int(k)].as_py() if k >= 0 else "…" for k in ids]
-    first = max(min(place.position, place.target_position) - _AROUND, 0)
-    end = place.position + (len(question.phrase) or 1)
-    last = max(end - 1, place.target_position) + _AROUND + 1
+    position, target_position = occurrence.position, occurrence.target_position
+    first = max(min(position, target_position) - _N_CONTEXT, 0)
+    end = position + (len(question.phrase) or 1)
+    last = max(end - 1, target_position) + _N_CONTEXT + 1
     return {
-        "target": words[place.target_position],
-        "text_before": " ".join(words[first : place.position]),
-        "keyword": " ".join(words[place.position : end]),
+        "target": words[target_position],
+        "text_before": " ".join(words[first:position]),
+        "keyword": " ".join(words[position:end]),
         "text_after": " ".join(words[end:last]),
         "is_text": False,
         "file": None,

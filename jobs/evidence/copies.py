@@ -12,10 +12,10 @@ from plumbline.jobs.evidence.sightings import Ints, Sightings, mixed
 
 #: Kept words of a shingle; permutations of a MinHash signature, and how many make a band.
 _SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 4
-#: Share of equal shingles (Jaccard, as estimated) from which documents are nearly the same: 0.63
-#: are when one word in twenty differs, a third when half of the text is the same.
+#: Least Jaccard similarity of the shingles of near copies, as estimated. It is 0.63 if one word in
+#: twenty differs, and a third if half of the text is the same.
 NEAR = 0.5
-#: Documents that are there more often than this are counted apart.
+#: Documents with more copies than this are also counted by themselves.
 OFTEN = 10
 
 

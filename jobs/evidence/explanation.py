@@ -48,7 +48,7 @@ from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store, cast
 from plumbline.warehouse.wordlists import WordPair
 
-#: What intervals take as drawn.
+#: Sampling units of intervals.
 CLUSTERS = ("document", "source")
 #: Most words of a phrase.
 LONGEST_PHRASE = 5
@@ -95,9 +95,9 @@ def explain(
     contrast = corpus_contrast(store, corpus, contrast)
     pairs = _pairs(store, evidence, contrast)
     counts = store.read("word_count", corpus=corpus)
-    asked = list(dict.fromkeys(words))
+    requested = list(dict.fromkeys(words))
     question = Inquiry(
-        tuple(word for word in asked if " " not in word),
+        tuple(word for word in requested if " " not in word),
         tuple(dict.fromkeys(pair.a for pair in pairs)),
         tuple(dict.fromkeys(pair.b for pair in pairs)),
         targets_of(corpus_lists(store, evidence.corpus)),
@@ -108,20 +108,20 @@ def explain(
     clusters = clusters or widest_clusters(evidence)
     check(question, contrast, sampling, clusters)
     questions = [question] if question.words else []
-    questions += [of_phrase(question, corpus, text) for text in asked if " " in text]
-    config = {"corpus": corpus, "words": asked, "contrast": contrast, "clusters": clusters}
+    questions += [of_phrase(question, corpus, text) for text in requested if " " in text]
+    config = {"corpus": corpus, "words": requested, "contrast": contrast, "clusters": clusters}
     with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
         n_word = counts["n_word"].to_numpy()
         rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
         key = {"corpus": corpus, "contrast": contrast, "word": "", "run_id": run_id}
         for one in questions:
             how = one, pairs, n_word, sampling, clusters
-            for table, some in _answered(evidence, *how, progress).items():
+            for table, some in _rows_by_table(evidence, *how, progress).items():
                 rows[table] += [{**key, **row} for row in some]
         add_association(store, evidence, contrast, n_word, rows["word_evidence"])
         with store.together(run_id, "why"):
             for table, some in rows.items():
-                replace_words(store, corpus, contrast, asked, some, table, run_id)
+                replace_words(store, corpus, contrast, requested, some, table, run_id)
     return rows
 
 
@@ -141,7 +141,7 @@ def of_phrase(question: Inquiry, corpus: str, text: str) -> Inquiry:
     return replace(question, words=(text,), vocabulary=vocabulary, phrase=phrase)
 
 
-def _answered(
+def _rows_by_table(
     evidence: Evidence,
     question: Inquiry,
     pairs: Sequence[WordPair],
@@ -151,23 +151,23 @@ def _answered(
     progress: Callable[[int, int], None],
 ) -> dict[str, list[Row]]:
     """The rows of each table about the words of a question, from one pass."""
-    watched = _Watched(question, sampling)
-    seen = look(evidence, question, watched, progress)
+    collector = _Collector(question, sampling)
+    seen = look(evidence, question, collector, progress)
     if question.phrase:
         n = seen.n_word.sum()
         n_word = np.append(n_word, n)
         np.subtract.at(n_word, question.ids(pa.array(question.phrase, pa.string())), n)
     rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
     rows |= _lean_rows(seen, pairs, clusters)
-    signed, around = watched.joined()
+    signed, around = collector.joined()
     for k, word in enumerate(question.words):
         copies = _copies(seen, signed, k, pairs, clusters)
         rows["word_copies"] += [{"word": word, **row} for row in copies]
         near = _collocates(question, around, k, n_word)
         rows["word_collocate"] += [{"word": word, **row} for row in near]
-    places = watched.sample.places()
-    for place, row in snippet_rows(evidence, question, seen.documents, places, sampling):
-        rows["word_snippet"].append({"word": question.words[place.word], **row})
+    sample = collector.sample.occurrences()
+    for occurrence, row in snippet_rows(evidence, question, seen.documents, sample, sampling):
+        rows["word_snippet"].append({"word": question.words[occurrence.word], **row})
     return rows
 
 
@@ -182,7 +182,7 @@ def check(question: Inquiry, contrast: str, sampling: Sampling, clusters: str) -
         problem, fix = f"is not a word of {contrast}", f"one of {', '.join(question.targets)}"
         raise UsageProblem(f"target {unknown[0]!r}", problem, fix)
     if clusters not in CLUSTERS:
-        raise UsageProblem(f"clusters {clusters!r}", f"there is {' and '.join(CLUSTERS)}")
+        raise UsageProblem(f"clusters {clusters!r}", f"unknown; use {' or '.join(CLUSTERS)}")
 
 
 def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, ...]:
@@ -191,13 +191,13 @@ def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, .
         return by_name[contrast]
     if listed := summed_list(contrast, by_name):
         fix = f"give --contrast {listed}"
-        raise UsageProblem(f"contrast {contrast!r}", "its evidence is that of its list", fix)
+        raise UsageProblem(f"contrast {contrast!r}", "has evidence only by its list", fix)
     problem = f"is not one of corpus {evidence.corpus['corpus']}"
     raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(by_name)}")
 
 
-class _Watched:
-    """Collects a sample, signatures and contexts during a pass, from several threads."""
+class _Collector:
+    """A callback of ``look`` that collects a sample, signatures and contexts. Thread-safe."""
 
     def __init__(self, question: Inquiry, sampling: Sampling) -> None:
         self._question = question
@@ -278,7 +278,7 @@ def add_association(
     n_word: NDArray[np.int64],
     rows: Sequence[Row],
 ) -> None:
-    """Add how frequent each word is, and what ``corpus associate`` found, where it was run."""
+    """Add the frequency of each word, and the results of ``corpus associate`` where it was run."""
     corpus, targets = evidence.corpus["corpus"], contrast.split("/")
     sides = sides_of(store, evidence.corpus, contrast)
     is_asked = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
@@ -301,39 +301,39 @@ def snippet_rows(
     evidence: Evidence,
     question: Inquiry,
     documents: DocumentTable,
-    places: Sequence[Occurrence],
+    sample: Sequence[Occurrence],
     sampling: Sampling,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[tuple[Occurrence, Row]]:
-    """Rows of ``word_snippet`` without their key, each with its place."""
+    """Rows of ``word_snippet`` without their key, each with its occurrence."""
     marks, n_copies = np.unique(documents.mark, return_counts=True)
-    copies = n_copies[np.searchsorted(marks, np.array([p.mark for p in places], np.uint64))]
-    at = {(p.shard, p.row) for p in places}
+    copies = n_copies[np.searchsorted(marks, np.array([o.mark for o in sample], np.uint64))]
+    sampled = {(o.shard, o.row) for o in sample}
     source = {
         (shard, row): documents.sources[k]
         for shard, row, k in zip(
             documents.shard.tolist(), documents.row.tolist(), documents.source.tolist(), strict=True
         )
-        if (shard, row) in at
+        if (shard, row) in sampled
     }
-    rows, number = [], dict.fromkeys(((p.word, p.side) for p in places), 0)
-    texts = snippets(evidence, question, places, progress)
-    for place, snippet, n in zip(places, texts, copies.tolist(), strict=True):
-        number[place.word, place.side] += 1
+    rows, number = [], dict.fromkeys(((o.word, o.side) for o in sample), 0)
+    texts = snippets(evidence, question, sample, progress)
+    for occurrence, snippet, n in zip(sample, texts, copies.tolist(), strict=True):
+        number[occurrence.word, occurrence.side] += 1
         file = snippet.pop("file")
         row = {
-            "side": SIDES[place.side],
-            "place": number[place.word, place.side],
+            "side": SIDES[occurrence.side],
+            "place": number[occurrence.word, occurrence.side],
             "seed": sampling.seed,
             **snippet,
-            "shard": evidence.shards[place.shard].name,
-            "source_row": place.row,
-            "source": source[place.shard, place.row],
+            "shard": evidence.shards[occurrence.shard].name,
+            "source_row": occurrence.row,
+            "source": source[occurrence.shard, occurrence.row],
             "file": file,
-            "position": place.position,
+            "position": occurrence.position,
             "n_copies": n,
         }
-        rows.append((place, row))
+        rows.append((occurrence, row))
     return rows
 
 
@@ -348,8 +348,8 @@ def replace_words(
 ) -> None:
     """Replace the rows of these words in a table by new ones."""
     old = store.read(table, corpus=corpus)
-    asked = pc.and_(
+    is_replaced = pc.and_(
         pc.equal(old["contrast"], contrast), pc.is_in(old["word"], pa.array(words, pa.string()))
     )
-    both = pa.concat_tables([old.filter(pc.invert(asked)), cast(TABLES[table], rows)])
-    store.replace(table, both, {"corpus": corpus}, run_id)
+    combined = pa.concat_tables([old.filter(pc.invert(is_replaced)), cast(TABLES[table], rows)])
+    store.replace(table, combined, {"corpus": corpus}, run_id)

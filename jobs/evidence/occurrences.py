@@ -40,8 +40,8 @@ NEAR = "NEAR"
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a question found: its row of counts, and the rows of the lines drawn."""
+class QueryResult:
+    """The result of a query: its row of counts, and the rows of the lines drawn."""
 
     counts: Row
     lines: list[Row]
@@ -53,7 +53,7 @@ def occurrences(
     query: str,
     sampling: Sampling,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> Found:
+) -> QueryResult:
     """Count a word or phrase in a corpus's documents, and draw lines with it.
 
     ``WORD NEAR OTHER...`` counts its occurrences less than a window away from any of the other
@@ -73,15 +73,15 @@ def occurrences(
     question = of_phrase(Inquiry((), near or (text,), (), (), *how, vocabulary), corpus, text)
     sample = OccurrenceSample(question, sampling.n, sampling.seed)
 
-    def read(shard: int, _: int, documents: Documents) -> _Counted:
+    def read(shard: int, _: int, documents: Documents) -> _BatchCounts:
         met = meetings(question, joined(question, documents))
         every = np.arange(met.at.size)
-        # Each occurrence meets itself where nothing else is asked for; a group is one target.
+        # Without NEAR each occurrence counts as near itself; the words after NEAR are one target.
         where = (met.occurrence, met.target_at) if near else (every, met.at)
         met = replace(met, occurrence=where[0], target=np.zeros_like(where[0]), target_at=where[1])
         marks, n = document_marks(documents, question.keys), len(documents.row)
         sample.offer(shard, met, marks)
-        return _Counted(
+        return _BatchCounts(
             np.full(n, shard),
             documents.row,
             documents.source.fill_null(UNNAMED),
@@ -110,12 +110,12 @@ def occurrences(
         **({"n_pair": int(n_pair.sum())} if near else {}),
     }
     table = DocumentTable(shard, row, source, n_kept, n_kept[:, None], mark, names)
-    lines = snippet_rows(evidence, question, table, sample.places(), sampling)
-    return Found(counts, [{"query": query, **line} for _, line in lines])
+    lines = snippet_rows(evidence, question, table, sample.occurrences(), sampling)
+    return QueryResult(counts, [{"query": query, **line} for _, line in lines])
 
 
-class _Counted(NamedTuple):
-    """Of each of some documents of a shard: as in ``DocumentTable``, and what occurs in it."""
+class _BatchCounts(NamedTuple):
+    """Columns of ``DocumentTable`` for some documents of a shard, and occurrences in each."""
 
     shard: Ints
     row: Ints

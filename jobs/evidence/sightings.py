@@ -1,7 +1,7 @@
 """Occurrences of words near targets, from one pass over a corpus's documents.
 
-Everything that is said about a word comes from its occurrences and the targets less than a window
-away from them, so one pass keeps little: documents that hold the word, and sums over the others.
+All evidence about a word comes from its occurrences and the targets less than a window away from
+them. So one pass keeps little: documents that hold the word, and sums over the others.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Inquiry:
         return ids
 
     def table(self, words: Sequence[str]) -> NDArray[np.int32]:
-        """By id, the index of a word among these, -1 for others; the last item is for id -1."""
+        """Index among ``words`` by id, -1 for other words; the last item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
@@ -91,9 +91,9 @@ class Inquiry:
 
 
 def joined(question: Inquiry, documents: Documents) -> Documents:
-    """The documents with each occurrence of the phrase as one value; as they are without one.
+    """The documents with each occurrence of the phrase as one value; unchanged without a phrase.
 
-    Of occurrences that overlap the first counts.
+    Of overlapping occurrences the first counts.
     """
     n = len(question.phrase)
     if not n:
@@ -145,7 +145,7 @@ class Sightings:
     """Documents that hold the words asked about: one row per document and word.
 
     Attributes:
-        question: what was looked for.
+        question: the words and targets.
         documents: all documents of the corpus.
         document, word: the document and the word, by index.
         n_word: occurrences of the word in the document.
@@ -166,10 +166,10 @@ class Meetings:
 
     Attributes:
         documents: the documents, with ids as values.
-        at: where each occurrence stands among their values.
-        document, word: of each occurrence, the index of its document and of its word.
-        occurrence, target, target_at: of each meeting of an occurrence with a target less than a
-            window away: index of the occurrence, index of the target, and where that stands.
+        at: index of each occurrence among their values.
+        document, word: indices of each occurrence's document and word.
+        occurrence, target, target_at: for each meeting of an occurrence with a target less than a
+            window away: indices of the occurrence, of the target, and of that among the values.
     """
 
     documents: Documents
@@ -246,8 +246,8 @@ def near_counts(question: Inquiry, met: Meetings, group: Ints, n_groups: int) ->
     return np.bincount(distinct, minlength=n_groups * n).reshape(n_groups, n)
 
 
-#: Called with the shard's index, the meetings in some of its documents, and the marks of these;
-#: from several threads.
+#: A function of a shard's index, the meetings in some of its documents, and these documents' marks.
+#: Several threads call it.
 Watcher = Callable[[int, Meetings, NDArray[np.uint64]], None]
 
 

@@ -50,7 +50,7 @@ MOST_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Surveyed:
-    """Words whose leans, and whose sentences, a survey added; and whose leans were there before."""
+    """Words whose leans a survey added, whose sentences it added, and which had leans before."""
 
     n_words: int
     n_with_sentences: int
@@ -93,15 +93,15 @@ def survey(
     question = _question(evidence, contrast, counts, targets)
     clusters = clusters or widest_clusters(evidence)
     check(question, contrast, sampling, clusters)
-    asked = words[: len(words) if n_with_sentences is None else n_with_sentences]
+    chosen = words[: len(words) if n_with_sentences is None else n_with_sentences]
     same = (pc.field("contrast") == contrast) & (pc.field("clusters") == clusters)
     answered = store.read("word_evidence", same, corpus=corpus)
     new = _without(words, set(answered["word"].to_pylist()))
-    to_quote = _without(asked, _quoted(store, corpus, contrast, sampling)) if sampling.n else []
+    to_quote = _without(chosen, _quoted(store, corpus, contrast, sampling)) if sampling.n else []
     if not new and not to_quote:
         return Surveyed(0, 0, len(words))
     config = {"corpus": corpus, "top": top, "contrast": contrast, "clusters": clusters}
-    config["n_with_sentences"] = len(asked)
+    config["n_with_sentences"] = len(chosen)
     with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
         n_shards = len(evidence.shards)
         documents = look(evidence, question).documents
@@ -123,11 +123,11 @@ def survey(
             evidence,
             quoting,
             documents,
-            sample.places(),
+            sample.occurrences(),
             sampling,
             lambda k, _: progress(n_shards + k, 2 * n_shards),
         )
-        rows["word_snippet"] = [{"word": to_quote[place.word], **row} for place, row in quoted]
+        rows["word_snippet"] = [{"word": to_quote[o.word], **row} for o, row in quoted]
         key = {"corpus": corpus, "contrast": contrast, "run_id": run_id}
         with store.together(run_id, "why"):
             for name, some in rows.items():
@@ -158,7 +158,7 @@ def _without(words: Sequence[str], known: set[str]) -> list[str]:
 
 
 def _quoted(store: Store, corpus: str, contrast: str, sampling: Sampling) -> set[str]:
-    """Words that have sentences drawn like this, or had none to draw from."""
+    """Words with sentences from this sampling, or with no sentences to sample."""
     rows = store.read("word_evidence", pc.field("contrast") == contrast, corpus=corpus)
     same = pc.and_(pc.equal(rows["n_pair_f"], 0), pc.equal(rows["n_pair_m"], 0))
     never = set(rows.filter(same)["word"].to_pylist())

@@ -17,7 +17,7 @@ from plumbline.warehouse.regular_files import content
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
-#: What to do about files that are not UTF-8.
+#: Advice for files that are not UTF-8.
 FIX = "name their --encoding, or save them as UTF-8"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
@@ -55,7 +55,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     ...
     plumbline.warehouse.errors.BadInput: texts nowhere: no such file or directory (check the path)
     """
-    found: dict[str, tuple[Path, Path]] = {}
+    files: dict[str, tuple[Path, Path]] = {}
     for source in sources:
         if not source.exists():
             raise BadInput(f"texts {source}", "no such file or directory", "check the path")
@@ -66,8 +66,8 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
         # Absolute, so that the directory "." has a name; links stay as they are.
         top = Path(os.path.abspath(source if source.is_dir() else source.parent))
         for path in texts:
-            found.setdefault(os.path.realpath(path), (path, top))
-    return _names(list(found.values()))
+            files.setdefault(os.path.realpath(path), (path, top))
+    return _names(list(files.values()))
 
 
 def _names(files: Sequence[tuple[Path, Path]]) -> dict[Path, str]:

@@ -171,7 +171,7 @@ def read_ledger(out: Path) -> dict[str, SplitSource]:
         ]
     except (OSError, ValueError, KeyError, TypeError) as e:
         fix = "give another --out, or remove it with the blocks"
-        raise BadInput(f"ledger {path}", "is not one of `corpus split`", fix) from e
+        raise BadInput(f"ledger {path}", "was not written by `corpus split`", fix) from e
     return {s.label: s for s in sources}
 
 
@@ -180,7 +180,7 @@ def _check(shards: Sequence[Path], out: Path, block_bytes: int) -> None:
         raise UsageProblem("--block-mb", "a block holds at least one byte", "such as 64")
     for path in shards:
         if kind_of(path):
-            fix = "other kinds are cut by what writes them; count it as it is"
+            fix = "count it without splitting it"
             raise UsageProblem(f"shard {path}", "only JSON lines can be split", fix)
         if path.resolve().parent == out.resolve():
             raise UsageProblem(f"--out {out}", f"shard {path.name} lies in it", "name another")

@@ -1,4 +1,4 @@
-"""A guess at the encoding of a text that isn't UTF-8, with what speaks for it."""
+"""A guess at the encoding of a text that isn't UTF-8, with the evidence for it."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def guess_encoding(data: bytes) -> Guess | None:
     """
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and (text := _text(data)):
         return Guess("utf-16", 1.0, _first(text.split()))
-    found = [match.group() for match in islice(_WORD.finditer(data), _MOST_WORDS)]
+    samples = [match.group() for match in islice(_WORD.finditer(data), _MOST_WORDS)]
     guesses = dict[str, tuple[float, list[str]]]()
     for name in _CANDIDATES:
         if b"\0" not in data and _text(data, name):
-            words = [word.decode(name) for word in found]
+            words = [word.decode(name) for word in samples]
             guesses[name] = _share(words), words
     share, words = max(guesses.values(), key=lambda of: of[0], default=(0.0, []))
     if share < _LEAST:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-#: Counts made by two tokenisers are never mixed; this names the one that made them, for English.
+#: Version of the English tokeniser. Counts of two versions are never mixed.
 TOKENIZER_VERSION = f"plumbline-en-2/unicode-{unicodedata.unidata_version}"
 
 N_CODES = 0x110000
@@ -33,7 +33,7 @@ OPENER, JOINER = 1 << 15, 1 << 16
 
 #: ASCII letters, with single apostrophes between them.
 _RUN = re.compile("[A-Za-z]+(?:['\u2019][A-Za-z]+)*")
-#: The hash of a run's first eight bytes, with their case bits set: so many bits of a product.
+#: Hash of a run: its first eight bytes, in lowercase, times RUN_HASH; the upper RUN_BITS bits.
 RUN_BITS, RUN_HASH = 13, np.uint64(0x9E3779B97F4A7C15)
 _ONES = (1 << 64) - 1
 _LANGUAGE_FLAGS = {
@@ -53,7 +53,7 @@ class Tables(NamedTuple):
     """Constant tables of the tokeniser.
 
     Attributes:
-        flags: uint32[0x110000], bits above by code point.
+        flags: uint32[0x110000], by code point: properties, the bits ALPHA to JOINER.
         lower: int32[0x110000], simple lowercase. U+0130 maps to i; its dot is added in the kernel.
         lang: int32, the exceptions and units; lang[:9] are the starts of its parts, see
             :func:`_lang`.
@@ -113,7 +113,7 @@ def _category_flags() -> NDArray[np.uint32]:
 
 
 def _ignorable(ch: str) -> bool:
-    """True if lowercasing looks past ``ch`` when it decides on a final sigma."""
+    """True if lowercasing ignores ``ch`` when it decides whether a sigma is final."""
     return ("A" + ch + "\u03a3").lower()[-1] == "\u03c2" and ("1" + ch + "\u03a3").lower()[
         -1
     ] == "\u03c3"
@@ -128,7 +128,7 @@ def _lowercase() -> NDArray[np.int32]:
     for start, end in ((0, 0x130), (0x131, 0xD800), (0xE000, N_CODES)):
         lower[start:end] = codes("".join(map(chr, range(start, end))).lower())
     lower[0x130] = ord("i")
-    # A capital sigma on its own is never final; the kernel decides by its neighbours.
+    # The kernel decides by its neighbours whether a capital sigma is final; here it isn't.
     lower[0x3A3] = 0x3C3
     return lower
 
@@ -160,10 +160,10 @@ def _lang(
     """Exceptions and units as one int32 array.
 
     SLOTS: open addressing, exception index + 1 or 0. STARTS: offsets of the exceptions in CODES
-    (relative). CUTS: bit k set when a token of the exception ends after k characters. PARTS: the
-    same for the pieces it is split into when it is not looked up as an exception, 0 when it need
-    not be reassembled. UNIT_STARTS: the number of units, then their offsets in
-    UNIT_CODES. RUNS: a bit for each hash of a run, set when the run may not be a word of its own.
+    (relative). CUTS: bit k is set if a token of the exception ends after k characters. PARTS: the
+    same for the pieces into which the other rules split it; 0 if it need not be reassembled.
+    UNIT_STARTS: the number of units, then their offsets in UNIT_CODES.
+    RUNS: a bit for each hash of a run, set if the run may not be a word of its own.
     """
     words = list(specials)
     if max(map(len, words)) > MAX_SPECIAL:
@@ -199,7 +199,7 @@ def _special_slots(words: list[str]) -> NDArray[np.int32]:
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
-    """RUNS: those that an exception splits, and those of stop words with an apostrophe."""
+    """RUNS, with the runs that an exception splits or that a stop word with an apostrophe holds."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
     bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():
@@ -223,7 +223,7 @@ def tables() -> Tables:
         if chr(code).isspace():
             flags[code] |= SPACE
     specials: dict[str, list[str]] = facts["specials"]
-    # "°C." would have more tokens than pieces; it is an exception only as a whole chunk.
+    # An exception with more tokens than pieces, such as "°C.", applies only to a whole chunk.
     parts: dict[str, list[str]] = {
         w: p for w, p in facts["special_parts"].items() if len(p) >= len(specials[w])
     }

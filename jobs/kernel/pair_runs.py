@@ -47,7 +47,7 @@ class PairRuns:
     def __init__(self, n_rows: int = 0) -> None:
         self._rows, self._counts = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
         self._scratch = np.empty(0, np.int64)
-        #: Where runs start, and where the last one ends.
+        #: Offsets at which runs start, and the end of the last one.
         self._bounds = [0]
 
     @property

@@ -26,13 +26,13 @@ _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _MAX_DEPTH = 60
 #: Python refuses integers of more than 4,300 digits; longer literals are left to it.
 _MAX_NUMBER = 4000
-#: What the parser expects next inside a container.
+#: States of the parser inside a container: the part that it expects next.
 _FIRST_KEY, _KEY, _VALUE, _FIRST_VALUE, _COMMA = range(5)
 #: Longest name of a source, in bytes as JSON writes it.
 MAX_SOURCE = 200
 #: Ids of the sources of documents: any of those for which there was no room, and none.
 OTHER, NO_SOURCE = range(2)
-#: What :func:`read_lines` returns.
+#: Results of :func:`read_lines`.
 DONE, FULL, DOUBT = range(3)
 
 

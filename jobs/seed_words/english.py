@@ -23,7 +23,7 @@ ENGLISH = "__label__en"
 MODEL_URL = "https://dl.fbaipublicfiles.com/fasttext/supervised-models/lid.176.ftz"
 MODEL_SHA256 = "8f3472cfe8738a7b6099e8e999c3cbfae0dcd15696aac7d7738a8039db603e83"
 INSTALL = install_line("vocabulary")
-#: Where Debian's package `wordnet-base` puts WordNet's own files.
+#: Directory of WordNet's own files in Debian's package `wordnet-base`.
 WORDNET_DIRECTORY = Path("/usr/share/wordnet")
 INSTALL_WORDNET = "apt-get install wordnet-base, or python -m nltk.downloader wordnet"
 # Debian's package lacks `lexnames`, which nltk reads but no look-up needs.

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from plumbline.jobs.counting.merge import WORDS, Output
 from plumbline.jobs.counting.partials import ShardJob, ShardLedger
-from plumbline.jobs.spark.spark_session import losses_named, spark_session, stop_jobs
+from plumbline.jobs.spark.spark_session import one_line_losses, spark_session, stop_jobs
 from plumbline.jobs.spark.stage_progress import StageSteps, tasks_done, watched
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Staged
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PAIRS = """
 SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
 """
-# A shard names the two words of a pair in any order; in the table each is a target of the other.
+# Shards hold a pair of words in either order; the table has it in both.
 _ALL_PAIRS = """
 WITH sums AS (
     SELECT least(word, target) AS one, greatest(word, target) AS other,
@@ -45,7 +45,7 @@ class SparkEngine:
     """
 
     def __init__(self, master: str | None = None) -> None:
-        with losses_named():
+        with one_line_losses():
             self._spark = spark_session(master)
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
@@ -54,17 +54,17 @@ class SparkEngine:
         Raises ``UsageProblem`` naming the machines that do not see the warehouse.
         """
         tasks = self._spark.sparkContext.parallelize(shards, len(shards))
-        counted = tasks.map(lambda shard: _count_on_executor(shard, job))
+        ledgers = tasks.map(lambda shard: _count_on_executor(shard, job))
         n_done = 0
 
         def report() -> None:
-            nonlocal n_done  # the last tasks of all leave no stage that runs
+            nonlocal n_done  # no stage runs after the last task
             n_done = max(n_done, tasks_done(self._spark))
             update(n_done, len(shards))
 
-        with losses_named():
+        with one_line_losses():
             cancel = partial(stop_jobs, self._spark)
-            outcomes = watched(counted.collect, report=report, cancel=cancel)
+            outcomes = watched(ledgers.collect, report=report, cancel=cancel)
         update(len(shards), len(shards))
         if hosts := sorted({x for x in outcomes if isinstance(x, str)}):
             fix = "it must lie on a file system that every executor sees under the same path"
@@ -105,7 +105,7 @@ class SparkEngine:
         return self._write(rows, output, f"merge pairs of {output.subject}")
 
     def _write(self, rows: Callable[[], DataFrame], output: Output, what: str) -> int:
-        """Write rows, one part per task. Finding the files of the rows is work for Spark, too."""
+        """Write rows, one part per task. ``rows`` is called in a thread: it starts Spark jobs."""
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
@@ -114,7 +114,7 @@ class SparkEngine:
             name = f"part-{context.partitionId() if context else 0:05}"
             yield pa.record_batch({"n": pa.array([output.write_part(name, batches)], pa.int64())})
 
-        with losses_named(), progress(what), StageSteps(self._spark, what) as stages:
+        with one_line_losses(), progress(what), StageSteps(self._spark, what) as stages:
             parts = watched(
                 lambda: rows().mapInArrow(write, "n long").collect(),
                 report=stages.report,
@@ -127,7 +127,7 @@ class SparkEngine:
         times = Counter(files)
         layers = []
         for n in range(max(times.values())):
-            # With a scheme, since a cluster may take paths without one as those of its HDFS.
+            # A cluster may look for a path without a scheme in its HDFS.
             paths = [f"file://{file.resolve()}" for file, k in times.items() if k > n]
             layers.append(self._spark.read.parquet(*paths))
         first, *others = layers

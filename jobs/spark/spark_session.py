@@ -30,7 +30,7 @@ from plumbline.warehouse.storage.locks import temporary_directory
 _VARIABLE = "PLUMBLINE_SPARK_CONF"
 #: Name of the code's archive on executors; spark-submit may have sent a ``plumbline.zip`` too.
 CODE_ARCHIVE = "plumbline-code.zip"
-#: What Spark prints before the reason why a task failed.
+#: Text that Spark prints before the reason why a task failed.
 _TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): ")
 #: Reasons that mean that a process, its memory or its shuffled rows were lost.
 _LOST = re.compile(
@@ -42,7 +42,7 @@ _LOST = re.compile(
 )
 #: Masters that Spark takes; with any other its Java ends before it can say so to Python.
 _MASTER = re.compile(r"yarn|local.*|(spark|k8s)://.+")
-#: What Java says, with all causes, where no master answers; Spark stops its context by then.
+#: Java's messages, with all causes, if no master answers; Spark stops its context by then.
 _AWAY = re.compile(
     r"java\.net\.\w*(Connect|Timeout|UnknownHost|NoRouteToHost)\w*Exception"
     r"|methods on a stopped SparkContext"
@@ -170,9 +170,9 @@ def _submitted() -> dict[str, str]:
     return dict(SparkConf().getAll())
 
 
-def _check_master(wanted: str | None, found: str | None) -> None:
-    if wanted and found and wanted != found:
-        raise UsageProblem(f"master {wanted}", f"Spark already runs on {found}", "leave it out")
+def _check_master(master: str | None, running: str | None) -> None:
+    if master and running and master != running:
+        raise UsageProblem(f"master {master}", f"Spark already runs on {running}", "leave it out")
 
 
 def _prepare_environment(local: bool) -> None:
@@ -217,7 +217,7 @@ def stop_session() -> None:
 
 
 @contextmanager
-def losses_named() -> Iterator[None]:
+def one_line_losses() -> Iterator[None]:
     """Turn the failure of a job that lost a process into one line; other errors pass.
 
     Raises:

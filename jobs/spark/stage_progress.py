@@ -52,7 +52,7 @@ class StageSteps:
             stage = running[0]
             self._end(completed=True)
             self._n_shown += 1
-            # As Spark's own pages name it: the call, and where that is.
+            # Spark's web pages name a stage by a call and its place in the code.
             what = f"{self._what}, Spark stage {self._n_shown} ({stage.name.split(' at ')[0]})"
             self._update = self._step.enter_context(progress(what, "tasks"))
         if stage is not None:

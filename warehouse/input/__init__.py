@@ -1,1 +1,1 @@
-"""Texts as they come: shards of documents, of tokens, of web archives, on a disk or elsewhere."""
+"""Input texts: shards of documents, tokens or web archives, on a disk or at an address."""

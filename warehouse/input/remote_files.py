@@ -201,9 +201,9 @@ def open_file(path: Path) -> pa.NativeFile:
 
 
 def fetched(directory: Path, patterns: Sequence[str]) -> Path:
-    """The files of a directory at an address, copied to the user's cache: once for each content.
+    """Copy the files of a remote directory to the user's cache, once for each content.
 
-    Only those whose names match a pattern, and none of its subdirectories. The copy has the
+    Files whose names match no pattern are left out, and so are subdirectories. The copy has the
     directory's own name. Raises ``BadInput`` where no such file is there or one can't be read.
     """
     import platformdirs  # Spark's executors lack it: they have only what counting needs

@@ -34,9 +34,9 @@ from plumbline.warehouse.text.escape import is_unicode
 
 _PACK = "make a shard of text files with plumbline corpus pack"
 #: Advice for a path that matches nothing.
-_CHECK = "check the path or the pattern, docs/corpora.md"
-_BLOCK = 1 << 22
-#: Bytes of the longest line read as a Python object; counting reads longer ones through a file.
+_CHECK_PATH = "check the path or the pattern, docs/corpora.md"
+_BLOCK_BYTES = 1 << 22
+#: Most bytes of a line that is read into memory; counting copies longer lines to a file first.
 LONGEST_LINE = 1 << 27
 #: Rows per batch of a Parquet shard.
 _BATCH_ROWS = 1024
@@ -49,7 +49,7 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """Files named by paths and glob patterns, each once, in the order given (globs sorted).
 
     Raises ``BadInput`` without patterns, and for one that matches no file, a directory, a pipe, or
-    a file without a shard's suffix; ``UsageProblem`` for an address as ``remote_files.located``.
+    a file without a shard's suffix; ``UsageProblem`` for the addresses that ``located`` refuses.
 
     >>> expand_shards([])
     Traceback (most recent call last):
@@ -61,29 +61,30 @@ def expand_shards(patterns: Sequence[str]) -> list[Path]:
     shards: dict[Path, None] = {}
     for pattern in patterns:
         if not (paths := find(pattern)):
-            raise BadInput(f"shards {pattern}", "no such file", _CHECK)
-        for path, described in paths:
-            _check(path, described)
+            raise BadInput(f"shards {pattern}", "no such file", _CHECK_PATH)
+        for path, description in paths:
+            _check(path, description)
             shards[path] = None
     return list(shards)
 
 
-def _check(path: Path, described: Description | None) -> None:
-    """Raise ``BadInput`` for what can't be a shard."""
-    if described is None:
-        raise BadInput(f"shard {path}", "no such file", _CHECK)
-    if described.is_directory:
+def _check(path: Path, description: Description | None) -> None:
+    """Raise ``BadInput`` for a path that can't be a shard."""
+    if description is None:
+        raise BadInput(f"shard {path}", "no such file", _CHECK_PATH)
+    if description.is_directory:
         fix = f"name its files, such as '{path}/*.jsonl.zst', or {_PACK}"
         raise BadInput(f"shard {path}", "is a directory", fix)
     if _suffix(path) not in (_STREAMS if path.suffix in CODECS else (_JSON_LINES, *KINDS)):
         plain = ", ".join(f"`{suffix}`" for suffix in (_JSON_LINES, *KINDS))
-        problem = f"its name does not end with {plain}, or `.gz` or `.zst` after a stream's"
+        streams = ", ".join(f"`{suffix}`" for suffix in _STREAMS)
+        problem = f"its name does not end with {plain} (`.gz` or `.zst` may follow {streams})"
         fix = _PACK if path.suffix in (".txt", ".md") else ""
         raise BadInput(f"shard {path}", problem, fix)
     if not isinstance(path, Address) and not path.is_file():
         fix = "a shard is read twice: write it to a file first"
         raise BadInput(f"shard {path}", "is not a regular file", fix)
-    if not is_unicode(str(path)):  # tables keep it
+    if not is_unicode(str(path)):  # tables store the name
         raise BadInput(f"shard {path}", "its name is not in UTF-8", "rename it")
 
 
@@ -93,24 +94,24 @@ def _suffix(path: Path) -> str:
 
 
 def fingerprint(path: Path) -> str:
-    """Hash of a shard's content, 32 hex digits; that of a `.bin` includes its index.
+    """Hash of a shard's content, 32 hex digits; for a `.bin` it covers the index too.
 
     Raises ``BadInput`` for a file or index that can't be read.
     """
     mark = content_mark(path)
     if path.suffix != ".bin":
         return mark
-    both = mark + content_mark(token_files.index_of(path))
-    return hashlib.sha256(both.encode()).hexdigest()[:32]
+    marks = mark + content_mark(token_files.index_of(path))
+    return hashlib.sha256(marks.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
 class RecordForm:
-    """The place of the text in a record.
+    """The field of a record that holds its text, and a decoder if it holds tokens instead.
 
     Attributes:
         text_field: name of the field or column that holds the text; ``a.b`` is ``b`` in ``a``.
-        decoder: content of a decoder of token files, see ``token_files.decoder``.
+        decoder: bytes of the decoder of token files, see ``token_files.decoder``; empty for texts.
     """
 
     text_field: str = "text"
@@ -118,22 +119,23 @@ class RecordForm:
 
 
 def record_form(text_field: str, tokenizer: str) -> RecordForm:
-    """The form of records with this text field and, if not empty, the tokens of this model.
+    """The form of records with a text field or, if ``tokenizer`` names a model, with its tokens.
 
     Raises ``BadInput`` for a model whose tokenizer can't be read.
     """
     return RecordForm(text_field, token_files.decoder(tokenizer) if tokenizer else b"")
 
 
-#: JSON records and rows with a ``text``.
+#: JSON records and Parquet rows with a field ``text``.
 DEFAULT = RecordForm()
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of shard: the reader of its texts, and the reason of a NULL other than a NULL field.
+    """A kind of shard: the reader of its texts, and the reason why it rejects a document.
 
-    ``texts`` yields the documents in order, in batches of large strings or binaries, or NULL. It
+    ``texts`` yields the documents in order, in batches of large strings or binaries; a rejected one
+    is NULL. ``missing`` is the reason; ``None`` means that the text field itself is NULL. ``texts``
     raises ``BadInput`` for an unreadable, truncated or damaged file and for a column that is not
     there or not text, ``UsageProblem`` for tokens without a decoder.
     """
@@ -161,13 +163,14 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
         with open_file(path) as raw, pq.ParquetFile(raw) as file:
             schema = file.schema_arrow
             members = [field] if field in schema.names else field.split(".")
-            kind: pa.DataType = pa.struct(list(schema))
+            data_type: pa.DataType = pa.struct(list(schema))
             for member in members:
-                index = kind.get_field_index(member) if pa.types.is_struct(kind) else -1
+                is_struct = pa.types.is_struct(data_type)
+                index = data_type.get_field_index(member) if is_struct else -1
                 if index < 0:
                     fix = f"it has {', '.join(schema.names)}: name one with --text-field"
                     raise BadInput(f"shard {path.name}", f"no column named `{field}`", fix)
-                kind = kind.field(index).type
+                data_type = data_type.field(index).type
             for batch in file.iter_batches(_BATCH_ROWS, columns=[field]):
                 values = batch.column(0)
                 for member in members[1:]:
@@ -178,8 +181,8 @@ def column_values(path: Path, field: str) -> Iterator[pa.Array]:
         raise unreadable(path, e) from e
 
 
-def _columns(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
-    """The text column of a Parquet shard."""
+def _text_column(path: Path, form: RecordForm) -> Iterator[pa.LargeStringArray]:
+    """The values of a Parquet shard's text column, in batches of rows."""
     for values in column_values(path, form.text_field):
         if not (pa.types.is_string(values.type) or pa.types.is_large_string(values.type)):
             problem = f"column `{form.text_field}` is {values.type}, not text"
@@ -191,7 +194,7 @@ _ARCHIVE = Kind(lambda path, _: web_archives.texts(path), web_archives.NOT_TEXT)
 _TOKENS = Kind(lambda path, form: token_files.texts(path, form.decoder), token_files.NOT_DECODED)
 #: Every kind of shard but JSON lines, by suffix.
 KINDS = {
-    ".parquet": Kind(_columns),
+    ".parquet": Kind(_text_column),
     **{".wet": _ARCHIVE, ".warc": _ARCHIVE},
     **{".bin": _TOKENS, ".npy": _TOKENS},
 }
@@ -222,7 +225,7 @@ def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
 
 
 def field_value(record: Mapping[str, object], field: str) -> object:
-    """A field of a JSON record, or MISSING; ``a.b`` is the key of that name or else b in a.
+    """A field of a JSON record, or MISSING; ``a.b`` is the key ``a.b`` or, without one, b in a.
 
     >>> field_value({"doc": {"body": "tea"}}, "doc.body"), field_value({"a.b": 1}, "a.b")
     ('tea', 1)
@@ -238,9 +241,9 @@ def field_value(record: Mapping[str, object], field: str) -> object:
 def lines(path: Path) -> Iterator[bytes]:
     """The lines of a JSON-lines shard without their newline, blank ones included.
 
-    Raises as ``documents``.
+    Raises the same errors as ``documents``.
     """
-    with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK) as reader:
+    with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK_BYTES) as reader:
         for number in itertools.count(1):
             line = reader.readline(LONGEST_LINE + 1)
             if not line:
@@ -252,7 +255,7 @@ def lines(path: Path) -> Iterator[bytes]:
 
 
 def write_jsonl_zst(path: Path, texts: Iterable[str | Mapping[str, object]]) -> None:
-    """Write documents as one Pile-format shard (`.jsonl.zst`), appearing whole or not at all.
+    """Write documents as one Pile-format shard (`.jsonl.zst`), atomically.
 
     Each is a text, or a record with a ``text``.
 

@@ -24,7 +24,7 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem,
 from plumbline.warehouse.input.remote_files import describe, open_file, unreadable
 from plumbline.warehouse.paths import replacing
 
-#: Why a document is not decoded.
+#: Reason for rejecting a document that can't be decoded.
 NOT_DECODED = "holds a token that the tokenizer lacks: name the model's own with --tokenizer"
 Tokens = NDArray[np.integer[Any]]
 
@@ -32,13 +32,13 @@ _MAGIC = b"MMIDIDX\0\0"
 #: Magic, version, code of the tokens' type, numbers of sequences and of entries of documents.
 _HEADER = struct.Struct("<9sQBQQ")
 _TYPES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
-#: One of several parts of a `.bin`, which were cut anywhere, with one index for all.
+#: The name of a part of a `.bin`: parts are cut at any byte and share one index.
 _PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})")
 #: Most tokens of a document.
 _LONGEST = 1 << 26
 _BLOCK = 1 << 22
-#: Documents whose offsets are read from an index at once; tokens of a batch of texts.
-_PLACES, _BATCH_TOKENS = 1 << 16, 1 << 18
+#: Offsets of documents that are read from an index at once; tokens of a batch of texts.
+_OFFSETS, _BATCH_TOKENS = 1 << 16, 1 << 18
 
 
 def decoder(name: str) -> bytes:
@@ -306,12 +306,12 @@ def indexed(path: Path, *, sequences: bool = False) -> Iterator[tuple[int, Token
             _refuse_truncated(path, first + size, after, index)
         low = index.search(first)
         high = index.search(first + size) if is_part else index.n_documents
-        for k in range(low, high, _PLACES):
-            starts = index.starts(k, min(k + _PLACES, high))
+        for k in range(low, high, _OFFSETS):
+            starts = index.starts(k, min(k + _OFFSETS, high))
             places = zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)
             for number, (start, end) in enumerate(places, k):
                 if start < first or not 0 <= end - start <= _LONGEST * index.type.itemsize:
-                    problem = f"document {k + 1:,} or one soon after has no valid place"
+                    problem = f"document {k + 1:,} or one soon after has no valid offset"
                     raise BadInput(f"index {index_path.name}", problem)
                 file.seek(start - first)
                 data = _across(path, file, after, end - start)
@@ -334,10 +334,10 @@ class _Index:
         self._path, self._file = path, file
         header = read(file, _HEADER.size)
         if len(header) < _HEADER.size or not header.startswith(_MAGIC):
-            raise BadInput(f"index {path.name}", "is not one of Megatron's")
+            raise BadInput(f"index {path.name}", "is not a Megatron index")
         _, version, code, self._n_sequences, n_entries = _HEADER.unpack(header)
         if version != 1 or code not in _TYPES:
-            raise BadInput(f"index {path.name}", f"version {version}, type {code}: not known")
+            raise BadInput(f"index {path.name}", f"unknown version {version} or type {code}")
         self.type = np.dtype(_TYPES[code])
         self._pointers = _HEADER.size + 4 * self._n_sequences
         self._documents = self._pointers + 8 * self._n_sequences
@@ -354,7 +354,7 @@ class _Index:
             places = self._numbers("<i8", self._documents + 8 * low, high + 1 - low)
         first, last = (min(int(k), self._n_sequences - 1) for k in (places.min(), places.max()))
         if first < 0 or int(places.max()) > self._n_sequences:
-            raise BadInput(f"index {self._path.name}", "names a sequence that it has not")
+            raise BadInput(f"index {self._path.name}", "names a sequence that it does not hold")
         pointers = self._numbers("<i8", self._pointers + 8 * first, last + 1 - first)
         if int(places.max()) == self._n_sequences:
             n_tokens = self._numbers("<i4", self._pointers - 4, 1)
@@ -394,14 +394,14 @@ def _parts(path: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _refuse_truncated(path: Path, n_bytes: int, after: Iterable[Path], index: _Index) -> None:
-    """Raise ``BadInput`` if all parts are there and don't hold as many bytes as their index names.
+    """Raise ``BadInput`` if all parts exist and their sizes don't sum to the size in the index.
 
-    ``n_bytes`` are those up to the end of this part. Behind a truncated part every document would
-    be read from a wrong place.
+    ``n_bytes`` are those up to the end of this part. Every document after a truncated part would be
+    read at a wrong offset.
     """
     for part in after:
         if (description := describe(part)) is None:
-            return  # then the size of the last part there can't be known
+            return  # the size of the whole is unknown then
         n_bytes += description.n_bytes
     end = index.end()
     if n_bytes != end:
@@ -411,7 +411,7 @@ def _refuse_truncated(path: Path, n_bytes: int, after: Iterable[Path], index: _I
 
 def _size(path: Path) -> int:
     if (description := describe(path)) is None:
-        raise BadInput(f"shard {path.name}", "no such file", "parts are counted beside each other")
+        raise BadInput(f"shard {path.name}", "no such file", "keep all parts in one directory")
     return description.n_bytes
 
 

@@ -148,7 +148,7 @@ class _Array:
         self.n = n_bytes // self._kind.itemsize // sequence_tokens
 
     def sequences(self, places: Iterator[NDArray[np.int64]]) -> Iterator[tuple[int, Tokens]]:
-        """Sequences by their position in the training and number in this array, columns of places.
+        """Yield sequences with their positions in the training; ``places`` as of :func:`_places`.
 
         They are read one by one: a file on a disk should be on a fast one.
         """
@@ -171,7 +171,7 @@ def _places(order: TrainingOrder, first: int, n: int) -> Iterator[NDArray[np.int
 
 
 def _n_entries(index: Path, n_sequences: int) -> int:
-    """Entries of an order of so many sequences. Raises ``BadInput`` where it names another one."""
+    """Number of entries of an order. Raises ``BadInput`` for an entry beyond the last sequence."""
     n = 0
     for start, entries in _entries(index):
         if wrong := np.flatnonzero((entries < 0) | (entries >= n_sequences)).tolist():

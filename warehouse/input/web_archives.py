@@ -11,24 +11,24 @@ import pyarrow as pa
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.remote_files import ByteStream
 
-#: Why a record with content is not a text.
+#: Reason for rejecting a record that isn't plain text.
 NOT_TEXT = "not plain text: count the WET file that was made of it"
 #: Records with content; the others describe them.
 _CONTENT = ("conversion", "resource", "response")
 #: Bytes of the longest record and of the longest line of a header.
 _LONGEST, _LONGEST_LINE = 1 << 27, 1 << 16
 _BATCH_BYTES = 1 << 20
-_BLOCK = 1 << 22
+_BLOCK_BYTES = 1 << 22
 
 
 def texts(path: Path) -> Iterator[pa.LargeBinaryArray]:
-    """The contents of an archive's records in order, in batches; NULL for other than plain text.
+    """The contents of an archive's records in order, in batches; NULL if it is not plain text.
 
     Raises ``BadInput`` for a truncated, damaged or unreadable file, or another kind of file.
     """
     batch: list[bytes | None] = []
     n_bytes = 0
-    with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK) as file:
+    with ByteStream(path) as stream, io.BufferedReader(stream, _BLOCK_BYTES) as file:
         for header, body in _records(path, file):
             if header.get("warc-type") in _CONTENT:
                 is_text = header.get("content-type", "").startswith("text/plain")

@@ -97,7 +97,9 @@ class _StopWords:
 def _cut(exceptions: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
     for chunk, pieces in exceptions.items():
         if "".join(pieces) != chunk or not all(pieces) or any(map(str.isspace, chunk)):
-            raise ValueError(f"{chunk} needs its pieces in order, without blanks, which join to it")
+            raise ValueError(
+                f"the pieces of {chunk} do not join to it, or one has a blank or is empty"
+            )
     return exceptions
 
 

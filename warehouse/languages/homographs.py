@@ -1,6 +1,7 @@
-"""Target words of English that another language has, too, with another meaning.
+"""English target words that mean something else in another language.
 
-Its text is counted as any other: in Spanish *he visto* (I have seen) *visto* is near *he*.
+Text of that language in a corpus is counted, too: in Spanish *he visto* (I have seen), *visto* is
+near *he*.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Homograph:
-    """A word that means something else in another language, and words that English lacks of it."""
+    """The other language, the word's meaning there, and frequent words of it that English lacks."""
 
     language: str
     meaning: str
     words: frozenset[str]
 
 
-#: By target word. The Pile's words that lean furthest to *he* led to it.
+#: Homographs by target word. They explain the Pile's words that lean furthest to *he*.
 HOMOGRAPHS = {
     "he": Homograph(
         "Spanish",

@@ -16,7 +16,7 @@ from plumbline.warehouse.query.reference import described, dictionary_markdown
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.text.escape import csv_cell_sql, sql_text
 
-#: What ``--format`` takes.
+#: Values of ``--format``.
 FORMATS = ("parquet", "csv", "jsonl", "duckdb")
 _OPTIONS = {
     "parquet": "FORMAT parquet, COMPRESSION zstd",
@@ -50,7 +50,7 @@ def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[Expor
         chosen = _chosen(connection, names)
         out.mkdir(parents=True, exist_ok=True)
         try:
-            made = _export(connection, chosen, out, kind)
+            exported = _export(connection, chosen, out, kind)
         except duckdb.Error as e:
             raise BadInput(f"export to {out}", str(e).splitlines()[0]) from e
         columns = {
@@ -63,7 +63,7 @@ def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[Expor
         for name, text in pages.items():
             with replacing(out / name) as temporary:
                 temporary.write_text(text, encoding="utf-8")
-    return made
+    return exported
 
 
 def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[str]:
@@ -87,15 +87,15 @@ def _export(
         return [
             ExportedTable(name, n_rows, out / "warehouse.duckdb") for name, n_rows in rows.items()
         ]
-    made = []
+    exported = []
     for name in names:
         path = out / f"{name}.{kind}"
         source = f"({_without_formulas(connection, name)})" if kind == "csv" else name
         with replacing(path) as temporary:
             copy = f"COPY {source} TO {sql_text(str(temporary))} ({_OPTIONS[kind]})"
             n_rows = connection.execute(copy).fetchall()[0][0]
-        made.append(ExportedTable(name, n_rows, path))
-    return made
+        exported.append(ExportedTable(name, n_rows, path))
+    return exported
 
 
 def _without_formulas(connection: duckdb.DuckDBPyConnection, name: str) -> str:

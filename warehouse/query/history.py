@@ -28,7 +28,7 @@ def runs(store: Store, *, command: str = "", since: str = "", status: str = "") 
     """
     kept = [
         row
-        for row in map(partial(_with_sign, store), store.read("run").to_pylist())
+        for row in map(partial(_with_state, store), store.read("run").to_pylist())
         if row["command"].startswith(command)
         and (not status or row["status"] == status)
         and row["started_at"].isoformat() >= since.replace(" ", "T")
@@ -36,28 +36,28 @@ def runs(store: Store, *, command: str = "", since: str = "", status: str = "") 
     return sorted(kept, key=lambda row: str(row["run_id"]), reverse=True)
 
 
-def _with_sign(store: Store, row: Row) -> Row:
-    """The row of a run; of one without an end with what is known of its process."""
+def _with_state(store: Store, row: Row) -> Row:
+    """The row of a run; a run without an end gets the state of its process and its last write."""
     if row["status"] != "running":
         return row
     process = (row["error"] or "").removeprefix("no end yet: ")
     is_alive = lives(process)
-    known = {True: "alive", False: "gone", None: "on another host"}[is_alive]
+    state = {True: "alive", False: "gone", None: "on another host"}[is_alive]
     last = f"{_last_write(store, row):%Y-%m-%d %H:%M:%S} UTC"
     status = "interrupted" if is_alive is False else "running"
-    return row | {"status": status, "error": f"{known}: {process}, last wrote {last}"}
+    return row | {"status": status, "error": f"{state}: {process}, last wrote {last}"}
 
 
 def _last_write(store: Store, row: Row) -> datetime:
-    """When a run began or last published rows, as far as no compaction merged them since."""
+    """Time at which a run began or last published rows that no compaction has merged since."""
     now, run = store.snapshot(), {row["run_id"]}
-    own = (
+    written_ms = (
         file.written_ms
         for table in now.tables
         for file in now.files(table)
         if {unit.run_id for unit in file.units} == run
     )
-    times = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in own)
+    times = (datetime.fromtimestamp(ms / 1000, timezone.utc) for ms in written_ms)
     began: datetime = row["started_at"]
     return max([began, *times])
 

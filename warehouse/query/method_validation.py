@@ -1,7 +1,7 @@
-"""Which methods of attribution to trust: what studies by retraining found.
+"""Validation of attribution methods by studies that retrain models.
 
-They are studies of this warehouse (`plumbline reproduce attribution`), else the one that Plumbline
-comes with.
+The studies are those of this warehouse (`plumbline reproduce attribution`) or, without any, the one
+that Plumbline ships.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from pyarrow import csv
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
-#: What is predicted: the mean preference, that of each word, and its difference from the mean of
-#: all words. The placebos are of other words, or of words whose preference isn't due to the text.
+#: Predicted outcomes: the mean preference, each word's preference, and its difference from the mean
+#: of all words. Placebos take other words, or words whose preference isn't due to the text.
 BENCHMARK, WORDS, OWN = "benchmark", "words", "words, own part"
 OTHER_WORD, PLACEBO_WORDS = "another word's own part", "placebo words, own part"
-#: For which share of the words the source that was planted has the largest sum of scores.
+#: Share of the words for which the planted source has the largest sum of scores.
 FIRST, PLACEBO_FIRST = "planted source first", "planted source first for placebo words"
-#: What matters to who asks about words, or about a benchmark.
+#: Outcomes that must be validated for questions about words, and about a benchmark.
 OF_WORDS, OF_BENCHMARKS = (WORDS, OWN, FIRST), (BENCHMARK,)
 PLACEBOS = (OTHER_WORD, PLACEBO_WORDS, PLACEBO_FIRST)
-#: The table that `plumbline reproduce attribution` wrote of the packaged design.
+#: The table ``datamodelling_score`` of the study that Plumbline ships.
 SHIPPED = resources.files("plumbline.warehouse.query") / "datamodelling_score.csv"
 
 
 @dataclass(frozen=True)
 class Validation:
-    """What studies say of a method: ``rows`` of the outcomes that matter."""
+    """Results of studies for one method: ``rows`` of ``datamodelling_score``."""
 
     method: str
     rows: Sequence[Row]
 
     @property
     def is_trusted(self) -> bool:
-        """True if there is a study, and the method is trusted on each text and for each outcome."""
+        """True if there is a study, and all its rows trust the method."""
         return bool(self.rows) and all(row["is_trusted"] for row in self.rows)
 
     def __str__(self) -> str:
-        """A sentence.
+        """The verdict as a sentence.
 
         >>> row = {"corpus": "novels", "outcome": WORDS, "score": 0.4, "score_low": 0.3}
         >>> trusted = {**row, "score_high": 0.5, "is_trusted": True}
@@ -64,10 +64,10 @@ class Validation:
 
 
 def validation(store: Store, method: str, outcomes: Collection[str]) -> Validation:
-    """What the studies say of a method for some outcomes."""
+    """The studies' results for a method and some outcomes."""
     rows = store.read("datamodelling_score").to_pylist() or shipped()
-    own = [row for row in rows if row["method"] == method and row["outcome"] in outcomes]
-    return Validation(method, sorted(own, key=lambda row: (row["corpus"], row["outcome"])))
+    selected = [row for row in rows if row["method"] == method and row["outcome"] in outcomes]
+    return Validation(method, sorted(selected, key=lambda row: (row["corpus"], row["outcome"])))
 
 
 def shipped() -> list[Row]:

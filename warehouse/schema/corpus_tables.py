@@ -20,7 +20,7 @@ key: / run_id
     config: text -- options as JSON, including seeds
     packages: text -- versions of the packages that decide results, as JSON
     error: text? -- one line: what failed; while it runs, its process and host
-    author: text? -- what PLUMBLINE_AUTHOR named when it started; NULL without it
+    author: text? -- value of PLUMBLINE_AUTHOR when it started; NULL without it
     note: text? -- remark by `plumbline runs note`; NULL without one
 
 corpus: One row per corpus: how it was counted and its totals (before any filtering or pruning).
@@ -167,13 +167,13 @@ key: corpus / contrast word
     q: float -- p corrected for the words of this contrast (Benjamini and Hochberg)
     chance_clear: float [probability] -- of an interval without 0 if the word didn't lean
 
-vocabulary: Whether each word of a corpus is a candidate seed word, and why.
+vocabulary: Candidate seed words: each word of a corpus, with the reason why it is one or not.
 by: corpus vocabulary
 key: corpus / word
     corpus word
     n_word: int [tokens] -- occurrences of the word
     is_kept: bool -- it is a candidate
-    reason: text -- why left out (`not a-z`, `not English`, `rare`), or which check kept it
+    reason: text -- left out as `not a-z`, `not English` or `rare`; else the check that kept it
     language_score: float? [probability] -- that it is English, by fastText; NULL if not checked
     has_synset: bool? -- it or a base form is in WordNet; NULL if not checked
     checks: text -- checks made: `fastText`, `WordNet`, both, or `any language` for neither

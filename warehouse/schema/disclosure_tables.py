@@ -14,7 +14,7 @@ key: word_list / pair
     source: text -- where the list comes from
     run_id
 
-pronoun_probability: How likely a model continues a prompt with each gendered word.
+pronoun_probability: Probability that a model continues a prompt with each gendered word.
 by: disclosure probe
 key: probe_set model_key word_list instruction_key / prompt_id word
     probe_set model_key model
@@ -24,7 +24,7 @@ key: probe_set model_key word_list instruction_key / prompt_id word
     word: text -- the word as written in the list
     gender: text -- `f` or `m`
     probability: float [probability] -- that the word, or its capital form, comes next
-    n_variants: int -- how many of these two forms the model's vocabulary can spell
+    n_variants: int -- number of these two forms that the model's vocabulary can spell
     text_id: text -- hash of the prompt as sent and of all forms of its words
     run_id
 

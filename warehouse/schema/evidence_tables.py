@@ -1,4 +1,4 @@
-"""Tables of why words lean: what `plumbline why` found for the words it was asked about."""
+"""Tables of evidence for the leans of words, which `plumbline why` writes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ key: corpus / contrast word
     frequency_rank: int -- 1 for the most frequent word of the corpus
     pmi_f_nats, pmi_m_nats: float? [nats] -- PMI with the two words of a pair; NULL for a list
     n_documents: int -- documents that hold it near a word of the contrast
-    clusters: text -- what the interval takes as drawn: `document` or `source`
+    clusters: text -- sampling unit of the interval: `document` or `source`
     n_clusters: int -- those of them that hold it near a word of the contrast
     n_pair_f, n_pair_m: int [pairs] -- with side_a, side_b of defined pairs; of all if none is
     n_defined: int -- pairs of the contrast for which the word has both counts
@@ -26,7 +26,7 @@ key: corpus / contrast word
     share_copied: float? -- share of the co-occurrences in documents that stand there more than once
     share_often: float? -- the same, more than ten times
     run_id
-    side_a, side_b: text? -- what the sides are called: a pair's words, or a list's groups
+    side_a, side_b: text? -- names of the sides: a pair's words, or a list's groups
 
 word_copies: The lean of a word with documents that are there more than once counted once.
 by: why WORD
@@ -58,7 +58,7 @@ by: why WORD
 key: corpus / contrast word collocate
     corpus contrast word
     collocate: text -- word less than a window away from occurrences that co-occur
-    n_f, n_m: int -- how often near occurrences beside the first and beside the second side
+    n_f, n_m: int -- its occurrences near the word, beside the first and the second side
     log_odds_nats: float [nats] -- above 0: rather near the first side; informative Dirichlet prior
     log_odds_nats_se: float [nats] -- its standard error
     log_odds_nats_low, log_odds_nats_high: float [nats] -- its 95% interval
@@ -83,7 +83,7 @@ key: corpus / contrast word side place
     n_copies: int -- documents of the corpus with the same kept tokens
     run_id
 
-word_change: How the lean of words differs between two texts: what `corpus compare` found.
+word_change: Differences of words' leans between two texts, by `corpus compare`.
 by: corpus compare
 key: text_a text_b / contrast word
     text_a, text_b: text -- a corpus, or a source of one as `corpus:source`
@@ -100,14 +100,14 @@ key: text_a text_b / contrast word
     q: float -- p adjusted for all words compared (Benjamini and Hochberg)
     run_id
 
-corpus_audit: What a filter or deduplication did to a text: what `corpus audit` found.
+corpus_audit: Effects of a filter or deduplication on a text, by `corpus audit`.
 by: corpus audit
 key: text_before text_after / contrast part subject
     text_before: text -- a corpus
-    text_after: text -- what was kept of it: a corpus, or shards as given
+    text_after: text -- its kept documents: a corpus, or shards as given
     contrast
     part: text -- `documents`, `copies`, `source`, `coverage`, `group` or `word`
-    subject: text -- what is counted: documents of a source, words of a list's group, a word, ...
+    subject: text -- counted thing: documents of a source, words of a list's group, a word, ...
     n_before, n_after: int -- documents; words; occurrences of a group; co-occurrences of a word
     delta_before_nats, delta_after_nats: float? [nats] -- a word's lean; NULL where too rare
     change_nats: float? [nats] -- of that; of a group, of the log of its share of all kept words
@@ -121,7 +121,7 @@ key: text_before text_after / contrast part subject
     q_turn: float? -- of no lean to one side before and to the other after, adjusted likewise
     predicted_nats: float? [nats] -- change of a preference: the response times change
     predicted_nats_low, predicted_nats_high: float? [nats] -- 95%: of change, response and scatter
-    clusters: text -- what is taken as drawn: `document` (with its copies) or `source`
+    clusters: text -- sampling unit: `document` (with its copies) or `source`
     study: text? -- study and benchmark of the response; NULL without one
     run_id
 """)

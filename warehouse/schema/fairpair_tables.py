@@ -11,7 +11,7 @@ _TEXTS = (
 )
 _KEY = "probe_set model_key sampling_key perturber phi / texts n_folds side"
 _WHOSE = f"""    probe_set model_key sampling_key
-    perturber: text -- what perturbed, see `perturbed_continuation`
+    perturber: text -- see `perturbed_continuation`
     phi: text -- scoring function, such as `jaccard`
     {_TEXTS}
     n_folds: int -- folds a group was combined into; 0: single samples
@@ -34,7 +34,7 @@ key: {_KEY} prompt_id
     options: text -- levels, draws and seed, as JSON
     run_id
 
-text_label: What a sequence classifier says of a text that FairPair compares, one row per label.
+text_label: Classifiers' labels of the texts that FairPair compares, one row per text and label.
 by: fairpair score --phi FILE
 key: classifier_key / text_id label
     classifier_key: text -- hash of the classifier's weights, its dtype and the libraries' versions
@@ -50,7 +50,7 @@ fairpair_set: FairPair over the prompts of a set: F of the means of B and V over
 by: fairpair run
 key: {_KEY} subset
 {_WHOSE}
-    subset: text -- which prompts: `all`, or those of one value, such as `axis = gender`
+    subset: text -- the prompts: `all`, or those of one value, such as `axis = gender`
     n_prompts: int [prompts] -- prompts behind the figures
     n_left_out: int [prompts] -- prompts whose B or V is not defined
     bias_b: float? -- mean of B; NULL without prompts
@@ -64,7 +64,7 @@ key: {_KEY} subset
     options: text -- levels, draws and seed, as JSON
     run_id
 
-fairpair_convergence: How B, V and F of a set vary with fewer samples or other numbers of folds.
+fairpair_convergence: B, V and F of a set from fewer samples or with other numbers of folds.
 by: fairpair run
 key: {_KEY} n_samples quantity
 {_WHOSE}

@@ -1,4 +1,4 @@
-"""Tables of what a text does to a model: interventions, and documents a preference is due to."""
+"""Tables of a text's effects on a model: interventions, and attribution to documents."""
 
 from __future__ import annotations
 

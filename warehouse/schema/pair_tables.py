@@ -13,7 +13,7 @@ key: benchmark / request_id
     purpose: text -- `generate`, `revise`, `convert`, `judge`, `perturb`, `continue` or `choose`
     word: text -- seed word; the original name (`perturb`), text's id (`continue`), pair (`choose`)
     pronoun: text -- `she` or `he` as wanted; the new name (`perturb`), side shown first (`choose`)
-    round: int -- which attempt, from 1; for `continue` and `choose` which sample
+    round: int -- number of the attempt, from 1; for `continue` and `choose` of the sample
     model: text -- model as the server names it
     parameters: text -- temperature, limit of the reply and seed, as JSON
     prompt: text -- the message as sent
@@ -33,8 +33,8 @@ by: benchmark import
 key: benchmark / pair_id
     benchmark
     pair_id: text -- stable identifier within the benchmark
-    item_id: text -- what both are versions of; of k groups an item has k (k - 1) / 2 pairs
-    template: text -- what both share, with a placeholder such as {pronoun} where they differ
+    item_id: text -- item of which both are versions; an item of k groups has k (k - 1) / 2 pairs
+    template: text -- shared text, with a placeholder such as {pronoun} where they differ
     sentence_a, sentence_b: text -- the two versions
     group_a, group_b: text -- whom each is about, such as `female` and `male`
     word: text? -- seed word or occupation the pair was made for

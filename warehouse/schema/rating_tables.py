@@ -1,11 +1,11 @@
-"""Tables of ratings: what people are asked about pairs, by which sheets, and what they answer."""
+"""Tables of people's ratings of pairs: the questions, the sheets and the answers."""
 
 from __future__ import annotations
 
 from plumbline.warehouse.schema.columns import tables
 
 TABLES = tables("""
-rating_question: What raters are asked about the pairs of a benchmark.
+rating_question: Questions to raters about the pairs of a benchmark.
 by: benchmark export-ratings
 key: benchmark / question
     benchmark
@@ -16,7 +16,7 @@ key: benchmark / question
     yes_answers: text -- those that count as yes, parted by |
     run_id
 
-rating_sheet: Which pairs each rater was given to judge, one row per rater and pair.
+rating_sheet: Pairs on each rater's sheet, one row per rater and pair.
 by: benchmark export-ratings
 key: benchmark rater / pair_id
     benchmark
@@ -44,7 +44,7 @@ key: benchmark rater / pair_id question
     source_row: int -- row in that file, from 1
     run_id
 
-rating_agreement: How far raters agree: Krippendorff's alpha per question, also without each rater.
+rating_agreement: Agreement of raters: Krippendorff's alpha per question, also without each rater.
 by: benchmark import-ratings
 key: benchmark / design question without_rater
     benchmark

@@ -80,12 +80,12 @@ def parsed(text: str) -> dict[str, dict[str, tuple[str, ...]]]:
     >>> parsed("demo: x_low (ci_low), x_se (sd spread)")
     {'demo': {'x_low': ('ci_low',), 'x_se': ('sd', 'spread')}}
     """
-    found = {}
+    old_names = {}
     for line in re.sub(r"\n +", " ", text.strip()).splitlines():
         name, _, columns = line.partition(": ")
         pairs = re.findall(r"(\w+) \(([\w ]+)\)", columns)
-        found[name] = {new: tuple(old.split()) for new, old in pairs}
-    return found
+        old_names[name] = {new: tuple(old.split()) for new, old in pairs}
+    return old_names
 
 
 RENAMED = parsed(_TEXT)

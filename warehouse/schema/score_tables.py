@@ -14,13 +14,13 @@ key: / model_key
     backend: text -- `transformers`, `vllm`, `server`, or `released` for published scores
     backend_version: text? -- versions of the libraries that computed the scores
     dtype: text? -- dtype of the weights
-    bos_policy: text? -- how the context token was chosen
+    bos_policy: text? -- policy by which the context token was chosen
     bos_token_id: int? -- token given as context and never scored
     quantisation: text? -- quantisation method, and the version of the library that applied it
     adapter: text? -- adapter applied, with its hub commit or the hash of its content
     text_form: text? -- sentences as `written`, or as in the `released` scores
     measure: text? -- what a score is, see docs/models.md; NULL of old rows: `log-likelihood`
-    conversation: text? -- what a chat model was given before a sentence, by its template
+    conversation: text? -- text that a chat model's template puts before a sentence
     step: int? -- step of its training, of a checkpoint whose revision or directory says so
     n_parameters: int? -- number of parameters
     run_id: text -- run that first used it
@@ -88,7 +88,7 @@ key: benchmark / metric model_key groups corpus contrast subset options
     benchmark
     groups: text -- groups of the pairs, such as `female/male`; empty when no pair is involved
     corpus, contrast: text -- of the constraint; empty for unconstrained metrics
-    subset: text -- which pairs, such as `all`, `|max_pmi| <= 0.5`, `pronoun first`
+    subset: text -- the pairs, such as `all`, `|max_pmi| <= 0.5`, `pronoun first`
     eta_nats: float? [nats] -- constraint on |MaxPMI|, NULL without one
     epsilon_nats: float? [nats] -- threshold on |log ratio|, NULL where none applies
     value: float? -- the figure; NULL when n is 0
@@ -99,13 +99,13 @@ key: benchmark / metric model_key groups corpus contrast subset options
     n: int -- pairs (or words) behind the figure
     df: float? -- degrees of freedom of Student's t in the interval
     n_clusters: int? -- clusters that the interval is over: of two kinds, of the one with fewer
-    clusters: text? -- what they are, such as `word` or `frame, word`; see view `pair_cell`
+    clusters: text? -- their kind, such as `word` or `frame, word`; see view `pair_cell`
     cluster_values: text? -- of too few for an interval: the value of each, as JSON
     p: float? -- two-sided, of no preference, by the same error; NULL without such a null
     options: text -- further conventions, as JSON
     run_id
 
-model_rank: Which ranks models may have on a benchmark, right for all of its models at once.
+model_rank: Possible ranks of models on a benchmark, right for all of its models at once.
 by: measure, for benchmarks that two models scored
 key: benchmark / metric groups model_key
     benchmark
@@ -170,10 +170,10 @@ key: benchmark / series setting groups word
     onset_step: int? -- from which it leans more than others until the last; NULL: no lean
     run_id
 
-control: Whether each predictor of a model's log ratios tells something that the others don't.
+control: Tests of whether a predictor of a model's log ratios adds to the other predictors.
 by: measure, where a model and an n-gram of the corpus (train --preset 5gram) scored pairs of words
 key: benchmark / subset model_key groups corpus contrast ngram_key predictor
-    subset: text -- what the lean is, as in view `fit_point`
+    subset: text -- form of the lean, as in view `fit_point`
     model_key model benchmark
     groups: text -- groups of the pairs, such as `female/male`
     corpus contrast

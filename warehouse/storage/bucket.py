@@ -1,7 +1,7 @@
 """A warehouse at an address of an object store: s3://, gs://, az://.
 
-Data files are read through copies in the user's cache directory. Unfinished work is there too, or
-in ``PLUMBLINE_WORK``, which Spark's executors on other machines must then share.
+Data files are read from copies in the user's cache directory. Unfinished work is kept there too, or
+in the directory that ``PLUMBLINE_WORK`` names, which Spark executors on other machines must share.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from plumbline.warehouse.input.remote_files import RETRIES, is_plain
 from plumbline.warehouse.storage.place import Damaged, Look, verify
 from plumbline.warehouse.text.redaction import hidden
 
-_AGAIN = "finished work is kept: run the same command again to resume"
+_RESUME = "finished work is kept: run the same command again to resume"
 
-#: The request and its duration, which the client puts before the server's answer.
+#: The request and its duration, with which the client's error messages start.
 _REQUEST = re.compile(r"Error performing \w+ \S+ in \S+?(, after \d+ retries.*?)? +- ")
-#: The server's words for people, in its answer.
+#: The human-readable part of an XML error that a server sends.
 _MESSAGE = re.compile(r"<Message>([^<]+)</Message>")
 
 
@@ -45,7 +45,7 @@ class Bucket:
 
     def read(self, name: str) -> bytes:
         try:
-            with _one_line(self.root, name):
+            with _one_line_errors(self.root, name):
                 return bytes(_store(str(self.root)).get(name).bytes())
         except FileNotFoundError as e:
             raise self._gone(name) from e
@@ -53,65 +53,65 @@ class Bucket:
     def create(self, name: str, content: bytes) -> bool:
         from obstore.exceptions import AlreadyExistsError
 
-        with _one_line(self.root, name, writes=True):
+        with _one_line_errors(self.root, name, writes=True):
             try:
                 _store(str(self.root)).put(name, content, mode="create")
             except AlreadyExistsError:
                 return False
         return True
 
-    def put(self, made: Path, name: str) -> None:
-        with _one_line(self.root, name, writes=True):
-            _store(str(self.root)).put(name, made)
-        made.unlink()
+    def put(self, local_path: Path, name: str) -> None:
+        with _one_line_errors(self.root, name, writes=True):
+            _store(str(self.root)).put(name, local_path)
+        local_path.unlink()
 
     def names(self, directory: str, after: str = "") -> list[str]:
         store, offset = _store(str(self.root)), f"{directory}/{after}"
-        with _one_line(self.root):
-            if after:  # the server lists the later ones only
+        with _one_line_errors(self.root):
+            if after:  # the server skips the names before it
                 objects = [item for page in store.list(directory, offset=offset) for item in page]
             else:
                 objects = store.list_with_delimiter(directory)["objects"]
         return sorted(item["path"].rpartition("/")[2] for item in objects)
 
     def walk(self) -> Iterator[str]:
-        with _one_line(self.root):
+        with _one_line_errors(self.root):
             for page in _store(str(self.root)).list():
                 yield from (item["path"] for item in page)
 
     def remove(self, name: str) -> None:
-        with _one_line(self.root, name):
+        with _one_line_errors(self.root, name):
             _store(str(self.root)).delete(name)
 
     def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
         path = _cache() / "files" / f"{sha256}.parquet"
         if look is not Look.STORED:
-            with suppress(FileNotFoundError, Damaged):  # a copy that decayed is fetched again
+            with suppress(FileNotFoundError, Damaged):  # a damaged copy is downloaded again
                 verify(path, n_bytes, sha256, look)
                 return path
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{uuid.uuid4().hex}.tmp")
         try:
             # A busy server or proxy may send a part of a file, or something else.
-            tries = [self._fetched(name, temporary)]
-            if tries[0] != sha256:
-                tries.append(self._fetched(name, temporary))
-            if tries[-1] != sha256:
+            hashes = [self._download(name, temporary)]
+            if hashes[0] != sha256:
+                hashes.append(self._download(name, temporary))
+            if hashes[-1] != sha256:
                 size = self._size(name)
-                if len(set(tries)) > 1 or size != temporary.stat().st_size:
-                    problem = f"{name} is other bytes each time that it is read, or not of its size"
-                    raise Interrupted(f"warehouse {self}", problem, _AGAIN)
-                raise Damaged("its hash is not that of what was published")
+                if len(set(hashes)) > 1 or size != temporary.stat().st_size:
+                    problem = f"{name} differs each time it is read, or has the wrong size"
+                    raise Interrupted(f"warehouse {self}", problem, _RESUME)
+                raise Damaged("its hash differs from the published one")
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
         return path
 
-    def _fetched(self, name: str, path: Path) -> str:
-        """Copy a file to a local path; returns the SHA-256 of its bytes."""
+    def _download(self, name: str, path: Path) -> str:
+        """Download a file to a local path and return the SHA-256 of its bytes."""
         digest = hashlib.sha256()
         try:
-            with path.open("wb") as file, _one_line(self.root, name):
+            with path.open("wb") as file, _one_line_errors(self.root, name):
                 for piece in _store(str(self.root)).get(name):
                     digest.update(piece)
                     file.write(piece)
@@ -120,14 +120,14 @@ class Bucket:
         return digest.hexdigest()
 
     def _size(self, name: str) -> int:
-        with _one_line(self.root, name):
+        with _one_line_errors(self.root, name):
             return int(_store(str(self.root)).head(name)["size"])
 
     def _gone(self, name: str) -> Exception:
-        """The error for a missing file: it isn't there, unless the server lists it."""
+        """The error for a file that can't be found, a transient one if the server lists it."""
         folder, _, last = name.rpartition("/")
         if last in self.names(folder):
-            return Interrupted(f"warehouse {self}", f"lists {name}, but has none", _AGAIN)
+            return Interrupted(f"warehouse {self}", f"lists {name}, but doesn't return it", _RESUME)
         return FileNotFoundError(errno.ENOENT, "is not there", f"{self}/{name}")
 
     @contextmanager
@@ -161,11 +161,11 @@ def _store(address: str) -> Any:
 
 
 @contextmanager
-def _one_line(root: Path, name: str = "", *, writes: bool = False) -> Iterator[None]:
-    """Turn errors of the server inside the block into one line; a missing file stays what it is.
+def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Iterator[None]:
+    """Turn the server's errors inside the block into one-line errors.
 
-    What the server refuses is bad input; when it can't be reached, or fails, the same command may
-    succeed later.
+    A refused request is bad input. If the server is away or fails, the error is transient. A read
+    of a missing file still raises ``FileNotFoundError``.
     """
     from obstore.exceptions import BaseError
 
@@ -174,8 +174,8 @@ def _one_line(root: Path, name: str = "", *, writes: bool = False) -> Iterator[N
     except (BaseError, FileNotFoundError) as e:
         if isinstance(e, FileNotFoundError) and name and not writes:
             raise
-        said = _MESSAGE.search(str(e))
-        reason = hidden(said[1] if said else _REQUEST.sub("", str(e).splitlines()[0]))[:300]
+        message = _MESSAGE.search(str(e))
+        reason = hidden(message[1] if message else _REQUEST.sub("", str(e).splitlines()[0]))[:300]
         fix = "check the address, and the keys in the environment: docs/corpora.md"
         where = f"warehouse {root}, {name}" if name else f"warehouse {root}"
         raise failure(e, where, reason, fix) from e

@@ -77,7 +77,7 @@ def check(
     """
     snapshot = store.snapshot()
     files = _Files()
-    found = [*_foreign(store), *_logged(store, snapshot, files)]
+    faults = [*_foreign(store), *_logged(store, snapshot, files)]
     problems_of_rows = _Apart().problems if apart else _rows_problems
     good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.tables}
     listed = [files.known[path] for path in sorted(files.known)]
@@ -92,28 +92,30 @@ def check(
                 continue
             problems = problems_of_rows(TABLES[known.table], file, path)
         except BadInput as e:
-            found += _unread(store, known, e)
+            faults += _unread(store, known, e)
         except MemoryError:
             fix = "don't read it unless you know who wrote it"
-            found.append(WarehouseProblem(where, f"its rows were not checked: {_TOO_MUCH}", fix))
+            faults.append(WarehouseProblem(where, f"its rows were not checked: {_TOO_MUCH}", fix))
         else:
-            found += [WarehouseProblem(where, problem, _again(store, file)) for problem in problems]
+            faults += [
+                WarehouseProblem(where, problem, _again(store, file)) for problem in problems
+            ]
             good[known.table] += [] if problems else [(file, path)]
     update(len(todo), len(todo))
     for name, whole in good.items():
-        found += _repeated_keys(store, TABLES[name], [path for _, path in whole])
+        faults += _repeated_keys(store, TABLES[name], [path for _, path in whole])
         if name not in files.unread:
-            found += _delta_problems(store, snapshot.manifest(name))
+            faults += _delta_problems(store, snapshot.manifest(name))
     try:
         for leftover in leftovers(store, ALL_DAYS):
             path = store.place.scratch() / leftover.path
-            found.append(WarehouseProblem(path, leftover.why, command(store.place, "compact")))
+            faults.append(WarehouseProblem(path, leftover.why, command(store.place, "compact")))
     except BadInput as e:
         path = _path_of(store, e)
-        if not any(problem.path.is_relative_to(path) for problem in found):
-            found.append(WarehouseProblem(path, *e.args[1:]))
-    found += _without_run(store, [file for whole in good.values() for file, _ in whole])
-    return sorted(found, key=lambda problem: problem.path)
+        if not any(problem.path.is_relative_to(path) for problem in faults):
+            faults.append(WarehouseProblem(path, *e.args[1:]))
+    faults += _without_run(store, [file for whole in good.values() for file, _ in whole])
+    return sorted(faults, key=lambda problem: problem.path)
 
 
 def moment(text: str) -> float:

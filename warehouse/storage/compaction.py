@@ -26,7 +26,7 @@ from plumbline.warehouse.storage.store import Store
 
 #: Files of fewer bytes than this are merged.
 SMALL_BYTES = 16 << 20
-#: How long versions of the past are kept, unless another time is asked for.
+#: Days for which old versions are kept by default.
 KEEP_DAYS = 7.0
 #: More days than any warehouse has, so that every version is kept.
 ALL_DAYS = 1e6
@@ -86,11 +86,11 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
                 _merge(store, merge, run_id)
         now = store.snapshot()
         for table in now.tables:
-            log.tell_delta(store.place, now.manifest(table))
-        found = leftovers(store, keep_days)
+            log.write_delta_log(store.place, now.manifest(table))
+        candidates = leftovers(store, keep_days)
         now = store.snapshot()  # a `restore` may have named files of old versions again
         named = {file.path for table in now.tables for file in now.files(table)}
-        gone = tuple(leftover for leftover in found if leftover.path not in named)
+        gone = tuple(leftover for leftover in candidates if leftover.path not in named)
         for leftover in gone:
             _remove(store, leftover.path)
     return CompactionPlan(merges, gone)
@@ -140,14 +140,14 @@ def _merge(store: Store, merge: Merge, run_id: str) -> None:
     partition = dict(zip(table.partitions, merge.partition, strict=True))
     units = [unit for file in merge.files for unit in file.units]
     written_ms = max(file.written_ms for file in merge.files)
-    made = store.write(merge.table, partition, rows, units, written_ms)
-    if not _same(store.rows_of(table.name, made), rows):
+    merged = store.write(merge.table, partition, rows, units, written_ms)
+    if not _same(store.rows_of(table.name, merged), rows):
         problem = "does not hold the rows of its parts"
-        raise BadInput(str(store.path(made)), problem, "nothing was changed")
+        raise BadInput(str(store.path(merged)), problem, "nothing was changed")
 
     def change(draft: Draft) -> None:
         if set(merge.files) <= set(draft.files(merge.table)):
-            draft.swap(merge.table, merge.files, [made])
+            draft.swap(merge.table, merge.files, [merged])
 
     log.commit(store.place, change, run_id, f"compact {merge.table}")
 
@@ -290,5 +290,5 @@ def _files_of(ledger: Path) -> set[str]:
     try:
         return set(map(str, json_object(ledger)["files"]))
     except (OSError, ValueError, KeyError, TypeError) as e:
-        fix = f"remove {ledger}: its shard is counted again then"
+        fix = f"remove {ledger} to count its shard again"
         raise BadInput(str(ledger), "is not the ledger of a shard", fix) from e

@@ -75,7 +75,7 @@ def replay(content: bytes, files: Mapping[str, int]) -> dict[str, int]:
         actions = list(map(json.loads, lines))
         hashes = [action["commitInfo"][_HASH] for action in actions if "commitInfo" in action]
         if hashes and hashes != [_digest(lines[:-1])]:
-            raise ValueError("its hash is not that of what it holds")
+            raise ValueError("its hash does not match its content")
         listed = dict(files)
         for action in actions:
             if "remove" in action:

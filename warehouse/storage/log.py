@@ -39,7 +39,7 @@ MANIFESTS = "_log/tables"
 GET_COPY = "get it from a copy; without one see docs/warehouse.md"
 #: Hexadecimal digits of a manifest's hash in its name.
 _DIGITS = 32
-#: What a commit holds besides its hash.
+#: Keys of a commit besides its hash.
 _KEYS = frozenset(("format", "time", "run_id", "about", "tables", "leases", "id"))
 _DAMAGED = "`plumbline warehouse check` names all damaged files"
 
@@ -232,7 +232,7 @@ def _stored(place: Place, table: str, name: str) -> tuple[Manifest, Difference]:
 
     def parsed(content: bytes) -> tuple[Manifest, Difference]:
         if not _is_of_name(name, content):
-            raise ValueError("its hash is not that in its name")
+            raise ValueError("its hash differs from the one in its name")
         values = json.loads(content)
         files = tuple(File.of(table, file) for file in values["files"])
         columns = tuple(map(str, values["columns"]))
@@ -311,7 +311,7 @@ def _parsed(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parse
 def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed:
     """Apply ``make`` to a small file, and if that fails to what a second read returns.
 
-    Raises ``Interrupted`` where a server or proxy sends other bytes each time.
+    Raises ``Interrupted`` if a server or proxy sends different bytes each time.
     """
     content = place.read(name)
     try:
@@ -322,7 +322,7 @@ def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed
         try:
             return make(again)
         except Exception:
-            problem = f"{name} is other bytes each time that it is read"
+            problem = f"{name} differs each time it is read"
             raise Interrupted(f"warehouse {place}", problem, "run the same command again") from e
 
 
@@ -422,10 +422,10 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
         values: dict[str, Any] = json.loads(content)
         is_old = "sha256" not in values and values.keys() == _KEYS  # from before there were hashes
         if not is_old and values.pop("sha256", None) != _digest(values):
-            raise ValueError("its hash is not that of what it holds")
+            raise ValueError("its hash does not match its content")
         tables = {str(table): str(name) for table, name in values["tables"].items()}
         if any("/" in name for name in tables.values()):
-            raise ValueError("manifests are in one directory")
+            raise ValueError("the name of a manifest holds a slash")
         leases = {str(name): dict(lease) for name, lease in values["leases"].items()}
         return Snapshot(
             place,
@@ -509,7 +509,7 @@ class Draft:
 
     def manifests(self) -> dict[str, Manifest]:
         """The manifests of the tables that changed."""
-        made = {}
+        by_table = {}
         for table, listing in self._listings.items():
             files, is_read = listing.files, True
             try:
@@ -530,8 +530,10 @@ class Draft:
                 columns += old
             if is_other or set(before.columns) - set(columns):
                 previous, version = self.base.tables.get(table), before.version + 1
-                made[table] = Manifest(table, version, previous, columns, files, None, difference)
-        return made
+                by_table[table] = Manifest(
+                    table, version, previous, columns, files, None, difference
+                )
+        return by_table
 
     def hand_on(self, state: Snapshot) -> None:
         """Leave the listings to the next draft, which is of the state that this one made."""
@@ -554,8 +556,8 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
     lease that was lost; the warehouse is as before then.
     """
     with place.writing():
-        made = None
-        while made is None:
+        state = None
+        while state is None:
             draft = Draft(snapshot(place))
             for (where, name), token in HELD.items():
                 if where == str(place):
@@ -566,22 +568,22 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
             if not manifests and same:
                 draft.hand_on(draft.base)
                 return draft.base
-            made = _create(place, draft, manifests, run_id, about)
-        draft.hand_on(made)
+            state = _create(place, draft, manifests, run_id, about)
+        draft.hand_on(state)
         for table, manifest in manifests.items():
-            tell_delta(place, made.manifest(table), manifest.difference)
-    return made
+            write_delta_log(place, state.manifest(table), manifest.difference)
+    return state
 
 
-def tell_delta(place: Place, manifest: Manifest, change: Difference | None = None) -> None:
+def write_delta_log(place: Place, manifest: Manifest, change: Difference | None = None) -> None:
     """Write the Delta Lake log of a table up to a manifest, with entries that killed writers left.
 
-    ``change`` is how it differs from the previous one, where that is known: then nothing else is
-    looked at, if the entry before is there. If an earlier manifest can't be read any more, the
-    files that the log lists by then count.
+    ``change`` is its difference from the previous manifest, if known: only the last entry is then
+    written, provided that the one before exists. If an earlier manifest can no longer be read, the
+    files that the log lists stand for its files.
     """
-    if change is not None and (before := _told(place, manifest)) is not None:
-        _tell(place, before.columns, manifest, change)
+    if change is not None and (before := _logged_before(place, manifest)) is not None:
+        _write_entry(place, before.columns, manifest, change)
         return
     table, missing = manifest.table, [manifest]
     known = {f"{table}/_delta_log/{name}" for name in place.names(f"{table}/_delta_log")}
@@ -603,12 +605,12 @@ def tell_delta(place: Place, manifest: Manifest, change: Difference | None = Non
     for step in reversed(missing):
         new = {file.path for file in step.files}
         added = tuple(file for file in step.files if file.path not in old)
-        _tell(place, columns, step, Difference(tuple(old - new), added))
+        _write_entry(place, columns, step, Difference(tuple(old - new), added))
         old, columns = new, step.columns
 
 
-def _told(place: Place, manifest: Manifest) -> Manifest | None:
-    """The manifest before, if it can be read and the Delta Lake log has its entry."""
+def _logged_before(place: Place, manifest: Manifest) -> Manifest | None:
+    """The previous manifest, if it can be read and the Delta Lake log has its entry."""
     if manifest.previous is None:
         return Manifest(manifest.table)
     with suppress(BadInput, FileNotFoundError):
@@ -618,7 +620,7 @@ def _told(place: Place, manifest: Manifest) -> Manifest | None:
     return None
 
 
-def _tell(place: Place, columns: Sequence[str], step: Manifest, change: Difference) -> None:
+def _write_entry(place: Place, columns: Sequence[str], step: Manifest, change: Difference) -> None:
     """Write the entry of a manifest, which follows one with these columns."""
     gone, added = set(change.gone), {file.path for file in change.added}
     content = delta.entry(
@@ -670,21 +672,21 @@ def _create(
     base = draft.base
     tables = {**base.tables, **names}
     time = max(datetime.now(timezone.utc), base.time)
-    made = Snapshot(
+    state = Snapshot(
         place, base.version + 1, draft.format, time, run_id, about, tables, draft.leases
     )
-    if _create_commit(place, made, mine):
-        return made
+    if _create_commit(place, state, mine):
+        return state
     for name in names.values():
         place.remove(f"{MANIFESTS}/{name}")
     return None
 
 
-def _create_commit(place: Place, made: Snapshot, mine: str) -> bool:
-    values = {k: v for k, v in vars(made).items() if k not in ("place", "version", "removed")}
-    values |= {"time": made.time.isoformat(), "id": mine}
+def _create_commit(place: Place, state: Snapshot, mine: str) -> bool:
+    values = {k: v for k, v in vars(state).items() if k not in ("place", "version", "removed")}
+    values |= {"time": state.time.isoformat(), "id": mine}
     content = json.dumps({**values, "sha256": _digest(values)}).encode()
-    name = f"{COMMITS}/{made.version:020}.json"
+    name = f"{COMMITS}/{state.version:020}.json"
     # An object store may have created it and lost the answer: then it is ours all the same.
     return place.create(name, content) or place.read(name) == content
 

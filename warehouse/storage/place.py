@@ -33,18 +33,18 @@ from plumbline.warehouse.paths import refuse_links
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
-#: Suffix of the small files in it that ``create`` is about to link elsewhere.
+#: Suffix of the files in it that ``create`` is about to link to their final name.
 _NEW = ".new"
-#: Locked, shared, by everyone who writes.
+#: A file on which every writer holds a shared lock.
 _WRITERS = "_log/writers"
 #: Attempts to find a moment in which nobody writes, and the seconds between two.
 _TRIES, _PAUSE_S = 20, 0.01
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
-#: Most bytes of the list of hashed files.
+#: Most bytes of the file that lists when files were hashed.
 _LONGEST_LIST = 8 << 20
-#: How long a hash in it counts, and how long it isn't noted again.
+#: Seconds for which an entry of it is trusted, and after which it is renewed.
 _COUNTS_S, _NOTED_S = 86_400, 3_600
-#: Names the time since the machine was started; only Linux has it.
+#: A random id of the machine's last start; only Linux has it.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -55,11 +55,11 @@ class Damaged(ValueError):
 class Look(Enum):
     """The check of a data file's hash before it is used."""
 
-    #: None, if it was hashed in the last day since the machine was started: to show data only.
+    #: No check if it was hashed in the last day and since the machine was started: to show data.
     SEEN = "seen"
-    #: The file, or the copy of a file that isn't on a disk.
+    #: A check of the file, or of the local copy of a remote file.
     HASHED = "hashed"
-    #: What is stored now: a copy is fetched again.
+    #: A check of what is stored now: a remote file is downloaded again.
     STORED = "stored"
 
 
@@ -77,7 +77,7 @@ class Place(Protocol):
     def create(self, name: str, content: bytes) -> bool:
         """Make a file unless its name is taken; returns whether it did. Survives a power cut."""
 
-    def put(self, made: Path, name: str) -> None:
+    def put(self, local_path: Path, name: str) -> None:
         """Move a complete local file to a name that nobody else uses. Survives a power cut."""
 
     def names(self, directory: str, after: str = "") -> list[str]:
@@ -132,7 +132,7 @@ class Disk:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
-            target = self._parent_made(name)
+            target = self._with_parents(name)
             try:
                 os.link(temporary, target)
             except FileExistsError:
@@ -148,11 +148,11 @@ class Disk:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
 
-    def put(self, made: Path, name: str) -> None:
-        with open(made, "rb") as file:
+    def put(self, local_path: Path, name: str) -> None:
+        with open(local_path, "rb") as file:
             os.fsync(file.fileno())
-        target = self._parent_made(name)
-        os.rename(made, target)
+        target = self._with_parents(name)
+        os.rename(local_path, target)
         _sync(target.parent)
 
     def names(self, directory: str, after: str = "") -> list[str]:
@@ -172,7 +172,7 @@ class Disk:
         path = refuse_links(self.root, self.root / name)
         with suppress(FileNotFoundError):
             os.unlink(path)
-        with suppress(OSError):  # others are in it, or it is gone
+        with suppress(OSError):  # it holds other files, or is gone
             os.rmdir(path.parent)
 
     def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
@@ -184,7 +184,7 @@ class Disk:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        path = self._parent_made(_WRITERS)
+        path = self._with_parents(_WRITERS)
         with path.open("ab") as file:
             if any(self.root.joinpath(STAGING).glob("*")):
                 with suppress(OSError):  # another process writes, or the disk has no locks
@@ -218,8 +218,8 @@ class Disk:
                 return None
         return False
 
-    def _parent_made(self, name: str) -> Path:
-        """The path of a name, whose directories are made, and survive a power cut."""
+    def _with_parents(self, name: str) -> Path:
+        """The path of a name; its missing directories are made, and survive a power cut."""
         target = self.root / name
         missing = []
         parent = refuse_links(self.root, target.parent)
@@ -268,7 +268,7 @@ def sha256_of(path: Path) -> str:
 
 
 def verify(path: Path, n_bytes: int, sha256: str, look: Look) -> None:
-    """Raise ``Damaged`` unless a path holds what a manifest says, ``OSError`` if unreadable."""
+    """Raise ``Damaged`` if a file differs from its manifest, ``OSError`` if it is unreadable."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -278,7 +278,7 @@ def verify(path: Path, n_bytes: int, sha256: str, look: Look) -> None:
     if look is Look.SEEN and 0 <= age_s < _COUNTS_S:
         return
     if sha256_of(path) != sha256:
-        raise Damaged("its hash is not that of what was published")
+        raise Damaged("its hash differs from the published one")
     if not 0 <= age_s < _NOTED_S:
         _take_note(_note(path, sha256))
 
@@ -286,7 +286,7 @@ def verify(path: Path, n_bytes: int, sha256: str, look: Look) -> None:
 def hashed_at(path: Path, sha256: str) -> float:
     """Unix time when a file's hash was last checked; ``-inf`` if that isn't known.
 
-    It isn't known of files hashed before the machine was started, nor of files that aren't there.
+    It isn't known for missing files, and for files hashed before the machine was started.
     """
     try:
         return _hashed().get(_note(path, sha256), -math.inf)
@@ -301,7 +301,7 @@ def _note(path: Path, sha256: str) -> str:
 
 
 def _take_note(note: str) -> None:
-    """Remember a hash; a cache that can't be written is left out."""
+    """Note when a file was hashed; a cache that can't be written is ignored."""
     now = time.time()
     _hashed()[note] = now
     with suppress(OSError):

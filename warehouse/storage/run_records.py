@@ -58,7 +58,7 @@ def new_run_id() -> str:
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
-#: The run that steps inside it belong to: its warehouse, its id, and what they record.
+#: The open run that steps join: its warehouse, its id, and the options of the steps so far.
 _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVar(
     "joined", default=None
 )
@@ -68,10 +68,10 @@ _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVa
 def recorded(
     store: Store, command: str, config: Mapping[str, object], *, joins: bool = False
 ) -> Iterator[str]:
-    """Run a step under a new run id and record it: when it starts, and how it ended.
+    """Run a step under a new run id, and record its start and its outcome.
 
-    With ``joins`` steps inside the block on the same warehouse belong to this run and have no row
-    of their own: their options that differ from its own are there under ``steps``. Yields the run
+    With ``joins``, steps inside the block on the same warehouse join this run and have no row of
+    their own: the options in which they differ from it are kept under ``steps``. Yields the run
     id. An exception is recorded with its first line and re-raised; the status is ``interrupted`` if
     the same command can resume, otherwise ``failed``. The row of a killed process stays
     ``running``. Wrong usage before anything is written is not a run: its row is removed. Raises
@@ -98,41 +98,43 @@ def recorded(
         "author": os.environ.get("PLUMBLINE_AUTHOR", "").encode(errors="replace").decode() or None,
     }
     publish(store, row)
-    first = store.snapshot().version
+    first_version = store.snapshot().version
     steps: list[dict[str, object]] = []
     token = _JOINED.set((str(store.root), run_id, steps) if joins else None)
     try:
         yield run_id
     except BaseException as e:
-        stopped = isinstance(e, Interrupted) or not isinstance(e, Exception)
-        error = "interrupted" if stopped else type(e).__name__
-        ended = _ended(started, "interrupted" if stopped else "failed", str(e).strip() or error)
+        is_stopped = isinstance(e, Interrupted) or not isinstance(e, Exception)
+        error = "interrupted" if is_stopped else type(e).__name__
+        ended = _ended(started, "interrupted" if is_stopped else "failed", str(e).strip() or error)
         with suppress(BadInput):  # a full disk must not hide the error that filled it
-            if not (isinstance(e, UsageProblem) and _withdrawn(store, run_id, first)):
+            if not (isinstance(e, UsageProblem) and _withdraw(store, run_id, first_version)):
                 publish(store, row | ended)
         raise
     finally:
         _JOINED.reset(token)
-    if further := [options for step in steps if (options := _beyond(step, config))]:
+    if further := [options for step in steps if (options := _differing_options(step, config))]:
         row["config"] = _as_json({**config, "steps": further})
     publish(store, row | _ended(started, "finished", None))
 
 
-def _withdrawn(store: Store, run_id: str, first: int) -> bool:
-    """Remove the row of a run that changed nothing since version ``first``; false if it did."""
-    later = (v for v in log.versions(store.place) if v > first)
+def _withdraw(store: Store, run_id: str, first_version: int) -> bool:
+    """Remove the row of a run that made no version after its first; false if it made one."""
+    later = (v for v in log.versions(store.place) if v > first_version)
     if any(log.snapshot(store.place, version).run_id == run_id for version in later):
         return False
     files = [f for f in store.snapshot().files("run") if {u.name for u in f.units} == {run_id}]
-    for file in files:  # none where the row was merged with others meanwhile
+    for file in files:  # none if compaction has merged the row with others
         forget(store, "run", file, run_id)
     return bool(files)
 
 
-def _beyond(step: Mapping[str, object], config: Mapping[str, object]) -> dict[str, object]:
-    """Options of a step that those of its run lack or that differ from them.
+def _differing_options(
+    step: Mapping[str, object], config: Mapping[str, object]
+) -> dict[str, object]:
+    """Options of a step that its run lacks or has with another value.
 
-    >>> _beyond({"corpus": "c", "lists": ["names"]}, {"corpus": "c"})
+    >>> _differing_options({"corpus": "c", "lists": ["names"]}, {"corpus": "c"})
     {'lists': ['names']}
     """
     return {n: v for n, v in step.items() if n not in config or _as_json(v) != _as_json(config[n])}
@@ -176,7 +178,7 @@ def others_running(store: Store) -> list[dict[str, Any]]:
 
 @cache
 def package_versions() -> dict[str, str]:
-    """Installed versions of the packages that decide results; absent ones are left out."""
+    """Installed versions of the packages on which results depend; absent ones are left out."""
     installed = {}
     with suppress(metadata.PackageNotFoundError):
         installed[NAME] = distribution().version
@@ -187,7 +189,7 @@ def package_versions() -> dict[str, str]:
 
 
 def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Versions of packages that a row of ``run`` names. Raises ``BadInput`` where they are damaged.
+    """Versions of packages in a row of ``run``. Raises ``BadInput`` if they are not a JSON object.
 
     >>> recorded_versions({"packages": '{"plumbline": "0.1.0", "numpy": "2.1"}'})
     {'plumbline-lm': '0.1.0', 'numpy': '2.1'}
@@ -204,7 +206,7 @@ def _git_commit(file: Path = Path(__file__)) -> str | None:
     file = file.resolve()
     for command in (["ls-files", "--error-unmatch", file.name], ["rev-parse", "HEAD"]):
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 ["git", "-C", str(file.parent), *command],
                 capture_output=True,
                 text=True,
@@ -212,6 +214,6 @@ def _git_commit(file: Path = Path(__file__)) -> str | None:
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        if done.returncode != 0:
+        if process.returncode != 0:
             return None
-    return done.stdout.strip()
+    return process.stdout.strip()

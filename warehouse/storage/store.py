@@ -322,7 +322,7 @@ class Store(OpenWarehouse):
 
     def _commit(self, change: log.Change, run_id: str, about: str) -> None:
         if self._at is not None:
-            problem = "is of the past, and can't be written to"
+            problem = "is an old version, which can only be read"
             raise UsageProblem(f"version {self._at.version}", problem)
         if self._together is not None:
             self._together.append(change)

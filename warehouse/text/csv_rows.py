@@ -1,4 +1,4 @@
-"""Rows of CSV: read from released tables with their problems, and written for spreadsheets."""
+"""Rows of CSV: reading of released tables, and writing for spreadsheets."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Record(NamedTuple):
 def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Iterator[Record]:
     """The rows of a table that has at least ``columns``; blank lines are skipped.
 
-    A row with the wrong number of fields, one the CSV rules forbid, or one of several lines whose
-    quote is not closed comes with its ``problem``.
+    A row has a ``problem`` if it has the wrong number of fields, breaks the rules of CSV, or spans
+    several lines because a quote is not closed.
     Bytes that are not UTF-8 become lone surrogates, so that the row they are in can be rejected.
     Raises ``BadInput`` when the file can't be read to its end or a column is missing.
 
@@ -51,14 +51,14 @@ def records_of(
     >>> [r.fields for r in records_of("word\\ttea\\n1\\t2\\n", "a.tsv", (), "\\t")]
     [{'word': '1', 'tea': '2'}]
     """
-    lines: list[str] = []  # of the row that is read
+    lines: list[str] = []  # of the current row
 
-    def noted() -> Iterator[str]:
+    def remembered_lines() -> Iterator[str]:
         for line in io.StringIO(content, newline=""):
             lines.append(line)
             yield line
 
-    reader = csv.reader(noted(), delimiter=delimiter)
+    reader = csv.reader(remembered_lines(), delimiter=delimiter)
     try:
         header = next(reader, [])
     except csv.Error as e:
@@ -88,7 +88,7 @@ def records_of(
 
 
 def _open_quote(lines: Sequence[str], delimiter: str) -> str | None:
-    """Problem of a row of several lines, which a quote that was left open has taken into a field.
+    """The problem of a row of several lines if an unclosed quote joined them.
 
     >>> _open_quote(['Old,"Young\\n', "Older,Younger\\n"], ",")
     'a quote left open takes 2 lines into one field: close it, or write a quote in a text twice'

@@ -25,7 +25,7 @@ class Display:
     is_probability: bool = False
 
 
-#: By name. Ends of intervals, ``x_low`` and ``x_high``, are shown as ``x`` is.
+#: Displays by column name. Ends of intervals, ``x_low`` and ``x_high``, are shown as ``x`` is.
 _KNOWN = {
     "us": Display("US %", 100, 1),
     "pd": Display("PD points", 1, 1, True),

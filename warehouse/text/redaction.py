@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 HIDDEN = "***"
-#: Shorter ones are the dummies that local servers want (`EMPTY`), which texts may well hold.
+#: Least length of a secret. Shorter values are dummies for local servers (`EMPTY`), as texts hold.
 _SHORTEST = 8
 #: Variables that hold a secret by their names, as those of S3, Azure, the hub and chat servers.
 _SECRET = re.compile(
     r"(?:^|_)(?:(?:API)?KEYS?|TOKENS?|SECRETS?|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)|PASSWORD"
 )
-#: Of these, variables that hold a path or an address.
+#: Exceptions: such variables that hold a path or an address.
 _PLACE = re.compile(r"_(?:FILE|PATH|URI|URL|ENDPOINT|DIR)$")
 _SECRET_PARAMETERS = (
     r"x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|(?:access[_-]?)?token|"

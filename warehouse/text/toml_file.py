@@ -72,7 +72,7 @@ Words: TypeAlias = Annotated[frozenset[str], BeforeValidator(_split_set), _WORDS
 WordsInOrder: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split), _WORDS]
 #: For a field that is a tuple: one value, or a list of them.
 OneOrMore = BeforeValidator(_several)
-#: Kind of pydantic's error -> what TOML calls what was expected.
+#: Kind of pydantic's error -> the expected value in TOML's terms.
 _SHAPES = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list"}
 #: A finite number of 0 or more.
 Amount: TypeAlias = Annotated[
@@ -112,10 +112,10 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **beside: o
     ...
     plumbline.warehouse.errors.BadInput: a.toml: unknown key male (known here: a, b, weight)
     """
-    found = _validated(kind, content, what, beside)
-    if isinstance(found, list):
-        raise found[0]
-    return found
+    result = _validated(kind, content, what, beside)
+    if isinstance(result, list):
+        raise result[0]
+    return result
 
 
 def problems(kind: type, content: Mapping[str, Any], what: str) -> list[BadInput]:
@@ -125,8 +125,8 @@ def problems(kind: type, content: Mapping[str, Any], what: str) -> list[BadInput
     >>> [one.args[1] for one in problems(WordPair, {"a": 1, "male": "he"}, "a.toml")]
     ['unknown key male', 'a does not fit', 'b is missing']
     """
-    found = _validated(kind, content, what, {})
-    return found if isinstance(found, list) else []
+    result = _validated(kind, content, what, {})
+    return result if isinstance(result, list) else []
 
 
 def _validated(

@@ -70,7 +70,7 @@ class WordList:
 
     @property
     def has_mean(self) -> bool:
-        """True of several pairs with the same two groups: no word is on both sides.
+        """True for several pairs with the same two groups, so that no word is on both sides.
 
         >>> load("gendered").has_mean, load("she-he-they").has_mean
         (True, False)

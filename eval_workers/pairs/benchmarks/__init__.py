@@ -104,7 +104,7 @@ def find(name: str) -> Benchmark:
     """
     modules = _modules_of(name)
     if len(modules) > 1:
-        problem = f"the modules {' and '.join(modules)} have one of this name each"
+        problem = f"the modules {' and '.join(modules)} each have one of this name"
         raise UsageProblem(f"benchmark {name!r}", problem, "rename or uninstall one")
     if not modules:
         names = f"there are {', '.join(sorted(discover()))}"

@@ -1,1 +1,1 @@
-"""What a filter or deduplication did to a counted text, and what it would do to a model."""
+"""Audit of a filter or deduplication: its effect on a counted text, and predicted on a model."""

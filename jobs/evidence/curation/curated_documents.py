@@ -1,4 +1,4 @@
-"""Which documents of a counted corpus a filter or deduplication kept, by ids or by content."""
+"""Documents of a counted corpus that a filter or deduplication kept, matched by id or content."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ Hashes = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Curation:
-    """Which documents of a corpus were kept, and how far that is known.
+    """The documents of a corpus that were kept, and counts of those whose fate is unclear.
 
     Attributes:
         kept: mask over the documents of the corpus.
-        n_removed: others that were removed.
-        n_after: documents of AFTER. n_new: those of them that match none of the corpus.
-        n_changed: documents kept, by their id, with another text.
+        n_removed: documents of the corpus that were removed.
+        n_after: documents of AFTER.
+        n_new: documents of AFTER that match none of the corpus.
+        n_changed: documents that were kept, by their id, with another text.
     """
 
     kept: Bools
@@ -80,35 +81,35 @@ def of_shards(
         if kind_of(path) is not None and path.suffix != ".parquet":
             fix = "count what was kept as a corpus, and give its name"
             raise UsageProblem(f"shard {path}", "has neither ids nor texts to match", fix)
-        found = _hashes(path, field)
+        hashes = _hashes(path, field)
         done += 1
         progress(done, n)
-        return found
+        return hashes
 
-    own = np.zeros((len(ID_FIELDS) + 1, len(table.row)), np.uint64)
+    corpus_hashes = np.zeros((len(ID_FIELDS) + 1, len(table.row)), np.uint64)
     for index, shard in enumerate(evidence.shards):
         path = located(shard.name)
         if fingerprint(path) != shard.fingerprint:
             fix = "count the corpus again first"
             raise BadInput(f"shard {shard.name}", "has changed since it was counted", fix)
         mine = table.shard == index
-        own[:, mine] = read(path)[:, table.row[mine] - 1]
+        corpus_hashes[:, mine] = read(path)[:, table.row[mine] - 1]
     kept_hashes, removed_hashes = (
-        np.concatenate([own[:, :0], *map(read, paths)], axis=1) for paths in outputs
+        np.concatenate([corpus_hashes[:, :0], *map(read, paths)], axis=1) for paths in outputs
     )
     every = np.ones(len(table.row), np.bool_)
-    kept, known, n_changed = _found(own, kept_hashes, every)
-    gone, *_ = _found(own, removed_hashes, ~kept)
+    kept, known, n_changed = _matches(corpus_hashes, kept_hashes, every)
+    gone, *_ = _matches(corpus_hashes, removed_hashes, ~kept)
     return curation_of(kept, known, int(gone.sum()) if removed else None, n_changed)
 
 
 def curation_of(
     kept: Bools, known: Bools, n_removed: int | None = None, n_changed: int = 0
 ) -> Curation:
-    """The curation by masks of the documents of both that the other has.
+    """A curation, by masks of the documents of both that the other has.
 
-    Unless shards say what was removed, it is what AFTER lacks; but as many of these documents as
-    AFTER has that match none may have been changed instead.
+    Without shards of the removed documents their number is a lower bound: each new document of
+    AFTER may be a changed one of those that AFTER lacks.
     """
     n_new = int((~known).sum())
     if n_removed is None:
@@ -116,29 +117,30 @@ def curation_of(
     return Curation(kept, n_removed, known.size, n_new, n_changed)
 
 
-def _found(own: Hashes, other: Hashes, free: Bools) -> tuple[Bools, Bools, int]:
-    """Masks of the documents of both that are found in the other, and how many were changed.
+def _matches(own: Hashes, other: Hashes, free: Bools) -> tuple[Bools, Bools, int]:
+    """Masks of the documents of each side that match one of the other, and how many were changed.
 
     >>> a, b = (np.zeros((len(ID_FIELDS) + 1, 2), np.uint64) for _ in range(2))
     >>> a[0], a[-1], b[0], b[-1] = [1, 0], [7, 8], [1, 0], [9, 8]
-    >>> _found(a, b, np.ones(2, bool))
+    >>> _matches(a, b, np.ones(2, bool))
     (array([ True,  True]), array([ True,  True]), 1)
     """
     mine, theirs = np.zeros_like(free), np.zeros(other.shape[1], np.bool_)
     n_changed = 0
     for k, (a, b) in enumerate(zip(own, other, strict=True)):
         is_id = k < len(ID_FIELDS)
-        left, new = free & ~mine & (a != 0), ~theirs & (b != 0)
+        open_a, open_b = free & ~mine & (a != 0), ~theirs & (b != 0)
         if is_id:
             ids, n = np.unique(a, return_counts=True)
-            left &= np.isin(a, ids[n == 1])
-        at, of = np.flatnonzero(left), np.flatnonzero(new)
-        both, there = matched(a[at], b[of])
-        at, of = at[both], of[there]
-        mine[at], theirs[of] = True, True
+            open_a &= np.isin(a, ids[n == 1])
+        at_a, at_b = np.flatnonzero(open_a), np.flatnonzero(open_b)
+        is_matched_a, is_matched_b = matched(a[at_a], b[at_b])
+        at_a, at_b = at_a[is_matched_a], at_b[is_matched_b]
+        mine[at_a], theirs[at_b] = True, True
         if is_id:
-            texts = other[-1, of]
-            n_changed += int((texts != 0).sum() - matched(own[-1, at], texts[texts != 0])[0].sum())
+            texts = other[-1, at_b]
+            texts = texts[texts != 0]
+            n_changed += int(texts.size - matched(own[-1, at_a], texts)[0].sum())
     return mine, theirs, n_changed
 
 

@@ -1,4 +1,4 @@
-"""What a filter or deduplication does to a text's leans, and what it would do to a model."""
+"""Effect of a filter or deduplication on a text's leans, and its predicted effect on a model."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MOST_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Audited:
-    """Outcome: the curation, the rows of ``corpus_audit``, and what the model part rests on.
+    """Outcome: the curation, the rows of ``corpus_audit``, and the basis of the model part.
 
     Without a ``response`` that is trusted there is no model part. ``basis`` says which study trusts
     it, or why it isn't.
@@ -145,7 +145,7 @@ def _candidates(store: Store, corpus: str, contrast: str, min_pairs: int) -> lis
 
 
 def _groups(store: Store, evidence: Any) -> dict[str, tuple[str, ...]]:
-    """The groups of the corpus's word lists; of a list that names none each word is one."""
+    """The groups of the corpus's word lists; a list without groups has one per word."""
     groups: dict[str, tuple[str, ...]] = {}
     for one in corpus_lists(store, evidence.corpus):
         rest = one.targets
@@ -158,7 +158,7 @@ def _groups(store: Store, evidence: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _documents(table: DocumentTable, curation: Curation, targets: Sequence[str]) -> Iterator[Row]:
-    """What came in and out, by source, and how many are copies."""
+    """Rows with the numbers of documents, words and copies before and after, and by source."""
     kept = curation.kept
 
     def row(part: str, subject: str, before: Any, after: Any) -> Row:
@@ -248,9 +248,9 @@ class _CurationSums(MomentSums):
         return n.sum(axis=0).astype(float), n[self._kept].sum(axis=0).astype(float)
 
     def _variance(self, x: float, y: float, of_targets: bool = True) -> Floats:
-        """Of x delta in AFTER less y delta in BEFORE, over the clusters, float64[word].
+        """Variance of x delta in AFTER - y delta in BEFORE over the clusters, float64[word].
 
-        Without ``of_targets`` that of the log odds of co-occurrences, the word's own part of delta.
+        Without ``of_targets`` delta is only its own part, the log odds of co-occurrences.
         """
         weights = [influence_weights(*n) for n in zip(self._n_near, self._n_target, strict=True)]
         total = np.zeros(len(self._words))
@@ -283,7 +283,7 @@ class _CurationSums(MomentSums):
         return [*self._coverage(enough), *self._group_rows(), *self._word_rows(enough)]
 
     def _word_rows(self, enough: Bools) -> list[Row]:
-        """Leans of words before and after, and tests of their change, of its own part and turn."""
+        """Rows of words: leans before and after; tests of change, its own part, and a turn."""
         (before, after), (n_before, n_after) = self._n_near, self._n_target
         n_with, n_lost = self._n_with(self._k > 0), self._n_with(self._j < self._k)
         df = np.minimum(n_with, np.where(n_lost > 0, n_lost, n_with)) - 1
@@ -292,13 +292,13 @@ class _CurationSums(MomentSums):
             base = [np.log(n[0] / n[1]) for n in (n_before, n_after)]
             deltas = odds[0] - base[0], odds[1] - base[1]
             change = _tested(deltas[1] - deltas[0], self._variance(1, 1), df, enough)
-            # What a word's own co-occurrences add to the change that all words share.
+            # The change of a word's own part: its co-occurrences, without what all words share.
             own = _tested(odds[1] - odds[0], self._variance(1, 1, of_targets=False), df, enough)
             ends = (
                 _tested(deltas[0], self._variance(0, 1), n_with - 1, enough),
                 _tested(deltas[1], self._variance(1, 0), self._n_with(self._j > 0) - 1, enough),
             )
-        # It turns if both leans are what they seem: p is the larger of theirs.
+        # A lean turns if both leans have the signs of their estimates: p is the larger of theirs.
         turn = np.where(deltas[0] * deltas[1] < 0, np.fmax(*(lean["p"] for lean in ends)), 1.0)
         columns = {
             "subject": np.array(self._words, object),
@@ -320,7 +320,7 @@ class _CurationSums(MomentSums):
             yield {"part": "coverage", "subject": subject, "n_before": of[0], "n_after": of[1]}
 
     def _group_rows(self) -> list[Row]:
-        """How much more frequent the words of groups are, as a log ratio of shares of all words."""
+        """Rows of groups: change of their words' frequency, a log ratio of shares of all words."""
         n, stays = self.table.n_kept.astype(float), self._kept.astype(float)
         change, variance, df = (np.zeros(len(self._names)) for _ in range(3))
         totals = np.stack([self._n_of.sum(axis=1), self._n_of[:, self._kept].sum(axis=1)])

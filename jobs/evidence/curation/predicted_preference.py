@@ -19,7 +19,7 @@ WHERE kind = 'gender' AND words = 'all' AND outcome = 'slope' AND contrast = $co
     AND corpus = $corpus AND ($study = '' OR $study IN (study, study || ':' || benchmark))
 ORDER BY ALL
 """
-#: How far words are from the line: their changes at the largest dose less the fitted ones.
+#: Scatter of words about the fitted line: their residuals at the largest dose.
 _SCATTER = """
 WITH arm AS (
     SELECT a.seed, a.dose, p.word, p.mean_log_ratio_nats, d.delta_nats
@@ -75,14 +75,14 @@ def fitted_response(
     from scipy.special import stdtrit
 
     of = {"corpus": corpus, "contrast": contrast}
-    found = rows_of(store.root, _RESPONSES, {**of, "study": model_from})
-    names = [f"{row['study']}:{row['benchmark']}" for row in found]
-    if not found:
+    responses = rows_of(store.root, _RESPONSES, {**of, "study": model_from})
+    names = [f"{row['study']}:{row['benchmark']}" for row in responses]
+    if not responses:
         what = f"no study {model_from}" if model_from else "no study of a response"
         return None, f"{what} on {corpus} and {contrast}: plumbline intervene run"
-    if len(found) > 1:
+    if len(responses) > 1:
         return None, f"there are several responses; --model-from {' or '.join(names)}"
-    row = found[0]
+    row = responses[0]
     ends = (row["response_low"], row["response_high"])
     if verdict(row["response"], *ends) not in ("above", "below"):
         return None, f"the response of {names[0]} can't be told from 0; more --seeds may show one"
@@ -106,14 +106,14 @@ def trusted_response(
 ) -> tuple[Response | None, str]:
     """The fitted response if studies trust `counts` for words' own preferences, and the basis.
 
-    The prediction is what `counts` says of each word, times the response, without a shift that all
+    The prediction is the change of each word's delta times the response, without a shift that all
     words share: the outcome that the studies call a word's own part.
     """
     response, lack = fitted_response(store, corpus, contrast, model_from)
-    found = validation(store, "counts", (OWN,))
+    of_counts = validation(store, "counts", (OWN,))
     if response is None:
         return None, lack
-    return response if found.is_trusted else None, str(found)
+    return response if of_counts.is_trusted else None, str(of_counts)
 
 
 def predict(rows: list[Row], by: Response) -> None:

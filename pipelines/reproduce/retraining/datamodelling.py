@@ -49,15 +49,16 @@ class Estimate:
     high: float
 
     @classmethod
-    def of_mean(cls, values: Floats) -> Estimate:
-        """The mean of two or more values with Student's interval.
+    def of_difference(cls, values: Floats, other: Floats) -> Estimate:
+        """The mean of two or more differences, values less others, with Student's interval.
 
-        >>> np.round(astuple(Estimate.of_mean(np.array([0.0, 0, 1, 1]))), 3).tolist()
+        >>> of = Estimate.of_difference(np.array([1.0, 1, 2, 2]), np.ones(4))
+        >>> np.round(astuple(of), 3).tolist()
         [0.5, -0.419, 1.419]
         """
-        value = float(values.mean())
-        t = float(stats.t.ppf(0.975, len(values) - 1))
-        half = t * float(values.std(ddof=1)) / sqrt(len(values))
+        differences = values - other
+        value, t = float(differences.mean()), float(stats.t.ppf(0.975, len(values) - 1))
+        half = t * float(differences.std(ddof=1)) / sqrt(len(values))
         return cls(value, value - half, value + half)
 
     @classmethod

@@ -275,7 +275,7 @@ def first_rows(
         for one in methods:
             own = firsts[one.method]
             over, baseline = _hardest(
-                design, one.method, firsts, lambda other, own=own: Estimate.of_mean(own - other)
+                design, one.method, firsts, partial(Estimate.of_difference, own)
             )
             row = _row(one, name, Estimate.of_share(float(own.mean()), len(own)), over=over)
             about = {"chance": 1 / of.n_sources, "n_words": len(own), "n_halves": None}
