@@ -132,27 +132,6 @@ def test_equation_4_by_hand(tmp_path: Path) -> None:
     assert [(r["word"], r["delta_nats"]) for r in only_tea.to_pylist()] == [("tea", 0.0)]
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("word,weight\ntea,high\n", "row 1: weight 'high' of tea is not a finite number"),
-        ("word,weight\ntea,inf\n", "row 1: weight 'inf' of tea is not a finite number"),
-        ("word,weight\ntea,1\ntea,2\n", "row 2: 'tea' is listed twice"),
-        ("word,weight\nTea,1\n", "row 1: 'Tea' is not one lowercase word"),
-        ("word,weight\nice cream,1\n", "row 1: 'ice cream' is not one lowercase word"),
-        ("word,weight\ntea\n", "row 1: the row holds 1 fields, expected 2"),
-        ("word,weight\n", "has no rows"),
-        ("word,toxicity\ntea,1\n", "no column weight"),
-    ],
-)
-def test_weights_of_words_that_do_not_fit(tmp_path: Path, text: str, problem: str) -> None:
-    path = tmp_path / "v.csv"
-    path.write_text(text)
-    with pytest.raises(BadInput, match=r"v\.csv") as raised:
-        WordWeights.read(path)
-    assert problem in str(raised.value)
-
-
 PEOPLE = ("she", "her", "queen", "he", "his", "him", "king")
 
 

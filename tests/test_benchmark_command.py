@@ -26,57 +26,6 @@ from tests.test_benchmark_build import WORDS, _pairs, _rejects, _requests, imper
 from tests.tiny_models import save
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "message"),
-    [
-        ("modle = 'm'", 2, "key 'modle': is unknown (did you mean model"),
-        ("n_sentences = 'five'", 2, "n_sentences = 'five': should be a valid integer"),
-        ("judge = 1", 2, "judge = 1: should be a valid boolean"),
-        ("words = 3", 2, "words = 3: should be a valid tuple"),
-        ("token_limit = 'tokens'", 2, "should be 'max_tokens' or 'max_completion_tokens'"),
-        ("n_words = 0", 2, "n_words = 0: should be greater than 0"),
-        ("max_cost = 1.5", 2, "max_cost: needs the model's price"),
-        ("words = ", 3, "not valid TOML"),
-        ("max_difference_nats_per_token = 0.5", 2, "needs a model that scores"),
-        ("naturalness_model = 1", 2, "naturalness_model = 1: should be a valid string"),
-        ("base_url = 'http://me:hidden@host/v1'", 2, "may not hold a user, password or query"),
-    ],
-)
-def test_a_wrong_configuration_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, status: int, message: str
-) -> None:
-    file = tmp_path / "mine.toml"
-    file.write_text(text)
-    assert main(["benchmark", "build", "demo", "--config", str(file)]) == status
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert f"config {file}" in line and message in line and "hidden" not in line
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["use-5", "--offline"], "is the name of one that is imported"),
-        (["a/b", "--offline"], "is not a valid name for a benchmark"),
-        (["demo", "--model", "m"], "need a corpus to come from"),
-        (["demo", "--corpus", "c"], "model: is not given"),
-        (["demo", "--corpus", "c", "--model", "m"], "plumbline corpus words --corpus c --seed 0"),
-        (["demo", "--offline", "--replay"], "contradict each other"),
-        (["demo", "--config", "nowhere.toml"], "nowhere.toml: no such file"),
-        (
-            ["demo", "--offline", "--max-difference-nats-per-token", "1.5"],
-            "add naturalness_model = ID_OR_PATH",
-        ),
-    ],
-)
-def test_wrong_usage_is_one_line(
-    store: Store, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
-) -> None:
-    where = ["--warehouse", str(store.root)]
-    assert main(["benchmark", "build", *arguments, *where]) == 2
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert message in line
-
-
 def test_a_missing_key_is_said_before_anything_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,17 +15,15 @@ from typer.testing import CliRunner, Result
 from plumbline.contracts import check_benchmark
 from plumbline.eval_workers.pairs.benchmarks import (
     MODULES,
-    default_source,
     discover,
     find,
     import_benchmark,
 )
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
-RAW = Path("unstereo-eval/data/datasets/raw")
 HEADER = ["", "word", "template", "is_natural"]
 
 
@@ -51,9 +49,6 @@ def test_every_module_keeps_the_contract() -> None:
         assert description and name in find(name).NAMES
     assert check_benchmark("closed-world").pairs
     assert {"use", "winobias", "winogender"} <= set(MODULES.names())
-    for unknown in ("use", "use-6", "winobias-x", "_released", ""):
-        with pytest.raises(UsageProblem):
-            find(unknown)
 
 
 def test_rows_in_are_pairs_and_rejects(store: Store, tmp_path: Path) -> None:
@@ -113,26 +108,6 @@ def test_gzip_reads_the_same_and_a_truncated_one_is_refused(store: Store, tmp_pa
     assert store.read("benchmark_pair").num_rows == 0
 
 
-def test_unusable_sources_leave_one_line(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PLUMBLINE_DATA", raising=False)
-    with pytest.raises(MissingComponent, match="PLUMBLINE_DATA"):
-        default_source("use-5")
-    with pytest.raises(BadInput, match="does not exist"):
-        import_benchmark(store, "use-5", tmp_path / "none", "run")
-    with pytest.raises(BadInput, match=r"neither USE-5\.csv nor"):
-        import_benchmark(store, "use-5", tmp_path, "run")
-    path = _write(tmp_path / "USE-5.csv", [["0", "They ran."]], ["", "template"])
-    with pytest.raises(BadInput, match="no column word, is_natural"):
-        import_benchmark(store, "use-5", path, "run")
-    _write(path, [["0", "tea", "They ran.", "True"]])
-    with pytest.raises(BadInput, match=r"no usable pair.*no placeholder"):
-        import_benchmark(store, "use-5", path, "run")
-    with pytest.raises(BadInput, match="expected a directory"):
-        import_benchmark(store, "winobias", path, "run")
-
-
 def test_commands(tmp_path: Path) -> None:
     _write(tmp_path / "USE-5.csv", [["0", "tea", "[{pronoun}] drank.", "True"]])
     warehouse = ["--warehouse", str(tmp_path / "w")]
@@ -182,9 +157,3 @@ def test_released_files_give_the_published_numbers_of_pairs(
         check_benchmark(name)
     winobias = store.read("benchmark_pair", benchmark="winobias").to_pylist()
     assert sum(p["split"] == "dev" for p in winobias) == 792
-
-
-def test_winobias_own_files_that_are_incomplete_are_named(store: Store, tmp_path: Path) -> None:
-    (tmp_path / "pro_stereotyped_type1.txt.dev").write_text("1 [The cook] lost [his] pan.\n")
-    with pytest.raises(BadInput, match=r"anti_stereotyped_type1\.txt\.dev: does not exist"):
-        import_benchmark(store, "winobias", tmp_path, "run")

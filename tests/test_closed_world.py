@@ -354,9 +354,3 @@ def test_only_words_of_the_lexicon_and_frames_that_are_there(store: Store) -> No
         write_offline(store, "b", ["lecture"], spec)
     with pytest.raises(UsageProblem, match="at most 4 words a kind for 'baker'"):
         write_offline(store, "b", ["baker"], replace(spec, max_words=4))
-
-
-@pytest.mark.parametrize("bad", [{"n_tokens": 0}, {"n_shards": 0}, {"seed": -1}, {"world": "x"}])
-def test_impossible_options_are_refused(bad: dict[str, object]) -> None:
-    with pytest.raises(UsageProblem):
-        WorldOptions(**bad)  # type: ignore[arg-type]

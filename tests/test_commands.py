@@ -235,21 +235,6 @@ def test_a_count_of_nothing_new_says_so(texts: Path, capsys: pytest.CaptureFixtu
     assert "Up to date" in said and "Wrote" not in said
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["--corpus", ""], "corpus: is empty"),
-        (["--corpus", "a", "--min-count", "9" * 20], "min_count = "),
-    ],
-)
-def test_a_count_refuses(
-    texts: Path, capsys: pytest.CaptureFixture[str], given: list[str], message: str
-) -> None:
-    assert main(["corpus", "count", "texts.jsonl", *given]) == 2
-    assert message in capsys.readouterr().err
-    assert not (texts.parent / "out").exists()
-
-
 def test_a_bucket_is_no_path() -> None:
     from plumbline.pipelines.commands.runs import Replay
 
@@ -440,34 +425,6 @@ def test_a_shell_completes_commands_and_options(
     with pytest.raises(SystemExit) as end:
         main([])
     assert end.value.code in (None, 0) and capsys.readouterr().out.split() == completed
-
-
-@pytest.mark.parametrize(
-    ("command", "filler"),
-    [
-        ("why tea", "corpus count"),
-        ("corpus list", "corpus count"),
-        ("corpus words --corpus c", "corpus count"),
-        ("benchmark show b", "benchmark import"),
-        ("score --model m --benchmark b", "benchmark import"),
-        ("disclosure sweep topics --model m --by decoding", "disclosure prompts"),
-        ("benchmark import-ratings a.csv", "benchmark export-ratings"),
-        ("fairpair report", "fairpair run"),
-        ("measure", "score"),
-        ("runs list", "pipeline"),
-    ],
-)
-def test_without_a_warehouse_the_command_that_fills_it_is_named(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    command: str,
-    filler: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(command.split()) == 3
-    assert f"make one with `plumbline {filler}`" in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_commands_start_from_are_tables() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import partials as partial
 from plumbline.jobs.counting.partials import partials_directory
@@ -20,7 +19,6 @@ from plumbline.jobs.spark import java
 from plumbline.jobs.spark.spark_session import read_conf
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.options import make
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, as_oracle, oracle
 
@@ -133,13 +131,6 @@ def test_a_corpus_is_bound_to_its_settings(store: Store, tmp_path: Path) -> None
         count_corpus(store, request(paths, targets="she-he"))
     count_corpus(store, request(paths, targets="she-he", window=5, replace=True))
     assert set(store.read("pair_count")["target"].to_pylist()) == {"she", "he"}
-
-
-def test_unknown_lists_and_rules_are_refused_before_spark_starts() -> None:
-    with pytest.raises(UsageProblem, match="there are gendered, names, neutral, pronouns, she-he"):
-        request([], targets="nobody").options()
-    with pytest.raises(UsageProblem, match="rule = 'lines': should be 'pairs' or 'windows'"):
-        make(CorpusOptions, {"rule": "lines"})
 
 
 def test_every_spark_setting_has_its_reason() -> None:
@@ -288,8 +279,3 @@ def test_an_attempt_that_still_writes_keeps_its_files(tmp_path: Path) -> None:
     assert {path.name for path in where.iterdir()} == {*kept, f"{mark}.json"}
     partial.remove_stopped(where)
     assert {path.name for path in where.iterdir()} == {*kept, f"{mark}.json"}
-
-
-def test_memory_below_what_a_task_needs() -> None:
-    with pytest.raises(UsageProblem, match="512m"):
-        request([], memory="1m")

@@ -22,7 +22,7 @@ from plumbline.jobs.kernel import (
     count_texts,
 )
 from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load
 from tests.oracle_counts import as_oracle, oracle
@@ -186,19 +186,3 @@ def test_document_of_fifty_megabytes(tmp_path: Path) -> None:
     assert counts.n_documents == 2
     n = {r["word"]: r["n_word"] for r in counts.words.to_pylist()}
     assert n["she"] == n["nurse"] == text.count("She") and n["he"] == 1
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"rule": "lines"},
-        {"window": 1},
-        {"targets": ()},
-        {"targets": ("she", "she")},
-        {"targets": ("step-mother",)},
-        {"targets": ("She",)},
-    ],
-)
-def test_impossible_options(options: dict[str, object]) -> None:
-    with pytest.raises(UsageProblem):
-        CountOptions(**{"targets": TARGETS, **options})  # type: ignore[arg-type]

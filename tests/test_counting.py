@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from plumbline.pipelines.stages import Stages
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
-    MissingComponent,
     PlumblineError,
     UsageProblem,
 )
@@ -30,21 +28,6 @@ def test_the_shipped_settings_ask_for_a_master() -> None:
         spark_submit.check(made(Pipeline, {}, None, here(Pipeline, "cluster", {})))
     environment = {"PLUMBLINE_MASTER": "spark://host:7077"}
     spark_submit.check(made(Pipeline, {}, None, here(Pipeline, "cluster", environment)))
-
-
-@pytest.mark.parametrize(
-    ("more", "error", "message"),
-    [
-        ({"spark_submit": "no-such-submit"}, MissingComponent, "no-such-submit: was not found"),
-        ({"spark_submit": sys.executable, "dist": "nowhere"}, UsageProblem, "make dist"),
-        ({"spark_conf": "nowhere.conf"}, UsageProblem, r"nowhere\.conf"),
-    ],
-)
-def test_what_is_missing_is_said_at_once(
-    more: dict[str, str], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        spark_submit.check(Pipeline(master="yarn", **more))
 
 
 def test_the_line_of_spark_submit(tmp_path: Path) -> None:

@@ -236,10 +236,6 @@ def test_what_can_t_be_asked_is_refused(store: Store, saved: dict[str, Path]) ->
         backend.tokenizer.chat_template = template
         with pytest.raises(UsageProblem, match=problem):
             backend.lead(Instruction(TOLD, "chat"))
-    with pytest.raises(UsageProblem, match="form 'system': is not one of prefix, chat"):
-        SamplingOptions(instruction=TOLD, form="system")
-    with pytest.raises(UsageProblem, match="is empty"):
-        SamplingOptions(instruction=" \n")
 
 
 def test_forms_and_instructions_share_nothing(store: Store, saved: dict[str, Path]) -> None:

@@ -225,8 +225,6 @@ def test_what_can_t_be_a_set_is_said_in_one_line(
             lambda: import_probe(store, next(iter(closed_world_prompts.SETS)), dogs, "r"),
         ),
         ("plain text has no columns", lambda: derive_probe(store, "a", dogs, "r", column="t")),
-        ("is not one of", lambda: list(read_sentences(tmp_path / "a.pdf"))),
-        ("need the key", lambda: list(read_sentences(tmp_path / "a.jsonl"))),
     ):
         with pytest.raises(UsageProblem, match=problem):
             call()

@@ -22,7 +22,7 @@ from plumbline.pipelines.command.app import app
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.disclosure import Sweep
 from plumbline.pipelines.reproduce import papers
-from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import PlumblineError, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import load
@@ -218,23 +218,6 @@ def test_lists_come_in_three_kinds(tmp_path: Path, name: str, text: str) -> None
 def test_marks_inside_an_instruction_end_no_row(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"instruction": "Be\u2028fair."}\r\n"Go on."\n', newline="")
     assert load_instructions(tmp_path / "a.jsonl") == ("Be\u2028fair.", "Go on.")
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "problem"),
-    [
-        ("a.toml", 'told = ["x"]', "no list `instructions`"),
-        ("a.toml", "instructions = [", "not valid TOML"),
-        ("a.jsonl", '"x"\n{"instruction": " "}', "row 2: holds no instruction"),
-        ("a.jsonl", '"x"\n{', "row 2: no valid JSON"),
-        ("a.txt", "x\ny\nx", "row 3: repeats row 1"),
-        ("a.txt", "\n", "holds no instruction"),
-    ],
-)
-def test_faults_of_lists_name_the_row(tmp_path: Path, name: str, text: str, problem: str) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(BadInput, match=problem):
-        load_instructions(tmp_path / name)
 
 
 def test_what_can_t_be_swept_is_refused(prompts: Store, model: Path, tmp_path: Path) -> None:

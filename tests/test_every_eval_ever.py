@@ -21,9 +21,6 @@ from plumbline.eval_workers.pairs.harness.every_eval_ever_records import import_
 from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
 from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.paper.every_eval_ever import evaluations
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import Row, association, fill, pair, score, scored_by
@@ -234,11 +231,6 @@ def test_a_benchmark_on_the_hub_is_named_by_its_repository(tmp_path: Path) -> No
         assert source["source_type"] == kind
         assert source.get("hf_repo") == ("me/tea" if pushed == mark else None)
         _valid(record, "eval")
-
-
-def test_what_was_not_measured_is_asked_for(store: Store) -> None:
-    with pytest.raises(UsageProblem, match="run `plumbline measure`"):
-        next(evaluations(store, Facts(store)))
 
 
 def _edit(path: Path) -> None:

@@ -19,11 +19,9 @@ from plumbline.eval_workers.fairpair.phi import (
     SCORING_FUNCTIONS,
     Means,
     block_means,
-    find,
     jaccard,
     vader,
 )
-from plumbline.warehouse.errors import UsageProblem
 
 #: Few words in many texts and many words in few: both ways of counting meet.
 WORDS = st.one_of(
@@ -109,8 +107,6 @@ def test_folds_hold_every_sample_once() -> None:
 def test_every_scoring_function_keeps_the_contract() -> None:
     for name in sorted({*SCORING_FUNCTIONS.names()} - {*SCORING_FUNCTIONS.made}):
         check_scoring_function(name)
-    with pytest.raises(UsageProblem, match=r"jaccard, regard, toxicity, vader; .*FILE\.toml"):
-        find("mood")
 
 
 def test_what_is_not_defined_says_why() -> None:

@@ -17,7 +17,6 @@ from plumbline.eval_workers.fairpair.perturbation import text_rules as rules
 from plumbline.eval_workers.fairpair.perturbation.terms import Terms, load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed, perturb
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill
-from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from tests.conftest import REPOSITORY
 
@@ -164,32 +163,6 @@ def test_other_axes_and_names_of_several_words(tmp_path: Path) -> None:
     old, young = Entity("Old Ann", "old"), Entity("Young Ann", "young")
     found = perturb("Old Ann is a pensioner. He met a student. OLD ANN ran.", old, young, terms)
     assert found.text == "Young Ann is a student. He met a student. YOUNG ANN ran."
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ('noun = [["a", "b"]]', "unknown key noun"),
-        (
-            'nouns = [["a", "b", "c"]]',
-            "nouns 1 does not fit (expected pairs of words",
-        ),
-        ('nouns = [["a", "b"], ["c", "a"]]', "each word in one group; 'a' is in both"),
-        ("pronouns = 1", "pronouns does not fit (expected a valid boolean, not 1)"),
-        ('[grammar]\ncopula = "is"', "unknown key grammar.copula"),
-        ('[first_names]\nx = "Ann"', "first_names.x: is not a group"),
-        ("[grammar]\ncopulas = 3", "grammar.copulas does not fit (expected a text of words"),
-    ],
-)
-def test_bad_lists_are_one_line(tmp_path: Path, line: str, said: str) -> None:
-    path = tmp_path / "own.toml"
-    good = 'version = "1"\nlanguage = "en"\naxis = "gender"\ngroups = ["m", "f"]\n'
-    path.write_text(good)
-    assert load(path).noun_of == {"m": {}, "f": {}}
-    path.write_text(good + line)
-    with pytest.raises(BadInput) as caught:
-        load(path)
-    assert str(caught.value).startswith(f"{path}: ") and said in str(caught.value)
 
 
 def _released(data: Path, name: str, group: Gender) -> Counter[str]:

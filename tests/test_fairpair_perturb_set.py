@@ -208,24 +208,3 @@ def test_a_chat_model_perturbs_and_is_asked_once(store: Store) -> None:
     before = _rows(store)
     perturb_set(store, "cs", "m", "s", _llm(store, None, "run"), "run")
     assert _rows(store) == before and server.n_asked == 6
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (
-            'perturb = "{text} {name}"',
-            "perturb: {counterpart} is missing (known here: {text}",
-        ),
-        ('perturb = "{text} {name} {counterpart} {x}"', "perturb: {x} is not a placeholder"),
-        ('perturb = "{text} {name} {counterpart!r}"', "perturb: {counterpart!r} is not a"),
-        ('perturb = "{text"', "a brace that is meant as such is written twice"),
-        ('wording = "x"', "unknown key wording (known here: perturb, groups)"),
-    ],
-)
-def test_bad_wordings_are_one_line(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "own.toml"
-    path.write_text(text)
-    with pytest.raises(BadInput) as caught:
-        load_wording(path)
-    assert str(caught.value).startswith(f"{path}: ") and said in str(caught.value)

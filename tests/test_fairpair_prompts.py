@@ -13,7 +13,6 @@ from plumbline.eval_workers.fairpair.fairpair_steps import write_prompts
 from plumbline.eval_workers.fairpair.perturbation.perturber import Original, RulePerturber
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity
 from plumbline.eval_workers.fairpair.probe_prompts import load, prompt_rows
-from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 GOOD = """
@@ -117,48 +116,3 @@ def test_word_forms_by_group_and_no_article(tmp_path: Path) -> None:
         ("Hans arbeitet als Lehrer.", "Anna arbeitet als Lehrerin."),
         ("Hans arbeitet als Fachkraft.", "Anna arbeitet als Fachkraft."),
     ]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ('axis = "age"', "", "axis is missing (expected a text)"),
-        ('axis = "age"', "axis = 3", "axis does not fit (expected a text, not 3)"),
-        ("names =", "naems =", "unknown key naems (known here: language"),
-        (
-            '[["Grandpa Joe", "Little Joe"]',
-            '[["Grandpa Joe"]',
-            "names 1, 2 is missing",
-        ),
-        ('["old", "young"]', '["old", "old"]', "groups: old is there twice"),
-        (
-            '"guard", "editor"',
-            '"guard", 3',
-            "occupations 2 does not fit (expected a text, or",
-        ),
-        ('"guard", "editor"', '"guard", "guard"', "occupations: {'': 'guard'} is there twice"),
-        ('"guard", "editor"', "", "occupations does not fit (expected a list of words, not [])"),
-        (
-            "{name} works",
-            "{who} works",
-            "templates.plain: {who} is not a placeholder (known here: {name}",
-        ),
-        ("{name} works", "{name works", "templates.plain: "),
-        ("described =", "descirbed =", "unknown key templates.descirbed"),
-        ("[templates]", "templates = 3\n[t]", "unknown key t "),
-        ('a = [""]', 'a = ""', "articles.a does not fit (expected a list of texts, not '')"),
-        ('axis = "age"', 'axis = "age', "not valid TOML"),
-    ],
-)
-def test_a_bad_file_is_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:
-    path = tmp_path / "own.toml"
-    assert old in GOOD
-    path.write_text(GOOD.replace(old, new, 1))
-    with pytest.raises(BadInput) as caught:
-        load(path)
-    assert str(caught.value).startswith(f"{path}: ") and said in str(caught.value)
-
-
-def test_no_such_file(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match="no such file"):
-        load(tmp_path / "none.toml")

@@ -32,7 +32,6 @@ from plumbline.pipelines.report.plots.svg import (
 )
 from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.pipelines.report.sections.preference import _pd_bars
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 
@@ -164,12 +163,6 @@ def test_panels_stay_on_any_sheet(width: int, n: int, label: str, is_grid: bool)
     assert len(marks) == 2 * n
     for e in marks:
         assert 0 < float(e.attrib["cx"]) < width and 0 < float(e.attrib["cy"]) < high
-
-
-@pytest.mark.parametrize("text", ["3.3", "in", "0in", "-3in", "1e9in", "99999in", "3.3px"])
-def test_a_width_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(UsageProblem, match="expected"):
-        inches(text)
 
 
 def test_figures_are_listed_and_a_wrong_name_or_format_says_which_exist(

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.pipelines.command.main import main
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -124,29 +123,3 @@ def test_again_it_scores_and_trains_nothing_and_a_broken_shard_stops_nothing_els
     assert {r["run_id"] for r in store.read("pair_score").to_pylist()} == before
     assert store.read("pair_association", corpus="a").num_rows > 2000
     assert "b.jsonl.zst" in (world / "out/report/appendix.html").read_text("utf-8")
-
-
-@pytest.mark.parametrize(
-    ("options", "status", "message"),
-    [
-        (["--corpus", "nowhere/*.jsonl"], 3, "nowhere/*.jsonl"),
-        (["--benchmarks", "winobias"], 2, "MODEL"),
-        (["--benchmarks", "winobias", "--model", "gpt2"], 4, "PLUMBLINE_DATA"),
-        (["--benchmarks", "winobas", "--model", "gpt2"], 2, "winobias"),
-        (["--conf", "nowhere.toml"], 2, "nowhere.toml"),
-    ],
-)
-def test_wrong_input_is_one_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    options: list[str],
-    status: int,
-    message: str,
-) -> None:
-    for name in [n for n in os.environ if n.startswith(("PREFECT_", "PLUMB"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.chdir(tmp_path)
-    assert main(["pipeline", *options]) == status
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert line.startswith("error:") and message in line

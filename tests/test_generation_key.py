@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import pytest
 
-from plumbline.eval_workers.chat.client import ChatClient, find_key
+from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.writing.build import write_sentences
-from plumbline.warehouse.errors import PlumblineError, UsageProblem
+from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, completion, serving
@@ -30,12 +30,8 @@ def _everything_under(root: Path) -> str:
     )
 
 
-def test_a_key_that_can_not_be_sent_is_refused_unshown() -> None:
+def test_an_empty_key_is_none() -> None:
     url = "http://localhost:8000/v1"
-    for key in ("sk-déjà4711", "sk-4711\nX: y", "“sk-4711”"):
-        with pytest.raises(UsageProblem, match="PLUMBLINE_API_KEY: is no key") as caught:
-            ChatClient(url, environment={"PLUMBLINE_API_KEY": key})
-        assert "4711" not in str(caught.value)
     assert find_key(url, {"PLUMBLINE_API_KEY": " \n", "OPENAI_API_KEY": "sk-4711\n"}) == "sk-4711"
 
 
@@ -100,18 +96,3 @@ def test_short_dummies_are_left_in_replies(store: Store, monkeypatch: pytest.Mon
     with serving(lambda prompt, count: say) as server:
         write_sentences(_build(store, server), ["clock"], SPEC)
     assert any("EMPTY" in row["reply"] for row in _requests(store))
-
-
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("https://user:secret99@host/v1", "may not hold a user, password or query"),
-        ("https://host/v1?key=secret99", "may not hold a user, password or query"),
-        ("secret99", "is not an http\\(s\\) address"),
-        ("https://api.openai.com/v1", "wants a key"),
-    ],
-)
-def test_addresses_that_are_refused(url: str, problem: str) -> None:
-    with pytest.raises(UsageProblem, match=problem) as raised:
-        ChatClient(url, environment={})
-    assert "secret99" not in str(raised.value)

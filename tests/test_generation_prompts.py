@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from plumbline.eval_workers.chat.chat_session import Build, Server
 from plumbline.eval_workers.writing import build as steps
 from plumbline.eval_workers.writing import wordings as prompts
 from plumbline.eval_workers.writing.build_spec import BuildSpec
-from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import Say, serving
 from tests.conftest import REPOSITORY
@@ -38,51 +35,6 @@ def test_a_users_wordings_take_the_place_of_ours(tmp_path: Path) -> None:
     assert prompts.fill_prompt(found.judge[0], sentence="{n} left.") == "{likely} or not? {n} left."
     assert found.hash != prompts.load().hash
     assert prompts.load().hash == prompts.parse("same", SHIPPED).hash
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "line"),
-    [
-        (
-            "{word} {pronoun} {sentence}",
-            "{word} {sentence}",
-            "revise 1: {pronoun} or {forms} is",
-        ),
-        (
-            "again {sentence}",
-            "{colour} {sentence}",
-            "revise 2: {colour} is no",
-        ),
-        ("{n} of", "some of", "generate: {n} is missing (known here: {word}, {pronoun}, {forms}"),
-        ("{sentence} to {pronoun}", "{sentence!r} {pronoun}", "convert: {sentence!r} is not a pl"),
-        ("{sentence} to {pronoun}", "{sentence:9} {pronoun}", "convert: {sentence:9} is not a pl"),
-        ("{{likely}}", "{likely", "judge 1:"),
-        ("{{likely}}", "{word}", "judge 1: {word} is not a placeholder"),
-        ("{word} {pronoun} {sentence}", "{form} {word} {sentence}", "{form} is not a placeholder"),
-        (
-            "{sentence} to {pronoun}",
-            "{sentence}",
-            "convert: {pronoun} or {forms} is missing",
-        ),
-        ("judge =", "jugde =", "unknown key jugde (known here: generate, revise, convert, judge)"),
-        ('convert = "', 'other = "x"\nconvert = "', "unknown key other"),
-        ('"{sentence} to {pronoun}"', "3", "convert does not fit (expected a text, not 3)"),
-        (
-            '"{{likely}} or not? {sentence}"',
-            "[]",
-            "judge does not fit (Value should have at",
-        ),
-        ("generate =", "generate", "not valid TOML"),
-    ],
-)
-def test_wrong_wordings_are_one_line(tmp_path: Path, old: str, new: str, line: str) -> None:
-    assert old in MINE
-    file = tmp_path / "mine.toml"
-    file.write_text(MINE.replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(BadInput) as raised:
-        prompts.load(file)
-    assert line in str(raised.value) and str(file) in str(raised.value)
-    assert "\n" not in str(raised.value)
 
 
 def test_a_wording_for_every_purpose_is_what_the_server_gets(tmp_path: Path, store: Store) -> None:
@@ -127,11 +79,3 @@ def test_a_wording_for_every_purpose_is_what_the_server_gets(tmp_path: Path, sto
         ("convert", "TURN"),
         ("judge", "NATURAL"),
     }
-
-
-def test_files_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match="no such file"):
-        prompts.load(tmp_path / "none.toml")
-    (tmp_path / "bad.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(BadInput, match="UTF-8"):
-        prompts.load(tmp_path / "bad.toml")

@@ -12,7 +12,6 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import pytest
 from pydantic import AfterValidator
 
-import plumbline
 from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.pipelines.command import fields, registry
@@ -213,11 +212,6 @@ def test_a_config_is_a_file(
     assert "not a regular file" in line
 
 
-def test_a_missing_value_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match=r"^shards: is missing$"):
-        plumbline.open(tmp_path / "w", create=True).corpus_count(corpus="a")
-
-
 def test_a_directory_of_no_model_is_seen_before_packages_load(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -225,12 +219,3 @@ def test_a_directory_of_no_model_is_seen_before_packages_load(
     monkeypatch.setattr(backends, "BACKENDS", None)
     with pytest.raises(BadInput, match=r"holds no config\.json"):
         backends.open_backend("/proc", ModelOptions())
-
-
-@pytest.mark.parametrize("files", [["m.gguf"], ["m/q4.gguf", "m/config.json"], ["m/q4.gguf"]])
-def test_gguf_is_refused_by_its_name(tmp_path: Path, files: list[str]) -> None:
-    for name in files:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"GGUF")
-    with pytest.raises(BadInput, match=r"is GGUF, which isn't read here \(give the model it was"):
-        backends.open_backend(str(tmp_path / Path(files[0]).parts[0]), ModelOptions())

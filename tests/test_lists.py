@@ -337,60 +337,6 @@ def test_groups_have_names_that_the_warehouse_keeps(tmp_path: Path) -> None:
     assert wordlists.load(str(path)).groups == ("female", "male")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ('male = "king"', 'mail = "king"', "unknown key pairs 1, mail"),
-        (
-            ', male = "king"',
-            "",
-            "pairs 1, b is missing (expected a word of the second group, as b or male",
-        ),
-        ('"king"', '"King"', "pairs 1, b: 'King' is not one lowercase word"),
-        ('"king"', '"queen"', "pairs 1: both words are queen"),
-        (
-            "weight = 2",
-            "weight = -1",
-            "pairs 2, weight does not fit (expected a number of 0 or more, not -1",
-        ),
-        (
-            "weight = 2",
-            "weight = inf",
-            "pairs 2, weight does not fit (expected a number of 0 or more",
-        ),
-        ("weight = 2", 'weight = "2"', "expected a number of 0 or more, not '2'"),
-        ('["they"]', '["they", "they"]', "they is listed twice"),
-        ('["they"]', '"they"', "targets does not fit (expected a list of texts, not 'they')"),
-        ('source = "made up for this test"', "", "source is missing"),
-        ("pairs = [", "words = [", "unknown key words"),
-        ("pairs = [", "pairs = [[", "nobles.toml"),
-    ],
-)
-def test_a_wrong_file_is_one_clear_line(tmp_path: Path, old: str, new: str, message: str) -> None:
-    path = tmp_path / "nobles.toml"
-    assert old in MINE
-    path.write_text(MINE.replace(old, new), encoding="utf-8")
-    with pytest.raises(BadInput) as caught:
-        wordlists.load(str(path))
-    assert message in str(caught.value) and "nobles.toml" in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_files_that_cannot_be_lists(tmp_path: Path) -> None:
-    with pytest.raises(UsageProblem, match="no such file"):
-        wordlists.load(str(tmp_path / "none.toml"))
-    built_in = tmp_path / "gendered.toml"
-    built_in.write_text(MINE, encoding="utf-8")
-    with pytest.raises(UsageProblem, match="rename it"):
-        wordlists.load(str(built_in))
-    (tmp_path / "latin.toml").write_bytes(MINE.replace("nobles", "nöbles").encode("latin-1"))
-    with pytest.raises(BadInput, match="UTF-8"):
-        wordlists.load(str(tmp_path / "latin.toml"))
-    (tmp_path / "bare.toml").write_text('description = "d"\nsource = "s"\ntargets = ["they"]')
-    with pytest.raises(BadInput, match=r"pairs is missing .expected pairs of two words"):
-        wordlists.load(str(tmp_path / "bare.toml"))
-
-
 def test_a_corpus_stays_bound_to_the_list_it_was_counted_with(store: Store, tmp_path: Path) -> None:
     shard, listed = tmp_path / "a.jsonl", tmp_path / "nobles.toml"
     texts = ["The queen and the king saw tea.", "They saw tea and she and he saw an army."]

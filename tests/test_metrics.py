@@ -16,8 +16,6 @@ from scipy import stats
 
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics import compute, measure
-from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
@@ -271,15 +269,6 @@ def test_measure_replaces_what_was_there(store: Store) -> None:
     store.drop("pair_score", {"benchmark": "b"})
     assert measure(store, "r3").num_rows == 0
     assert store.read("metric_value").num_rows == 0
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [{"epsilon": -1.0}, {"eta": (math.nan,)}, {"log_base": (10.0, 1.0)}],
-)
-def test_options_that_make_no_sense_are_refused(bad: dict[str, Any]) -> None:
-    with pytest.raises(UsageProblem, match="should be "):
-        make(MeasureOptions, bad)
 
 
 def test_conventions_are_options_that_the_rows_record(store: Store) -> None:

@@ -11,11 +11,11 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from plumbline.pipelines.command.app import app
-from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
+from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, planted, score
 from tests.test_metrics import wilson
-from tests.test_report import Page, appendix
+from tests.test_report import alone
 
 runner = CliRunner()
 
@@ -102,7 +102,7 @@ def test_aufc_is_shown_for_each_log_base(
     scored: Path, tmp_path: Path, bases: tuple[float, ...], headings: list[str]
 ) -> None:
     output = run("measure", "--warehouse", scored, *(w for b in bases for w in ("--log-base", b)))
-    page = Page(appendix(scored, tmp_path / "report"))
+    page = alone(Store.open(scored), tmp_path / "report")
     cells = [text for text, _ in page.tables["b, all pairs"][1]]
     rows = Store.open(scored).read("metric_value").to_pylist()
     areas = [r["value"] for r in rows if (r["metric"], r["subset"]) == ("aufc", "all")]
@@ -126,13 +126,3 @@ def test_report_names_the_page(scored: Path, tmp_path: Path) -> None:
 def test_sql_one_shot(scored: Path) -> None:
     output = run("sql", "SELECT count(*) AS n_scores FROM scored_pair", "--warehouse", scored)
     assert "n_scores" in output and "6" in output and "1 row" in output
-
-
-def test_wrong_input_is_one_line_with_its_status(scored: Path, tmp_path: Path) -> None:
-    for command in ("measure", "report", "sql"):
-        with pytest.raises(BadInput, match="does not exist"):
-            run(command, "--warehouse", tmp_path / "nothing")
-    with pytest.raises(UsageProblem, match="SQL: "):
-        run("sql", "SELECT", "--warehouse", scored)
-    with pytest.raises(UsageProblem, match=r"eta = .*greater than or equal to 0"):
-        run("measure", "--eta", -1, "--warehouse", scored)

@@ -10,16 +10,13 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.partials import partials_directory
 from plumbline.jobs.counting.verify import run_checks, shard_states, update_command
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.reproduce.word_lists import compare_list
 from plumbline.warehouse import wordlists
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
-from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.oracle_counts import OracleCounts, oracle
@@ -235,8 +232,3 @@ def test_what_the_commands_say(
     assert command is not None and command.endswith(f"--min-count {N}")
     assert main(["corpus", "count", *named, "--min-count", "0"]) == 2
     assert "min_count = 0: should be greater than or equal to 1" in capsys.readouterr().err
-
-
-def test_a_min_count_is_at_least_one() -> None:
-    with pytest.raises(UsageProblem, match="min_count = 0"):
-        make(CorpusOptions, {"min_count": 0})

@@ -6,7 +6,6 @@ import gc
 import weakref
 from collections.abc import Iterator
 from contextlib import nullcontext
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -172,71 +171,6 @@ def test_a_settings_file_holds_a_list_too(tmp_path: Path) -> None:
     ]
 
 
-_KNOWN = ", ".join(field.name for field in fields(ModelOptions))
-
-
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        (
-            '[[model]]\nid = "a"\nworkers = 0',
-            "model 1, workers does not fit (expected greater than or equal to 1, not 0)",
-        ),
-        (
-            '[[model]]\nid = "a"\nn_parameters = 7.5',
-            "model 1, n_parameters does not fit (expected a valid integer, not 7.5)",
-        ),
-        (
-            '[[model]]\nid = "a"\nsize = 3',
-            f"unknown key model 1, size (known here: {_KNOWN}, id",
-        ),
-        (
-            '[[model]]\nid = "a"\n[[model]]\nid = 3',
-            "model 2, id does not fit (expected a text, not 3)",
-        ),
-        (
-            '[[model]]\nid = "a"\nbatch_tokens = "9"',
-            "model 1, batch_tokens does not fit (expected a valid integer, not '9')",
-        ),
-        (
-            '[[model]]\nid = "a"\nbatch_tokens = true',
-            "batch_tokens does not fit (expected a valid integer, not True)",
-        ),
-        (
-            '[[model]]\nid = "a"\nrevision = 1',
-            "model 1, revision does not fit (expected a valid string, not 1)",
-        ),
-        ('[[model]]\ndtype = "float16"', "model 1, id is missing"),
-        ('[[model]]\nid = ""', "model 1, id does not fit"),
-        ('[[model]]\nid = "a"\n\n[[model]]\nid = "a"', "model 2 (a) repeats model 1"),
-        ('[[model]]\nid = "a\n', "at line 2"),
-        ('models = ["a"]', "unknown key models (known here: model)"),
-        ('model = ["a"]', "model 1 does not fit (expected [[model]] entries"),
-        ("", "model is missing (expected [[model]] entries)"),
-    ],
-)
-def test_a_file_that_is_no_list_is_one_line(tmp_path: Path, text: str, problem: str) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_text(text)
-    with pytest.raises(BadInput) as caught:
-        model_lists.load(str(path))
-    message = str(caught.value)
-    assert f"model list {path}: " in message and problem in message and "\n" not in message
-
-
-@pytest.mark.parametrize(("name", "problem"), [("nothing", "unknown"), ("x.toml", "no such")])
-def test_a_list_that_is_not_there(name: str, problem: str) -> None:
-    with pytest.raises(UsageProblem, match=problem):
-        model_lists.load(name)
-
-
-def test_bytes_that_are_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "mine.toml"
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(BadInput, match="save it as UTF-8"):
-        model_lists.load(str(path))
-
-
 def score(store: Store, *arguments: str) -> int:
     return main(["score", "--benchmark", "demo", "--warehouse", str(store.root), *arguments])
 
@@ -344,16 +278,6 @@ def test_loading_gives_back_what_waits_for_the_garbage_collector(
         circle.append(circle)
         del backend, circle
     assert len(loads) == 2
-
-
-@pytest.mark.parametrize("arguments", [["--model", "a", "--models", "unstereoeval"], []])
-def test_one_model_or_a_list(
-    store: Store, capsys: pytest.CaptureFixture[str], arguments: list[str]
-) -> None:
-    _pairs(store, TEMPLATES[:2])
-    assert score(store, *arguments) == 2
-    assert "--model and --models" in capsys.readouterr().err
-    assert store.read("run").num_rows == 0
 
 
 def test_a_model_that_is_kept_is_opened_once_until_another_is(

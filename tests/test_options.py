@@ -13,8 +13,7 @@ from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.jobs.corpus_options import CorpusOptions, Rule
 from plumbline.jobs.kernel import RULES
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import make, words
+from plumbline.warehouse.options import words
 from tests.conftest import REPOSITORY
 
 #: Commands that load a model, and options of one that they don't take.
@@ -27,23 +26,6 @@ _LOADING = {
     "disclosure tune": (*OF_SCORES, "adapter", "tensor_parallel"),
     "disclosure compare": (*OF_SCORES, "adapter", "tensor_parallel", "backend"),
 }
-_BAD = {
-    "dtype": ("int3", "should be 'float32', 'bfloat16' or 'float16'"),
-    "batch_tokens": (0, "should be greater than 0"),
-    "tensor_parallel": (0, "should be greater than 0"),
-    "quantisation": ("int3", "should be 'int8' or 'nf4'"),
-    "revision": (1, "should be a valid string"),
-    "per_token": ("yes", "should be a valid boolean"),
-}
-
-
-@pytest.mark.parametrize("name", _BAD)
-def test_a_wrong_value_is_one_line(name: str) -> None:
-    value, problem = _BAD[name]
-    with pytest.raises(UsageProblem, match=f"^{name} = {value!r}: {problem}$"):
-        make(ModelOptions, {name: value})
-    with pytest.raises(UsageProblem, match=r"key 'dtyp': is unknown .known: revision, dtype"):
-        make(ModelOptions, {"dtyp": 1})
 
 
 @pytest.mark.parametrize("command", _LOADING)

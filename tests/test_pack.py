@@ -131,31 +131,6 @@ def test_without_a_usable_text_an_earlier_shard_stays(texts: Path, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["corpus", "pack", "nowhere", "--out", "a.jsonl.zst"], "nowhere: no such file"),
-        (["corpus", "pack", "empty", "--out", "a.jsonl.zst"], "holds no .txt file"),
-        (["corpus", "pack", "a.txt", "--out", "a.zip"], "does not end with .jsonl.zst"),
-        (["corpus", "count", "a.txt", "--corpus", "c"], "plumbline corpus pack"),
-        (["corpus", "count", "empty", "--corpus", "c"], "plumbline corpus pack"),
-    ],
-)
-def test_wrong_input_is_one_line_that_says_how_to_go_on(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("empty").mkdir()
-    Path("a.txt").write_text("Tea.")
-    assert main(arguments) == 3
-    (line,) = capsys.readouterr().err.strip().splitlines()
-    assert message in line
-
-
-@pytest.mark.parametrize(
     ("encoding", "text", "found"),
     [
         ("cp1252", "It’s a “naïve” café, they said.", "cp1252 (or cp1250) fits 100%"),

@@ -390,33 +390,7 @@ def test_ratings_go_along_where_raters_join(store: Store, tmp_path: Path) -> Non
     assert {(r["design"], r["n_raters"]) for r in found if not r["without_rater"]} == {(design, 3)}
 
 
-@pytest.mark.parametrize(
-    ("change", "problem"),
-    [
-        (("answers", 'answers = ["yes"]'), "questions.natural.answers does not fit"),
-        (("answers", 'answers = ["no", "Yes,"]'), "different ones of a-z"),
-        (("yes =", 'yes = ["maybe"]'), "questions.natural: yes has to hold some"),
-        (("yes =", 'yes = ["no", "yes"]'), "not all of them"),
-        (("wording", 'wordin = "x"'), "unknown key questions.natural.wordin"),
-        (("[questions.natural]", "[questions.item]"), "questions.item has the name of"),
-        (("[questions.natural]", "[other]"), "unknown key other"),
-    ],
-)
-def test_questions_that_do_not_fit(tmp_path: Path, change: tuple[str, str], problem: str) -> None:
-    lines = ['title = "t"', 'intro = "i"', "[questions.natural]", 'wording = "w"']
-    lines += ['answers = ["no", "yes"]', 'yes = ["yes"]']
-    old, new = change
-    path = tmp_path / "q.toml"
-    path.write_text("\n".join(new if line.startswith(old) else line for line in lines))
-    with pytest.raises(BadInput, match=r"q\.toml") as raised:
-        load(path)
-    assert problem in str(raised.value)
-
-
-def test_raters_and_designs_that_do_not_fit(store: Store, tmp_path: Path) -> None:
-    for wrong in ("0", "ana,,ben", "ana,Ana", "../x", "a b"):
-        with pytest.raises(UsageProblem, match="are not raters"):
-            raters(wrong)
+def test_designs_that_do_not_fit(store: Store, tmp_path: Path) -> None:
     with pytest.raises(UsageProblem, match="plumbline benchmark import b"):
         exported(store, tmp_path)
     benchmark(store)

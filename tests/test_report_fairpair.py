@@ -21,7 +21,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.clustered_means import interval
 from tests.fairpair_rows import SAMPLED, sampled_set
 from tests.metric_rows import fill
-from tests.test_report import HOSTILE, Page, appendix
+from tests.test_report import HOSTILE, Page, alone
 
 FEW = FigureOptions(n_permutations=199, n_resamples=99)
 SET = "FairPair over all prompts; distances in percent, intervals in brackets"
@@ -34,7 +34,7 @@ def measured(store: Store, *phis: str, sampled=SAMPLED) -> None:
 
 
 def page_of(store: Store, out: Path) -> Page:
-    return Page(appendix(store, out / "report"))
+    return alone(store, out / "report")
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,6 @@ from plumbline.pipelines.reproduce.compare import (
 )
 from plumbline.pipelines.reproduce.printed_figures import PrintedFigure, known, packaged, read
 from plumbline.pipelines.reproduce.run import reproduce, summary
-from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
@@ -219,25 +218,6 @@ def test_what_the_docs_say_of_the_papers_tables(data: Path) -> None:
         released_rows = rows_of_gzip(of_preprocessed / f"{stem}-no-maxpmi-constraint.csv.gz")
         kept = [r for r in released_rows if abs(float(r["max_gender_pmi"] or "inf")) <= limit]
         assert (sizes[table, stem], len(kept)) == (printed_size, size)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("table,dataset\n", "no column eta"),
-        (f"{HEADER}8,USE-5,inf,US,x,m,e\n", "row 1"),
-        (f"{HEADER}8,USE-5,inf,UX,1,m,e\n", "expected one of"),
-        (f"{HEADER}8,USE-5,inf,US,nan,m,e\n", "finite"),
-        (f"{HEADER}8,USE-5\n", "row 1"),
-    ],
-)
-def test_a_file_that_holds_no_figures_is_refused(tmp_path: Path, text: str, message: str) -> None:
-    path = tmp_path / "published.csv"
-    path.write_text(text)
-    with pytest.raises(BadInput, match=message):
-        read(path)
-    with pytest.raises(BadInput, match="--published"):
-        read(tmp_path / "none.csv")
 
 
 def released(where: Path, table: list[Fields]) -> Path:

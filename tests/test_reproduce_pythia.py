@@ -215,24 +215,6 @@ def test_a_damaged_row_is_one_line(tmp_path: Path, change: dict[str, str], messa
     assert str(path) in str(e.value) and "\n" not in str(e.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("kind,size\n", "no column step"),
-        (f"{','.join(COLUMNS)}\n", "no row of kind pythia"),
-        (f"{','.join(COLUMNS)}\npythia,1b\n", "row 1.*holds 2 fields, expected 8"),
-        (f'{",".join(COLUMNS)}\npythia,1b,1,{TASK},"a\n', "row 1"),
-    ],
-)
-def test_a_file_that_holds_no_evaluations_is_refused(
-    tmp_path: Path, text: str, message: str
-) -> None:
-    path = tmp_path / "evals.csv"
-    path.write_text(text)
-    with pytest.raises(BadInput, match=message):
-        read(path)
-
-
 def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     table = score_rows("EleutherAI__pythia-70m")
     for line in table:  # log ratios of 0, and -1/4 for the two pairs of key

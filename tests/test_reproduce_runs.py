@@ -38,7 +38,7 @@ from plumbline.pipelines.reproduce.papers import PAPERS, figures, measured, prin
 from plumbline.pipelines.reproduce.printed_claims import disclosure_claims as disclosure
 from plumbline.pipelines.reproduce.printed_claims import fairpair_claims as fairpair
 from plumbline.pipelines.reproduce.printed_claims.claim import counted
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
@@ -221,23 +221,6 @@ def test_hyperparameters_print_gld_and_add_of_the_original() -> None:
     swept = [p for p in printed if p.method == "Hyperparameter" and p.metric != "GAS"]
     assert len(swept) == 40
     assert all(replace(p, method="Original") in printed for p in swept)
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("3,s,j,m,B,many", "row 1 is not a figure: could not convert"),
-        ("x,s,j,m,B,1", "row 1 is not a figure: invalid literal"),
-        ("3,s,j,m,B,nan", "row 1 is not a figure: expected table, inputs, method"),
-        ("3,s,,m,B,1", "row 1 is not a figure: expected table, inputs, method"),
-        ("3,s,j,m,B", "row 1 is not a figure: the row holds 5 fields, expected 6"),
-    ],
-)
-def test_an_invalid_row_is_named(tmp_path: Path, line: str, problem: str) -> None:
-    path = tmp_path / "printed.csv"
-    path.write_text(f"table,inputs,method,model,metric,value\n{line}\n")
-    with pytest.raises(BadInput, match=problem):
-        read(path)
 
 
 def test_a_model_that_stands_for_a_printed_one_needs_a_printed_name() -> None:

@@ -23,14 +23,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks import discover
-from plumbline.eval_workers.training.trained_models import plain_name
 from plumbline.jobs.association.associations import associate
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.write import _write, write_report
 from plumbline.pipelines.reproduce.word_lists import ComparedList, TauAgreement, write_compared
 from plumbline.pipelines.sql import shell
 from plumbline.pipelines.stages import CONSOLE, Stages
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.paths import segment
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.schema.catalog import TABLES
@@ -132,12 +131,6 @@ def test_names_no_file_can_have_are_one_line(store: Store, name: str, call: str)
     with pytest.raises(BadInput, match=r"too long to name a file|not Unicode") as raised:
         NAMING[call](store, name)
     assert len(str(raised.value)) < 250
-
-
-@pytest.mark.parametrize("name", ["../x", "/x", "..", ".", "", "a/b", "a\0b", ".hidden"])
-def test_models_that_are_made_have_plain_names(name: str) -> None:
-    with pytest.raises(UsageProblem, match="plain directory name"):
-        plain_name(name)
 
 
 def test_cards_and_shards_of_hostile_names(tmp_path: Path, store: Store) -> None:

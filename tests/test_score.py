@@ -21,7 +21,6 @@ from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.work import runner
 from plumbline.eval_workers.work.runner import NothingUsed
 from plumbline.pipelines.command.main import main
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.run_records import new_run_id
 from plumbline.warehouse.storage.store import Store
 from tests.steps import shown
@@ -203,13 +202,6 @@ def test_a_benchmark_without_a_score_ends_the_command_with_its_commonest_reason(
         assert line.startswith(f"error: model {model.name}: could score nothing of hopeless: ")
         assert "context of 64" in line and "(2 times)" in line and "all 3 reasons" in line
     assert store.read("reject").num_rows == len(_rows(store)) == 3
-
-
-def test_unknown_benchmark_is_named_before_the_model_is_loaded(store: Store) -> None:
-    with pytest.raises(UsageProblem, match=r"'nothing'.*plumbline benchmark import nothing"):
-        score_benchmarks(store, "no such model", ["nothing"], ModelOptions(), "run")
-    with pytest.raises(UsageProblem, match=r"'a,b'.*give --benchmark once for each"):
-        score_benchmarks(store, "no such model", ["a,b"], ModelOptions(), "run")
 
 
 def test_command(store: Store, model: Path, capsys: pytest.CaptureFixture[str]) -> None:

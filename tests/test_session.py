@@ -90,13 +90,6 @@ def test_a_cluster_without_a_master_is_one_line(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("master", ["f8b44f", "spark:", "http://host:7077", "\uff1d1"])
-def test_a_master_that_is_none_is_refused_before_java_starts(master: str) -> None:
-    """`corpus count --master f8b44f` ended in a traceback of PySpark, after a minute at worst."""
-    with pytest.raises(UsageProblem, match="there is no such master"):
-        settings_for(master, {}, {})
-
-
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks into /proc")

@@ -172,21 +172,6 @@ def test_equal_shards_are_cut_twice(tmp_path: Path) -> None:
     assert joined(tmp_path / "out") == b"one\ntwo\n" * 2
 
 
-def test_what_split_refuses(tmp_path: Path) -> None:
-    source, out = tmp_path / "a.jsonl", tmp_path / "out"
-    source.write_bytes(BODY)
-    with pytest.raises(UsageProblem, match="only JSON lines"):
-        split_shards([tmp_path / "a.parquet"], out, 10)
-    with pytest.raises(UsageProblem, match="lies in it"):
-        split_shards([source], tmp_path, 10)
-    with pytest.raises(UsageProblem, match="at least one byte"):
-        split_shards([source], out, 0)
-    out.mkdir()
-    (out / LEDGER).write_text("[]")
-    with pytest.raises(BadInput, match="not one of `corpus split`"):
-        split_shards([source], out, 10)
-
-
 def test_a_directory_is_cut_into_by_one_command_at_a_time(tmp_path: Path) -> None:
     shards, out = [tmp_path / "a.jsonl", tmp_path / "b.jsonl"], tmp_path / "out"
     for path in shards:

@@ -16,7 +16,6 @@ from plumbline.pipelines.command.main import main
 from plumbline.pipelines.sql import result_output as output
 from plumbline.pipelines.sql import shell as sql
 from plumbline.pipelines.sql.shell import completer, completions
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.reference import questions
 from plumbline.warehouse.schema.catalog import TABLES
@@ -55,14 +54,6 @@ def typed(lines: list[str]) -> Callable[[str], str]:
         return line
 
     return read
-
-
-@pytest.mark.parametrize("bad", ["SELEC 1", "SELECT nothing FROM word_delta", "SELECT 1 +", "'"])
-def test_a_bad_query_is_one_line(connection: duckdb.DuckDBPyConnection, bad: str) -> None:
-    with pytest.raises(UsageProblem) as caught:
-        sql.run_query(connection, bad)
-    assert caught.value.exit_code == 2
-    assert "\n" not in str(caught.value) and len(str(caught.value)) > 20
 
 
 def test_every_column_is_readable_at_any_width() -> None:

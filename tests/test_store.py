@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query import connection as connect
 from plumbline.warehouse.query import history
 from plumbline.warehouse.schema.catalog import TABLES
@@ -194,16 +194,6 @@ def test_a_warehouse_of_another_version_is_refused(tmp_path: Path) -> None:
             opening(root)
 
 
-def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(BadInput, match="not a Plumbline warehouse"):
-        Store.open(tmp_path)
-    with pytest.raises(BadInput, match="does not exist"):
-        connect.connect(tmp_path / "nowhere")
-    with pytest.raises(UsageProblem, match="may not hold"):
-        Store.open(tmp_path / "what?")
-
-
 def test_runs_are_recorded_also_when_they_fail(store: Store) -> None:
     with runs.recorded(store, "one", {"seed": 1}) as first:
         pass
@@ -307,11 +297,6 @@ def test_a_run_names_the_commit_of_a_checkout_only(store: Store, tmp_path: Path)
     git("add", "--force", "venv")
     git("commit", "--quiet", "-m", "Code")
     assert recorded_commit() == git("rev-parse", "HEAD")
-
-
-def test_sql_by_name(store: Store) -> None:
-    with pytest.raises(UsageProblem, match="metrics 'nothing': unknown"):
-        connect.sql("metrics/nothing")
 
 
 @pytest.mark.parametrize("damage", ["cut short", "other columns"])

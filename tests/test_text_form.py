@@ -20,8 +20,6 @@ from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.statistics.metrics import measure
 from plumbline.pipelines.report.metric_tables import measured
 from plumbline.pipelines.report.write import write_report
-from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.options import make
 from plumbline.warehouse.query.connection import connect, model_labels, rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage import log
@@ -81,13 +79,6 @@ def test_both_forms_are_scored_side_by_side(filled: Store, model: Path) -> None:
     forms = {r["model_key"]: r["text_form"] for r in filled.read("model").to_pylist()}
     assert forms == {written: "written", released: "released"}
     assert _score(filled, model, "released") == released and _rows(filled, released) == rows
-
-
-def test_a_form_that_is_none() -> None:
-    with pytest.raises(UsageProblem, match="should be 'written' or 'released'"):
-        make(ModelOptions, {"text_form": "lower"})
-    with pytest.raises(UsageProblem, match="--text-form lower"):
-        in_form("She ran.", "lower")
 
 
 def _released_file(directory: Path, model: str) -> Path:

@@ -42,8 +42,9 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
             known = ", ".join(field.name for field in fields(kind))
             raise UsageProblem(f"{where}key {name!r}", "is unknown", f"known: {known}") from None
         if error["type"] in ("too_short", "string_too_short") and not error["input"]:
-            raise UsageProblem(f"{where}{name}", "is empty") from None
+            raise UsageProblem(f"{where}{name}", "is empty", "give a value") from None
         problem = error["msg"].removeprefix("Input ")
+        problem = problem.replace("an instance of Path", "a path").replace("valid tuple", "list")
         raise UsageProblem(f"{where}{name} = {values.get(name)!r}", problem) from None
     except UsageProblem as e:
         what, problem, fix = e.args

@@ -205,7 +205,7 @@ def derive_probe(
         fix = "choose another name"
         raise UsageProblem(f"prompts {name!r}", "is the name of a set that is imported", fix)
     if not source.is_file():
-        raise BadInput(f"{source}", "no such file")
+        raise BadInput(f"{source}", "no such file", "check the path")
     prompts = PromptRows(name, source.name, allow_gendered)
     _read(prompts, read_sentences(source, column), partial(derive, allow_gendered=allow_gendered))
     return prompts.publish(store, run_id)

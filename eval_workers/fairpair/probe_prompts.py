@@ -80,7 +80,9 @@ class PromptFile:
         for key in ("occupations", "descriptors"):
             words = getattr(self, key)
             if twice := next((word for word in words if words.count(word) > 1), None):
-                raise ValueError(f"{key}: {twice} is there twice")
+                parts = twice if isinstance(twice, tuple) else (twice,)
+                text = ", ".join("/".join(part.values()) for part in parts)
+                raise ValueError(f"{key}: {text!r} is there twice")
         if any(self.descriptors) and not self.templates.described:
             raise ValueError("templates.described is missing: descriptors have a template")
 

@@ -173,7 +173,8 @@ def _trained(path: Path, key: str) -> TrainedModel | None:
 def plain_name(name: str) -> str:
     """Return the name of a new model; raises ``UsageProblem`` if it isn't a plain file name."""
     if Path(name).name != name or name.startswith(".") or not (name and name.isprintable()):
-        raise UsageProblem(f"model name {name!r}", "has to be a plain directory name")
+        fix = "such as my-model: without / and no dot in front"
+        raise UsageProblem(f"model name {name!r}", "has to be a plain directory name", fix)
     return name
 
 

@@ -53,11 +53,15 @@ class TrainOptions:
         if not any(getattr(self, name) for name in _SIZE):
             may_be_zero.update(_SIZE)
         values = asdict(self).items()
-        wrong = [name for name, value in values if name not in may_be_zero and value <= 0]
-        if wrong or self.seed < 0:
-            raise UsageProblem("training options", f"{(wrong or ['seed'])[0]} is too small")
-        if self.hidden % (2 * self.heads or 1):
-            raise UsageProblem("training options", "hidden has to be a multiple of 2 x heads")
+        for name, value in values:
+            if name not in may_be_zero and value <= 0:
+                raise UsageProblem(f"{name} = {value}", "should be greater than 0")
+        if self.seed < 0:
+            raise UsageProblem(f"seed = {self.seed}", "should be greater than or equal to 0")
+        if self.hidden % (n := 2 * self.heads or 1):
+            raise UsageProblem(
+                f"hidden = {self.hidden}", f"should be a multiple of 2 x heads = {n}"
+            )
 
 
 #: The preset of such a model.

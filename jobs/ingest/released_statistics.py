@@ -79,7 +79,8 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
     total = _total(file, rows)
     good, rejected = _agreeing(rows, total)
     if (n_sum := sum(r.n_word for r in good)) > total:
-        raise BadInput(f"{file}", f"counts sum to {n_sum:,}, more than the {total:,} of freq")
+        problem = f"counts sum to {n_sum:,}, more than the {total:,} tokens by counts / freq"
+        raise BadInput(f"{file}", problem, "all rows have to be of one corpus")
     _write(store, file, corpus, good, rejected, total, run_id)
     return ImportedStatistics(corpus, len(good), len(rejected), total)
 
@@ -137,8 +138,10 @@ def _total(file: Path, rows: Sequence[_Row]) -> int:
     """The number of kept tokens that more than half of the usable rows imply."""
     usable = [r for r in rows if not r.reason]
     if not usable:
-        first = f"; the first: {rows[0].reason}" if rows else ""
-        raise BadInput(f"{file}", f"no usable row, {len(rows):,} rejected{first}")
+        first = (
+            f", {len(rows):,} rejected; the first: {rows[0].reason}" if rows else ": it has no rows"
+        )
+        raise BadInput(f"{file}", f"no usable row{first}")
     ((total, n),) = Counter(r.total for r in usable).most_common(1)
     if 2 * n <= len(usable):
         other = next(r for r in usable if r.total != total)

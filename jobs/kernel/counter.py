@@ -72,14 +72,15 @@ class CountOptions:
         if not 2 <= self.window <= 1000:
             raise UsageProblem(f"window {self.window}", "must be 2 to 1000 tokens")
         if not self.targets or len(set(self.targets)) != len(self.targets):
-            raise UsageProblem("targets", "must be distinct words, at least one")
+            given = f"targets {', '.join(self.targets)}".strip()
+            raise UsageProblem(given, "are not one or more words", "give each word once")
         for word, tokens in zip(
             self.targets, tokenize_all(self.targets, self.targets, self.language), strict=True
         ):
             if tokens != [word]:
-                raise UsageProblem(
-                    f"target {word!r}", "is not one lowercase token, so never occurs"
-                )
+                problem = "is not one lowercase token, so never occurs"
+                fix = "give one word in lowercase, as the tokenizer cuts it"
+                raise UsageProblem(f"target {word!r}", problem, fix)
 
 
 @dataclass(frozen=True)

@@ -148,7 +148,8 @@ def _writable(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as e:
-        raise BadInput(f"report {out}", f"cannot be written: {e.strerror or e}") from e
+        problem = f"cannot be written: {e.strerror or e}"
+        raise BadInput(f"report {out}", problem, "give another --out") from e
 
 
 def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> Path:

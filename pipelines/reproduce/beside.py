@@ -14,7 +14,7 @@ from typing import Any
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.csv_rows import records
+from plumbline.warehouse.text.csv_rows import number, records
 
 Row = Mapping[str, Any]
 
@@ -112,13 +112,14 @@ def read(path: Path) -> list[Printed]:
         try:
             if record.problem:
                 raise ValueError(record.problem)
+            if empty := [name for name in COLUMNS if not row[name]]:
+                raise ValueError(f"{empty[0]} is empty")
             method = row["method"].replace("-", " ").replace("\\mathcal{L}", "L")
             names = (row["inputs"], method, row["model"], row["metric"])
-            figures.append(Printed(int(row["table"]), *names, float(row["value"])))
-            if not math.isfinite(figures[-1].value) or not all(names):
-                raise ValueError(f"expected {', '.join(COLUMNS)} with a finite value")
+            table, value = number(row, "table", int), number(row, "value", float)
+            figures.append(Printed(table, *names, value))
         except ValueError as e:
-            raise BadInput(f"{path}", f"row {record.number} is not a figure: {e}") from e
+            raise BadInput(f"{path}, row {record.number}", str(e), "mend or remove the row") from e
     return figures
 
 

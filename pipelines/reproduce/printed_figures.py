@@ -6,13 +6,13 @@ benchmarks from the heads of Tables 1 and 8-14.
 
 from __future__ import annotations
 
-import csv
 import math
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.text.csv_rows import Record, number, records
 
 #: Tables 8-11 print the deviation of every set with the size of USE-5 as the paper gives it.
 SD_N_PAIRS = 4404
@@ -108,34 +108,25 @@ def read(path: Path) -> list[PrintedFigure]:
     Raises:
         BadInput: no such file, a missing column, or an invalid row, with its number.
     """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file)
-            header = reader.fieldnames or []
-            if missing := [c for c in _COLUMNS if c not in header]:
-                expected = f"expected {', '.join(_COLUMNS)}"
-                raise BadInput(f"{path}", f"no column {', '.join(missing)}; {expected}")
-            return [_figure(path, number, row) for number, row in enumerate(reader, start=1)]
-    except (OSError, UnicodeDecodeError, csv.Error) as e:
-        raise BadInput(f"{path}", f"can't be read: {e}", "give --published PATH") from e
+    return [_figure(path, record) for record in records(path, _COLUMNS)]
 
 
-def _figure(path: Path, number: int, row: dict[str, str]) -> PrintedFigure:
+def _figure(path: Path, record: Record) -> PrintedFigure:
+    row = record.fields
     try:
-        eta = float(row["eta"])
-        base = math.e if row["log_base"] in ("e", "") else float(row["log_base"])
-        figure = PrintedFigure(
-            table=int(row["table"]),
+        if record.problem:
+            raise ValueError(record.problem)
+        if row["metric"] not in _METRICS:
+            known = ", ".join(_METRICS)
+            raise ValueError(f"metric is {row['metric']!r}, expected one of {known}")
+        return PrintedFigure(
+            table=number(row, "table", int),
             metric=row["metric"],
             benchmark=row["dataset"].lower(),
-            eta_nats=None if math.isinf(eta) else eta,
+            eta_nats=None if row["eta"] == "inf" else number(row, "eta", float),
             model=row["hf_id"],
-            log_base=base,
-            value=float(row["value"]),
+            log_base=math.e if row["log_base"] in ("e", "") else number(row, "log_base", float),
+            value=number(row, "value", float),
         )
-    except (ValueError, TypeError, AttributeError) as e:
-        raise BadInput(f"{path}", f"row {number} is not a figure: {e}") from e
-    if figure.metric not in _METRICS or math.isnan(eta) or not math.isfinite(figure.value):
-        expected = f"expected one of {', '.join(_METRICS)} with a finite value"
-        raise BadInput(f"{path}", f"row {number}: {figure.metric} {row['value']}, {expected}")
-    return figure
+    except ValueError as e:
+        raise BadInput(f"{path}, row {record.number}", str(e), "mend or remove the row") from e

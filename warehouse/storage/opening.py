@@ -66,7 +66,8 @@ def place_of(root: str | Path) -> Place:
     if remote := address(root):
         return Bucket(remote)
     if _GLOB_CHARACTERS & set(str(root)):
-        raise UsageProblem(f"warehouse {root}", "the path may not hold any of * ? [ ] { }")
+        problem = "the path may not hold any of * ? [ ] { }"
+        raise UsageProblem(f"warehouse {root}", problem, "give another --warehouse")
     check_output_directory(Path(root), "warehouse")
     return Disk(Path(root))
 
@@ -113,7 +114,7 @@ class OpenWarehouse:
         if not is_marked(place):
             if next(place.walk(), None) is not None:
                 problem = f"not a Plumbline warehouse, no {MARKER} in it"
-                raise BadInput(f"warehouse {place}", problem)
+                raise BadInput(f"warehouse {place}", problem, "give another --warehouse")
             if not create:
                 filler = f"{TABLES[reads].how_filled} or " if reads else ""
                 make = f"make one with {filler}`plumbline pipeline`"

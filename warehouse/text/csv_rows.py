@@ -5,14 +5,18 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.regular_files import opened
 from plumbline.warehouse.text.escape import csv_cell
+
+Number = TypeVar("Number", int, float)
 
 #: Most bytes of a decompressed table; released ones have some megabytes.
 LARGEST = 1 << 30
@@ -103,6 +107,23 @@ def _open_quote(lines: Sequence[str], delimiter: str) -> str | None:
     return None
 
 
+def number(fields: Mapping[str, str], name: str, kind: type[Number]) -> Number:
+    """A field as a finite number. Raises ``ValueError`` that says what was expected.
+
+    >>> number({"n": "2"}, "n", int)
+    2
+    >>> number({"n": "two"}, "n", int)
+    Traceback (most recent call last):
+    ...
+    ValueError: n is 'two', expected a whole number
+    """
+    with suppress(ValueError):
+        if math.isfinite(value := kind(fields[name])):
+            return value
+    expected = "whole" if kind is int else "finite"
+    raise ValueError(f"{name} is {fields[name]!r}, expected a {expected} number")
+
+
 def read_text(path: Path) -> str:
     """Text of a file, plain or gzipped; bytes that are not UTF-8 become lone surrogates.
 
@@ -115,7 +136,7 @@ def read_text(path: Path) -> str:
             file = gzip.GzipFile(fileobj=raw) if is_gzip else raw
             data = file.read(LARGEST + 1)
     except FileNotFoundError as e:
-        raise BadInput(str(path), "no such file") from e
+        raise BadInput(str(path), "no such file", "check the path") from e
     except (OSError, EOFError, zlib.error) as e:
         raise BadInput(str(path), f"can't be read to its end: {e}", "download it again") from e
     if len(data) > LARGEST:

@@ -74,6 +74,7 @@ WordsInOrder: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_split), _W
 OneOrMore = BeforeValidator(_several)
 #: Kind of pydantic's error -> the expected value in TOML's terms.
 _SHAPES = {"dataclass_type": "a table", "dict_type": "a table", "tuple_type": "a list"}
+_SHAPES["too_short"] = "at least one"
 #: A finite number of 0 or more.
 Amount: TypeAlias = Annotated[
     float, Field(ge=0, allow_inf_nan=False, title="a number of 0 or more")
@@ -209,7 +210,7 @@ def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
     try:
         return (content(file) if isinstance(file, Path) else file.read_bytes()).decode()
     except FileNotFoundError:
-        raise UsageProblem(what, "no such file", fix) from None
+        raise UsageProblem(what, "no such file", fix or "check the path") from None
     except (OSError, UnicodeDecodeError) as e:
         raise BadInput(what, f"can't be read: {e}", "save it as UTF-8") from e
 

@@ -73,7 +73,8 @@ class Terms:
         if self.pronouns and set(self.groups) != {"m", "f"}:
             raise ValueError('pronouns has to be false where the groups are not "m" and "f"')
         if wrong := sorted(set(self.first_names) - set(self.groups)):
-            raise ValueError(f"first_names.{wrong[0]}: is not a group")
+            groups = " and ".join(self.groups)
+            raise ValueError(f"first_names.{wrong[0]}: is not one of the groups {groups}")
 
     @cached_property
     def noun_of(self) -> dict[str, dict[str, str]]:

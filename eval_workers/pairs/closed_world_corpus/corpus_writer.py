@@ -61,8 +61,10 @@ class WorldOptions:
     corpus: str = ""
 
     def __post_init__(self) -> None:
-        if self.n_tokens < 1 or self.n_shards < 1 or self.seed < 0:
-            raise UsageProblem("closed world", "tokens and shards start at 1, the seed at 0")
+        for name, least in (("n_tokens", 1), ("n_shards", 1), ("seed", 0)):
+            if (value := getattr(self, name)) < least:
+                problem = f"should be greater than or equal to {least}"
+                raise UsageProblem(f"{name} = {value}", problem)
         planted_words(self.seed, self.world)
 
     @property

@@ -21,6 +21,7 @@ PRONOUNS: dict[Gender, dict[str, str]] = {
     "m": dict(zip(_PLACEHOLDERS, ("he", "his", "him", "himself"), strict=True)),
 }
 
+_FIX = "write {pronoun} for he or she, {pronoun1} for his or her, {pronoun2} for him or her"
 _OPENING = r"[\"'“‘«(\[]*"
 # A full stop may be followed by closing quotes; after `?"` and `!"` a speech tag ("Why?" she
 # asked) is the usual continuation, so there only closing brackets are allowed between.
@@ -63,7 +64,7 @@ def fill(template: str, gender: Gender) -> str:
     'The nurse met his friend.'
     """
     if problem := template_problem(template):
-        raise BadInput("template", problem)
+        raise BadInput(f"template {template!r}", problem.removeprefix("the template "), _FIX)
     pronouns = PRONOUNS[gender]
     return PLACEHOLDER.sub(
         lambda match: capital_at(template, match.start(), pronouns[match.group()]), template

@@ -86,7 +86,7 @@ def _publish(store: Store, one: Answered, run_id: str) -> None:
 
 def _read(store: Store, path: Path, sheets: Mapping[str, Row]) -> Answered:
     if not path.exists():
-        raise UsageProblem(str(path), "no such file")
+        raise UsageProblem(str(path), "no such file", "check the path")
     text = read_text(path)
     header = text.partition("\n")[0]
     # Spreadsheets save with the mark that is usual in their country.

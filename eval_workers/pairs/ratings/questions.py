@@ -78,7 +78,7 @@ class _QuestionsFile:
     def __post_init__(self) -> None:
         for name in COLUMNS:
             if name in self.questions:
-                raise ValueError(f"questions.{name} has the name of another column")
+                raise ValueError(f"questions.{name} has the name of another column; rename it")
 
 
 @dataclass(frozen=True)

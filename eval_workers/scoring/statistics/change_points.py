@@ -45,13 +45,8 @@ _LAST = ("word", "n_pairs", "relative_nats", "relative_nats_low", "relative_nats
 def changes(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
     """Rows of ``change_point``, without their run, for models with three checkpoints or more."""
     text = "FROM checkpoint_curve WHERE measure <> 'explained variance' ORDER BY ALL"
-    rows = _rows_of_checkpoints(root, text)
+    rows = rows_of(root, text)
     return [row for of in _groups(rows, _MODEL) for row in _changes_of(_groups(of, _CURVE))]
-
-
-def _rows_of_checkpoints(root: str | Path | OpenWarehouse, text: str) -> list[dict[str, Any]]:
-    """Rows of a query over checkpoints, whose views cost more than to see that there are none."""
-    return rows_of(root, text) if rows_of(root, "FROM model WHERE step IS NOT NULL") else []
 
 
 def _changes_of(curves: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
@@ -198,7 +193,7 @@ def _autocorrelation(values: Floats, rest: Floats) -> Floats:
 def word_onsets(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
     """Rows of ``word_onset``, without their run, for words with two pairs or more."""
     text = "FROM checkpoint_word WHERE n_pairs > 1 AND relative_nats IS NOT NULL ORDER BY ALL"
-    rows = _rows_of_checkpoints(root, text)
+    rows = rows_of(root, text)
     return [row for of in _groups(rows, _WORDS) for row in _onsets_of(_groups(of, ("word",)))]
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from plumbline.eval_workers.scoring.statistics.cluster_errors import Floats
-from plumbline.warehouse.query.connection import connect, rows_of
+from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
@@ -203,8 +203,6 @@ def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
 
 def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
     """Rows of table ``control``, less ``run_id``, of all models and n-gram models."""
-    if not rows_of(root, "FROM model WHERE backend = 'ngram'"):
-        return []  # else every pair would be joined with its associations, for nothing
     connection = connect(root, "control_point")
     query = f"FROM control_point ORDER BY {', '.join((*_GROUP, 'pair_id'))}"
     table = connection.sql(query).to_arrow_table().combine_chunks()

@@ -87,17 +87,21 @@ def measure(
     lose their old ones. With ``benchmarks`` only these, with all of their models.
     """
     options = options or MeasureOptions()
-    warehouse = store.of_benchmarks(benchmarks) if benchmarks else store.pinned()
+    pinned = store.pinned()
+    warehouse = pinned.of_benchmarks(benchmarks) if benchmarks else pinned
     rows = compute(warehouse, options, run_id)
     if benchmarks:
         rows = rows.filter(pc.is_in(rows["benchmark"], pa.array(sorted(benchmarks))))
     every = list(scored(warehouse, options.epsilon))
+    models = pinned.read("model")  # queries that find nothing to join cost more than to look
+    has_steps = models["step"].null_count < len(models)
+    has_ngrams = "ngram" in models["backend"].to_pylist()
     others = {
         "model_rank": model_ranks(every, options.epsilon),
         "benchmark_power": powers(every),
-        "change_point": changes(warehouse),
-        "word_onset": word_onsets(warehouse),
-        "control": controls.effects_of_all(warehouse),
+        "change_point": changes(warehouse) if has_steps else [],
+        "word_onset": word_onsets(warehouse) if has_steps else [],
+        "control": controls.effects_of_all(warehouse) if has_ngrams else [],
     }
     with store.together(run_id, "measure"):
         _replace(store, "metric_value", rows, benchmarks, run_id)

@@ -97,5 +97,6 @@ def written(path: Path, content: bytes) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as e:
-        raise BadInput(str(path), f"cannot be written: {e.strerror or e}") from e
+        problem = f"cannot be written: {e.strerror or e}"
+        raise BadInput(str(path), problem, "give another --out") from e
     return path

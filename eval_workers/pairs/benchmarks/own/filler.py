@@ -156,7 +156,8 @@ def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
         words[name] = load_words(words_of, is_name=name == "name")
     chosen = tuple(groups) or (tuple(next(iter(words.values())).words) if words else USUAL)
     if len(chosen) < 2 or len(set(chosen)) < len(chosen):
-        raise UsageProblem(f"--groups {','.join(chosen)}", "is not two or more different groups")
+        given = f"--groups {','.join(chosen)}"
+        raise UsageProblem(given, "is not two or more different groups", "such as she,he,they")
     for group in chosen:
         for name, lists in words.items():
             if group not in lists.words:

@@ -1,0 +1,1260 @@
+"""Messages of the house that take no more than a call or a command line, in one place to read.
+
+A row has what is called or typed, the files beside it, and the whole message: what is wrong and
+where, what was expected, and what to do. `...` stands for words of another library.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pytest
+
+import plumbline
+from plumbline.eval_workers.chat.budget import price_of
+from plumbline.eval_workers.chat.client import ChatClient, checked_url
+from plumbline.eval_workers.disclosure.instructions import load_instructions
+from plumbline.eval_workers.disclosure.sentence_files import read_sentences
+from plumbline.eval_workers.disclosure.written import load_wording as prompt_wording
+from plumbline.eval_workers.fairpair import phi
+from plumbline.eval_workers.fairpair.perturbation import terms
+from plumbline.eval_workers.fairpair.perturbation.chat_perturber import (
+    load_wording as perturbation_wording,
+)
+from plumbline.eval_workers.fairpair.probe_prompts import load as name_prompts
+from plumbline.eval_workers.models import model_lists, open_backend
+from plumbline.eval_workers.models.local.text_form import in_form
+from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
+from plumbline.eval_workers.pairs.benchmarks import default_source, find, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks.own.filler import filler
+from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions
+from plumbline.eval_workers.pairs.pronouns.forms import forms
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
+from plumbline.eval_workers.pairs.ratings.questions import load as rating_questions
+from plumbline.eval_workers.pairs.ratings.sheets import raters
+from plumbline.eval_workers.scoring.choices.choice_questions import load as choice_wordings
+from plumbline.eval_workers.scoring.held_out import read_held_out, text_files
+from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
+from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
+from plumbline.eval_workers.training.trained_models import plain_name
+from plumbline.eval_workers.training.training_options import TrainOptions, preset
+from plumbline.eval_workers.writing import wordings
+from plumbline.eval_workers.writing.build_spec import BuildSpec
+from plumbline.jobs.association.associations import WordWeights
+from plumbline.jobs.corpus_options import CorpusOptions, VocabularyOptions
+from plumbline.jobs.count_corpus import CountRequest
+from plumbline.jobs.ingest.split import LEDGER, split_shards
+from plumbline.jobs.kernel import CountOptions
+from plumbline.jobs.seed_words import english
+from plumbline.jobs.seed_words.sample import bands, neutral_interval
+from plumbline.jobs.seed_words.vetting import read_verdicts
+from plumbline.jobs.spark.spark_session import settings_for
+from plumbline.pipelines import spark_submit
+from plumbline.pipelines.command.main import main
+from plumbline.pipelines.command.value_sources import here, made
+from plumbline.pipelines.commands.pipeline import Pipeline
+from plumbline.pipelines.pipeline_plan import make_plan
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.paper.every_eval_ever import evaluations
+from plumbline.pipelines.report.paper.figure_files import inches
+from plumbline.pipelines.report.write import write_report
+from plumbline.pipelines.reproduce import beside, printed_figures, pythia
+from plumbline.warehouse import wordlists
+from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
+from plumbline.warehouse.input.shards import expand_shards
+from plumbline.warehouse.options import make
+from plumbline.warehouse.query import connection
+from plumbline.warehouse.storage.store import Store
+
+Files = Mapping[str, str | bytes]
+NONE: Files = MappingProxyType({})
+
+
+class Typed(NamedTuple):
+    """A command line, its exit status and what it says behind `error: `."""
+
+    command: str
+    status: int
+    message: str
+    files: Files = NONE
+    #: It leaves the row of a run that failed.
+    is_recorded: bool = False
+
+
+class Called(NamedTuple):
+    """What is wrong, a call, and the message of its error."""
+
+    wrong: str
+    call: Callable[[], object]
+    message: str
+    error: type[PlumblineError] = UsageProblem
+    files: Files = NONE
+
+
+def of_file(
+    read: Callable[[Path], object],
+    name: str,
+    text: str | bytes,
+    message: str,
+    error: type[PlumblineError] = BadInput,
+) -> Called:
+    """A file that can't be used, by the function that reads it."""
+    return Called(message[:60], lambda: read(Path(name)), message, error, {name: text})
+
+
+def store() -> Store:
+    """The empty warehouse of the working directory."""
+    return Store.open("w")
+
+
+def settings(path: Path) -> Pipeline:
+    return made(Pipeline, {}, None, here(Pipeline, path, {}))
+
+
+def plan(**options: object) -> object:
+    return make_plan(made(Pipeline, options))
+
+
+def client(url: str, **environment: str) -> ChatClient:
+    return ChatClient(url, environment=environment)
+
+
+def taken(path: Path) -> object:
+    return import_benchmark(store(), "mine", path, "run")
+
+
+def word_list(path: Path) -> object:
+    return wordlists.load(str(path))
+
+
+def model_list(path: Path) -> object:
+    return model_lists.load(str(path))
+
+
+def swapped(text: str, old: str, new: str) -> str:
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+TINY = TrainOptions(600, 16, 1, 2, 32, batch_rows=8, learning_rate=0.01, max_tokens=15_000)
+COUNTED = ("she", "he", "her", "queen")
+PRINTED = "table,dataset,eta,metric,value,hf_id,log_base\n"
+RUNS = "table,inputs,method,model,metric,value\n"
+CHECKPOINTS = f"{','.join(pythia.COLUMNS)}\n"
+PRICES = """
+currency = "EUR"
+[models."small"]
+input = 0.15
+output = 0.6
+"""
+NOBLES = """
+description = "nobles"
+source = "made up for this test"
+pairs = [{ female = "queen", male = "king" }, { female = "she", male = "he", weight = 2 }]
+targets = ["they"]
+"""
+NAMES = """
+language = "en"
+axis = "age"
+groups = ["old", "young"]
+names = [["Grandpa Joe", "Little Joe"], ["Old Ann", "Young Ann"]]
+occupations = ["guard", "editor"]
+descriptors = [[], "kind person", ["honest person", "owl"]]
+[templates]
+plain = "{name} works as {a_occupation}."
+described = "{name}, {a_descriptors}, works as {a_occupation}."
+[articles]
+a = [""]
+an = ["e", "o", "honest"]
+"""
+SENTENCES = """
+generate = "{n} of {max_words} with {word} and {pronoun}"
+revise = ["{word} {pronoun} {sentence}", "again {sentence}: {word}, {pronoun}, {max_words}"]
+convert = "{sentence} to {pronoun}"
+judge = "{{likely}} or not? {sentence}"
+"""
+TERMS = 'version = "1"\nlanguage = "en"\naxis = "gender"\ngroups = ["m", "f"]\n'
+QUESTIONS = """
+title = "t"
+intro = "i"
+[questions.natural]
+wording = "w"
+answers = ["no", "yes"]
+yes = ["yes"]
+"""
+
+
+# fmt: off
+COMMAND_LINES = [
+    # without a warehouse: the command that makes one
+    Typed("why tea", 3,
+        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
+        "`plumbline corpus count` or `plumbline pipeline`: docs/tutorial.md)"),
+    Typed("corpus list", 3,
+        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
+        "`plumbline corpus count` or `plumbline pipeline`: docs/tutorial.md)"),
+    Typed("corpus words --corpus c", 3,
+        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
+        "`plumbline corpus count` or `plumbline pipeline`: docs/tutorial.md)"),
+    Typed("benchmark show b", 3,
+        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
+        "`plumbline benchmark import` or `plumbline pipeline`: docs/tutorial.md)"),
+    Typed("score --model m --benchmark b", 3,
+        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
+        "`plumbline benchmark import` or `plumbline pipeline`: docs/tutorial.md)"),
+    Typed("disclosure sweep topics --model m --by decoding", 3,
+        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
+        "`plumbline disclosure prompts` or `plumbline pipeline`: docs/tutorial.md)"),
+    Typed("benchmark import-ratings a.csv", 3,
+        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
+        "`plumbline benchmark export-ratings` or `plumbline pipeline`: docs/tutorial.md)"),
+    Typed("fairpair report", 3,
+        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
+        "`plumbline fairpair run` or `plumbline pipeline`: docs/tutorial.md)"),
+    Typed("measure", 3,
+        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
+        "`plumbline score` or `plumbline pipeline`: docs/tutorial.md)"),
+    Typed("runs list", 3,
+        "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
+        "`plumbline pipeline`: docs/tutorial.md)"),
+    Typed("measure --warehouse none", 3,
+        "warehouse none: does not exist (give --warehouse, or make one with `plumbline score` "
+        "or `plumbline pipeline`: docs/tutorial.md)"),
+    Typed("report --warehouse none", 3,
+        "warehouse none: does not exist (give --warehouse, or make one with `plumbline "
+        "pipeline`: docs/tutorial.md)"),
+    Typed("sql --warehouse none", 3,
+        "warehouse none: does not exist (give --warehouse, or make one with `plumbline "
+        "pipeline`: docs/tutorial.md)"),
+    # settings
+    Typed("runs list", 2,
+        "plumbline.toml: key 'dta': is unknown (did you mean data?)",
+        {"plumbline.toml": "dta = 'data'\n"}),
+    Typed("runs list", 2,
+        "plumbline.toml: warehouse = 3: should be a path",
+        {"plumbline.toml": "warehouse = 3\n"}),
+    Typed("config --conf none.toml", 2,
+        "settings file none.toml: no such file (give a path, or one of those shipped: cluster)"),
+    Typed("pipeline config scores", 2,
+        "command scores: is unknown (there is pipeline, ...)"),
+    Typed("pipeline --prefect", 2,
+        "PREFECT_API_URL: is not set (run `prefect server start` and set "
+        "PREFECT_API_URL=http://127.0.0.1:4200/api)",
+        is_recorded=True),
+    # pipeline
+    Typed("pipeline --corpus nowhere/*.jsonl", 3,
+        "shards nowhere/*.jsonl: no such file (check the path or the pattern, docs/corpora.md)"),
+    Typed("pipeline --benchmarks winobias", 2,
+        "MODEL is empty: benchmarks need a model (add MODEL=train:small)"),
+    Typed("pipeline --benchmarks winobias --model gpt2", 4,
+        "benchmark winobias: its released files, unstereo-eval/data/datasets/raw, are not "
+        "installed (give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to "
+        "the directory that holds them: docs/benchmarks.md)"),
+    Typed("pipeline --benchmarks winobas --model gpt2", 2,
+        "benchmark 'winobas': unknown (there are closed-world, ..., winogender)"),
+    Typed("pipeline --conf nowhere.toml", 2,
+        "settings file nowhere.toml: no such file (give a path, or one of those shipped: "
+        "cluster)"),
+    # corpus
+    Typed("corpus pack nowhere --out a.jsonl.zst", 3,
+        "texts nowhere: no such file or directory (check the path)",
+        is_recorded=True),
+    Typed("corpus pack empty --out a.jsonl.zst", 3,
+        "texts empty: holds no .txt file (name the files themselves)",
+        {"empty/": ""}, True),
+    Typed("corpus pack a.txt --out a.zip", 3,
+        "--out a.zip: its name does not end with .jsonl.zst",
+        {"a.txt": "Tea."}, True),
+    Typed("corpus count a.txt --corpus c", 3,
+        "shard a.txt: its name does not end with `.jsonl`, `.parquet`, `.wet`, `.warc`, "
+        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.wet`, `.warc`) (make a shard of text files with "
+        "plumbline corpus pack)",
+        {"a.txt": "Tea."}),
+    Typed("corpus count empty --corpus c", 3,
+        "shard empty: is a directory (name its files, such as 'empty/*.jsonl.zst', or make a "
+        "shard of text files with plumbline corpus pack)",
+        {"empty/": ""}),
+    Typed("corpus count a.jsonl --corpus ''", 2,
+        "corpus: is empty (give a value)",
+        {"a.jsonl": '{"text": "Tea."}\n'}),
+    Typed(f"corpus count a.jsonl --corpus a --min-count {'9' * 20}", 2,
+        "min_count = 99999999999999999999: should be less than or equal to 9223372036854775807",
+        {"a.jsonl": '{"text": "Tea."}\n'}),
+    # benchmarks
+    Typed("benchmark build use-5 --offline", 2,
+        "benchmark 'use-5': is the name of one that is imported (take another name)"),
+    Typed("benchmark build a/b --offline", 2,
+        "benchmark 'a/b': is not a valid name for a benchmark (use letters, digits, - _ and .)"),
+    Typed("benchmark build demo --model m", 2,
+        "seed words: they need a corpus to come from (give --corpus NAME, or words = [...] in "
+        "the configuration)"),
+    Typed("benchmark build demo --corpus c --warehouse w", 2,
+        "model: is not given (give --model NAME, or --offline for sentences of a fixed grammar)"),
+    Typed("benchmark build demo --corpus c --model m --warehouse w", 2,
+        "seed words of corpus 'c': its sample for she/he, seed 0 holds 0 words (plumbline "
+        "corpus words --corpus c --seed 0)"),
+    Typed("benchmark build demo --offline --replay", 2,
+        "--replay and --offline: contradict each other (give one of them)"),
+    Typed("benchmark build demo --config nowhere.toml", 2,
+        "config nowhere.toml: no such file (check the path)"),
+    Typed("benchmark build demo --offline --max-difference-nats-per-token 1.5", 2,
+        "max_difference_nats_per_token: needs a model that scores (add naturalness_model = "
+        "ID_OR_PATH)"),
+    Typed("benchmark build demo --config mine.toml", 2,
+        "config mine.toml: key 'modle': is unknown (did you mean model?)",
+        {"mine.toml": "modle = 'm'"}),
+    Typed("benchmark build demo --config mine.toml", 2,
+        "config mine.toml: n_sentences = 'five': should be a valid integer",
+        {"mine.toml": "n_sentences = 'five'"}),
+    Typed("benchmark build demo --config mine.toml", 2,
+        "config mine.toml: judge = 1: should be a valid boolean",
+        {"mine.toml": "judge = 1"}),
+    Typed("benchmark build demo --config mine.toml", 2,
+        "config mine.toml: words = 3: should be a list",
+        {"mine.toml": "words = 3"}),
+    Typed("benchmark build demo --config mine.toml", 2,
+        "config mine.toml: token_limit = 'tokens': should be 'max_tokens' or "
+        "'max_completion_tokens'",
+        {"mine.toml": "token_limit = 'tokens'"}),
+    Typed("benchmark build demo --config mine.toml", 2,
+        "config mine.toml: n_words = 0: should be greater than 0",
+        {"mine.toml": "n_words = 0"}),
+    Typed("benchmark build demo --config mine.toml", 2,
+        "config mine.toml: max_cost: needs the model's price (add prices = FILE)",
+        {"mine.toml": "max_cost = 1.5"}),
+    Typed("benchmark build demo --config mine.toml", 3,
+        "config mine.toml: is not valid TOML: ...",
+        {"mine.toml": "words = "}),
+    Typed("benchmark build demo --config mine.toml", 2,
+        "config mine.toml: max_difference_nats_per_token: needs a model that scores (add "
+        "naturalness_model = ID_OR_PATH)",
+        {"mine.toml": "max_difference_nats_per_token = 0.5"}),
+    Typed("benchmark build demo --config mine.toml", 2,
+        "config mine.toml: naturalness_model = 1: should be a valid string",
+        {"mine.toml": "naturalness_model = 1"}),
+    Typed("benchmark build demo --config mine.toml", 2,
+        "config mine.toml: --base-url: may not hold a user, password or query (the key belongs "
+        "into the environment variable PLUMBLINE_API_KEY)",
+        {"mine.toml": "base_url = 'http://me:hidden@host/v1'"}),
+    # scores
+    Typed("score --benchmark demo --model a --models unstereoeval --warehouse w", 2,
+        "--model and --models: exclude each other (give one of them)"),
+    Typed("score --benchmark demo --warehouse w", 2,
+        "--model and --models: are both missing (give one of them)"),
+    Typed("measure --eta -1 --warehouse w", 2,
+        "eta = (-1.0,): should be greater than or equal to 0"),
+    # queries
+    Typed("sql SELECT --warehouse w", 2,
+        "SQL: Parser Error: ... (names and columns: docs/tables.md, docs/sql.md)"),
+    Typed("sql 'SELEC 1' --warehouse w", 2,
+        "SQL: Parser Error: ... (names and columns: docs/tables.md, docs/sql.md)"),
+    Typed("sql 'SELECT nothing FROM word_delta' --warehouse w", 2,
+        "SQL: Binder Error: ... (names and columns: docs/tables.md, docs/sql.md)"),
+    Typed("sql 'SELECT 1 +' --warehouse w", 2,
+        "SQL: Parser Error: ... (names and columns: docs/tables.md, docs/sql.md)"),
+    Typed("sql \"'\" --warehouse w", 2,
+        "SQL: Parser Error: ... (names and columns: docs/tables.md, docs/sql.md)"),
+]
+
+CALLS = [
+    # paths and addresses of corpora
+    Called("no file", lambda: expand_shards(["none-*.jsonl"]),
+        "shards none-*.jsonl: no such file (check the path or the pattern, docs/corpora.md)",
+        BadInput),
+    Called("a directory", lambda: expand_shards(["folder"]),
+        "shard folder: is a directory (name its files, such as 'folder/*.jsonl.zst', or make a "
+        "shard of text files with plumbline corpus pack)",
+        BadInput, {"folder/": ""}),
+    Called("a text", lambda: expand_shards(["a.txt"]),
+        "shard a.txt: its name does not end with `.jsonl`, `.parquet`, `.wet`, `.warc`, "
+        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.wet`, `.warc`) (make a shard of text files with "
+        "plumbline corpus pack)",
+        BadInput, {"a.txt": "x"}),
+    Called("ftp", lambda: expand_shards(["ftp://host/a.jsonl"]),
+        "ftp://: is not a known kind of address (known: s3://, s3a://, gs://, az://, abfs://, "
+        "abfss://, https://, http://, hf://datasets/)"),
+    Called("password", lambda: expand_shards(["https://u:secret@host/a.jsonl"]),
+        "https://host/a.jsonl: holds a password or a query (credentials come from the "
+        "environment)"),
+    Called("password of Azure",
+        lambda: expand_shards(["abfss://c:secret@a.dfs.core.windows.net/a.jsonl"]),
+        "abfss://a.dfs.core.windows.net/a.jsonl: holds a password or a query (credentials come "
+        "from the environment)"),
+    Called("password alone", lambda: expand_shards(["https://:secret@host/a.jsonl"]),
+        "https://host/a.jsonl: holds a password or a query (credentials come from the "
+        "environment)"),
+    Called("bracket", lambda: expand_shards(["s3://bu[cket/a.jsonl"]),
+        "s3://bu[cket/a.jsonl: is not an address: ... (check its host or bucket)"),
+    Called("bracket and password", lambda: expand_shards(["https://u:secret@[h/a?b=secret"]),
+        "https://[h/a: is not an address: ... (check its host or bucket)"),
+    Called("signature", lambda: expand_shards(["https://host/a.jsonl?sig=secret"]),
+        "https://host/a.jsonl: holds a password or a query (credentials come from the "
+        "environment)"),
+    Called("no held-out file", lambda: text_files(["nowhere.jsonl"]),
+        "text nowhere.jsonl: no such file (check the path or the pattern)",
+        BadInput),
+    Called("held-out table", lambda: text_files(["a.csv"]),
+        "shard a.csv: its name does not end with `.jsonl`, `.parquet`, `.wet`, `.warc`, "
+        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.wet`, `.warc`)",
+        BadInput, {"a.csv": "text\n"}),
+    of_file(lambda path: read_held_out([path]), "bad.txt", b"caf\xe9",
+        "text bad.txt: it holds no document; the first row: invalid UTF-8 at byte 3: "
+        "unexpected end of data"),
+    Called("split parquet", lambda: split_shards([Path("a.parquet")], Path("out"), 10),
+        "shard a.parquet: only JSON lines can be split (count it without splitting it)"),
+    Called("split into itself", lambda: split_shards([Path("a.jsonl")], Path(), 10),
+        "--out .: shard a.jsonl lies in it (name another)",
+        files={"a.jsonl": '{"text": "Tea."}\n'}),
+    Called("split by 0 bytes", lambda: split_shards([Path("a.jsonl")], Path("out"), 0),
+        "--block-mb: a block holds at least one byte (such as 64)",
+        files={"a.jsonl": '{"text": "Tea."}\n'}),
+    Called("split of something else", lambda: split_shards([Path("a.jsonl")], Path("out"), 10),
+        "ledger out/split.json: was not written by `corpus split` (give another --out, or remove "
+        "it with the blocks)",
+        BadInput, {"a.jsonl": '{"text": "Tea."}\n', f"out/{LEDGER}": "[]"}),
+    # counting
+    Called("list of targets", lambda: CountRequest("c", (), targets="nobody").options(),
+        "word list 'nobody': unknown (there are gendered, names, neutral, pronouns, she-he, "
+        "she-he-they; or give the path of a .toml file)"),
+    Called("rule", lambda: make(CorpusOptions, {"rule": "lines"}),
+        "rule = 'lines': should be 'pairs' or 'windows'"),
+    Called("memory", lambda: CountRequest("c", (), memory="1m"),
+        "memory '1m': a task needs at least 512m, at most 1048576g"),
+    Called("min count", lambda: make(CorpusOptions, {"min_count": 0}),
+        "min_count = 0: should be greater than or equal to 1"),
+    Called("rule of the kernel", lambda: CountOptions(COUNTED, rule="lines"),
+        "rule 'lines': unknown; use pairs or windows"),
+    Called("window of 1", lambda: CountOptions(COUNTED, window=1),
+        "window 1: must be 2 to 1000 tokens"),
+    Called("no target", lambda: CountOptions(()),
+        "targets: are not one or more words (give each word once)"),
+    Called("target twice", lambda: CountOptions(("she", "she")),
+        "targets she, she: are not one or more words (give each word once)"),
+    Called("target of two words", lambda: CountOptions(("step-mother",)),
+        "target 'step-mother': is not one lowercase token, so never occurs (give one word in "
+        "lowercase, as the tokenizer cuts it)"),
+    Called("target in capitals", lambda: CountOptions(("She",)),
+        "target 'She': is not one lowercase token, so never occurs (give one word in "
+        "lowercase, as the tokenizer cuts it)"),
+    Called("hex number as master", lambda: settings_for("f8b44f", {}, {}),
+        "Spark on f8b44f: there is no such master (give local[N], spark://HOST:PORT, yarn or "
+        "k8s://ADDRESS)"),
+    Called("master without host", lambda: settings_for("spark:", {}, {}),
+        "Spark on spark:: there is no such master (give local[N], spark://HOST:PORT, yarn or "
+        "k8s://ADDRESS)"),
+    Called("web address as master", lambda: settings_for("http://host:7077", {}, {}),
+        "Spark on http://host:7077: there is no such master (give local[N], spark://HOST:PORT, "
+        "yarn or k8s://ADDRESS)"),
+    Called("wide digit as master", lambda: settings_for("\uff1d1", {}, {}),
+        "Spark on ＝1: there is no such master (give local[N], spark://HOST:PORT, yarn or "
+        "k8s://ADDRESS)"),
+    Called("spark-submit", lambda: spark_submit.check(Pipeline(master="yarn",
+        spark_submit="no-such-submit")),
+        "spark_submit no-such-submit: was not found (give its path as spark_submit, or leave "
+        "that empty)",
+        MissingComponent),
+    Called("distribution", lambda: spark_submit.check(Pipeline(master="yarn",
+        spark_submit=sys.executable, dist="nowhere") ),
+        "dist nowhere: no plumbline.zip in it (run `make dist`)"),
+    Called("Spark's settings", lambda: spark_submit.check(Pipeline(master="yarn",
+        spark_conf="nowhere.conf")),
+        "Spark configuration 'nowhere.conf': does not exist; use local, cluster or a file "
+        "whose name ends with .conf"),
+    # seed words
+    Called("delta that is no number", lambda: neutral_interval([0.5, math.nan]),
+        "word_delta: a delta is not finite (run `plumbline corpus associate`)",
+        BadInput),
+    Called("delta without bound", lambda: neutral_interval([0.5, math.inf]),
+        "word_delta: a delta is not finite (run `plumbline corpus associate`)",
+        BadInput),
+    Called("0 bands", lambda: bands({"tea": 1, "rum": 2}, 0),
+        "0 frequency bands: expected 1 or more, and no more than the 2 words available"),
+    Called("3 bands of 2 words", lambda: bands({"tea": 1, "rum": 2}, 3),
+        "3 frequency bands: expected 1 or more, and no more than the 2 words available"),
+    Called("quantile of 1", lambda: make(VocabularyOptions, {"quantile": 1.0}),
+        "quantile = 1.0: should be less than 1"),
+    Called("quantile below 0", lambda: make(VocabularyOptions, {"quantile": -0.1}),
+        "quantile = -0.1: should be greater than or equal to 0"),
+    Called("score above 1", lambda: make(VocabularyOptions, {"min_score": 1.5}),
+        "min_score = 1.5: should be less than or equal to 1"),
+    Called("no language model", lambda: english.load_model(Path("none.ftz")),
+        "language model none.ftz: no such file (or fetch it with --download)",
+        BadInput),
+    of_file(english.load_model, "text.ftz", "not a model",
+        "language model text.ftz: not a fastText model (try --download)"),
+    of_file(WordWeights.read, "v.csv", "word,weight\ntea,high\n",
+        "v.csv, row 1: weight 'high' of tea is not a finite number"),
+    of_file(WordWeights.read, "v.csv", "word,weight\ntea,inf\n",
+        "v.csv, row 1: weight 'inf' of tea is not a finite number"),
+    of_file(WordWeights.read, "v.csv", "word,weight\ntea,1\ntea,2\n",
+        "v.csv, row 2: 'tea' is listed twice"),
+    of_file(WordWeights.read, "v.csv", "word,weight\nTea,1\n",
+        "v.csv, row 1: 'Tea' is not one lowercase word"),
+    of_file(WordWeights.read, "v.csv", "word,weight\nice cream,1\n",
+        "v.csv, row 1: 'ice cream' is not one lowercase word"),
+    of_file(WordWeights.read, "v.csv", "word,weight\ntea\n",
+        "v.csv, row 1: the row holds 1 fields, expected 2"),
+    of_file(WordWeights.read, "v.csv", "word,weight\n",
+        "v.csv: has no rows (columns: word, weight)"),
+    of_file(WordWeights.read, "v.csv", "word,toxicity\ntea,1\n",
+        "v.csv: no column weight in its header; expected the columns word, weight"),
+    of_file(read_verdicts, "said.csv", "word,verdict,why\ntea,accept,\nrum,maybe,\n",
+        "said.csv, row 2: verdict is 'maybe', expected accept or reject"),
+    of_file(read_verdicts, "said.csv", "word,verdict,why\n,accept,\n",
+        "said.csv, row 1: the row has no word"),
+    of_file(read_verdicts, "said.csv", "word,verdict,why\ntea\n",
+        "said.csv, row 1: the row holds 1 fields, expected 3"),
+    of_file(read_verdicts, "said.csv", "word,verdict\ntea,accept\n",
+        "said.csv: no column why in its header; expected the columns word, verdict, why"),
+    # pairs
+    Called("benchmark of two parts", lambda: find("use"),
+        "benchmark 'use': unknown (there are closed-world, ..., winogender)"),
+    Called("benchmark of another length", lambda: find("use-6"),
+        "benchmark 'use-6': unknown (there are closed-world, ..., winogender)"),
+    Called("benchmark with an ending", lambda: find("winobias-x"),
+        "benchmark 'winobias-x': unknown (there are closed-world, ..., winogender)"),
+    Called("private module", lambda: find("_released"),
+        "benchmark '_released': unknown (there are closed-world, ..., winogender)"),
+    Called("benchmark without a name", lambda: find(""),
+        "benchmark '': unknown (there are closed-world, ..., winogender)"),
+    Called("reference data", lambda: default_source("use-5"),
+        "benchmark use-5: its released files, unstereo-eval/data/datasets/raw, are not "
+        "installed (give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to "
+        "the directory that holds them: docs/benchmarks.md)",
+        MissingComponent),
+    Called("no source", lambda: import_benchmark(store(), "use-5", Path("none"), "r"),
+        "benchmark use-5: none does not exist (give --source PATH)",
+        BadInput),
+    Called("empty source", lambda: import_benchmark(store(), "use-5", Path("folder"), "r"),
+        "folder: holds neither USE-5.csv nor USE-5.csv.gz (give --source PATH)",
+        BadInput, {"folder/": ""}),
+    of_file(lambda path: import_benchmark(store(), "use-5", path, "r"), "USE-5.csv",
+        ",template\n0,They ran.\n",
+        "USE-5.csv: no column word, is_natural in its header; expected the columns , word, "
+        "template, is_natural"),
+    of_file(lambda path: import_benchmark(store(), "use-5", path, "r"), "USE-5.csv",
+        ",word,template,is_natural\n0,tea,They ran.,True\n",
+        "benchmark use-5: no usable pair in USE-5.csv, 1 rows rejected; the first: the "
+        "template holds no placeholder, expected one of {pronoun}, {pronoun1}, {pronoun2}"),
+    of_file(lambda path: import_benchmark(store(), "winobias", path, "r"), "USE-5.csv", "",
+        "benchmark winobias: USE-5.csv is one file, expected a directory with a table each of "
+        "dev and test"),
+    of_file(lambda path: import_benchmark(store(), "winobias", path.parent, "r"),
+        "pro_stereotyped_type1.txt.dev", "1 [The cook] lost [his] pan.\n",
+        "anti_stereotyped_type1.txt.dev: does not exist (give --source the directory of all "
+        "eight)"),
+    Called("no file of pairs", lambda: taken(Path("none.csv")),
+        "none.csv: no such file (give --source FILE: CSV, TSV, JSON, JSON lines or Parquet)",
+        BadInput),
+    of_file(taken, "notes.txt", "Tea.",
+        "notes.txt: is of no kind that is read (expected .csv, .tsv, .jsonl, .ndjson, .json, "
+        ".parquet)"),
+    of_file(taken, "empty.csv", "",
+        "benchmark mine: no usable pair in empty.csv, which has no rows"),
+    of_file(taken, "semicolons.csv", "sentence_a;sentence_b\nTea.;Rum.\n",
+        "semicolons.csv: no column sentence_a, sentence_b (it has sentence_a;sentence_b: "
+        "columns are parted by commas, or by tabs in .tsv)"),
+    Called("name without a file", lambda: import_benchmark(store(), "mine", None, "r"),
+        "benchmark 'mine': unknown (there are bbq, closed-world, ..., winogender, winoqueer; "
+        "or give --source FILE)"),
+    Called("recipe without a file", lambda: import_benchmark(store(), "winoqueer", None, "r"),
+        "recipe winoqueer: needs a file (--source: Felkner et al., WinoQueer, ACL 2023; "
+        "github.com/katyfelkner/winoqueer, data/winoqueer_final.csv)"),
+    Called("one group", lambda: filler(["she"]),
+        "--groups she: is not two or more different groups (such as she,he,they)"),
+    Called("a group twice", lambda: filler(["she", "she"]),
+        "--groups she,she: is not two or more different groups (such as she,he,they)"),
+    Called("unknown group", lambda: filler(["she", "thon"]),
+        "group 'thon': has no pronouns (there are she, he, they, xe, ze, ey)"),
+    Called("list of a placeholder", lambda: filler(["she", "he"], ["kin=kinship"]),
+        "group 'she': has no words for {kin} (there are female, male, neutral)"),
+    Called("list of a pronoun", lambda: filler(fills=["pronoun=kinship"]),
+        "--fill pronoun=kinship: is not PLACEHOLDER=LIST (such as kin=kinship)"),
+    Called("forms of an unknown group", lambda: forms("thon"),
+        "group 'thon': has no pronouns (there are she, he, they, xe, ze, ey)"),
+    Called("empty template", lambda: fill("", "f"),
+        "template '': is empty (write {pronoun} for he or she, {pronoun1} for his or her, "
+        "{pronoun2} for him or her)",
+        BadInput),
+    Called("blank template", lambda: fill("  ", "f"),
+        "template ' ': is empty (write {pronoun} for he or she, {pronoun1} for his or her, "
+        "{pronoun2} for him or her)",
+        BadInput),
+    Called("template without a pronoun", lambda: fill("no pronoun", "f"),
+        "template 'no pronoun': holds no placeholder, expected one of {pronoun}, {pronoun1}, "
+        "{pronoun2} (write {pronoun} for he or she, {pronoun1} for his or her, {pronoun2} for "
+        "him or her)",
+        BadInput),
+    Called("other placeholder", lambda: fill("{name} and {pronoun}", "f"),
+        "template '{name} and {pronoun}': holds '{name}', which is not a placeholder (write "
+        "{pronoun} for he or she, {pronoun1} for his or her, {pronoun2} for him or her)",
+        BadInput),
+    Called("numbered placeholder", lambda: fill("{pronoun3} ran", "f"),
+        "template '{pronoun3} ran': holds no placeholder, expected one of {pronoun}, "
+        "{pronoun1}, {pronoun2} (write {pronoun} for he or she, {pronoun1} for his or her, "
+        "{pronoun2} for him or her)",
+        BadInput),
+    Called("open brace", lambda: fill("{pronoun} {", "f"),
+        "template '{pronoun} {': holds '{', which is not a placeholder (write {pronoun} for he "
+        "or she, {pronoun1} for his or her, {pronoun2} for him or her)",
+        BadInput),
+    Called("control character", lambda: fill("{pronoun}\0", "f"),
+        "template '{pronoun}\\x00': holds a NUL or bytes that are not UTF-8, or half a "
+        "surrogate pair (write {pronoun} for he or she, {pronoun1} for his or her, {pronoun2} "
+        "for him or her)",
+        BadInput),
+    Called("tokens of a world", lambda: WorldOptions(n_tokens=0),
+        "n_tokens = 0: should be greater than or equal to 1"),
+    Called("shards of a world", lambda: WorldOptions(n_shards=0),
+        "n_shards = 0: should be greater than or equal to 1"),
+    Called("seed of a world", lambda: WorldOptions(seed=-1),
+        "seed = -1: should be greater than or equal to 0"),
+    Called("another world", lambda: WorldOptions(world="x"),
+        "world 'x': expected one of straight, swapped, mixed"),
+    Called("0 raters", lambda: raters("0"),
+        "--raters 0: are not raters (give a number, or different names of letters, figures, - "
+        "and _, such as ana,ben)"),
+    Called("a rater without a name", lambda: raters("ana,,ben"),
+        "--raters ana,,ben: are not raters (give a number, or different names of letters, "
+        "figures, - and _, such as ana,ben)"),
+    Called("a rater twice", lambda: raters("ana,Ana"),
+        "--raters ana,Ana: are not raters (give a number, or different names of letters, "
+        "figures, - and _, such as ana,ben)"),
+    Called("a rater above the folder", lambda: raters("../x"),
+        "--raters ../x: are not raters (give a number, or different names of letters, figures, "
+        "- and _, such as ana,ben)"),
+    Called("a rater with a space", lambda: raters("a b"),
+        "--raters a b: are not raters (give a number, or different names of letters, figures, "
+        "- and _, such as ana,ben)"),
+    # writing
+    Called("password of a server", lambda: client("https://user:secret99@host/v1"),
+        "--base-url: may not hold a user, password or query (the key belongs into the "
+        "environment variable PLUMBLINE_API_KEY)"),
+    Called("key in an address", lambda: client("https://host/v1?key=secret99"),
+        "--base-url: may not hold a user, password or query (the key belongs into the "
+        "environment variable PLUMBLINE_API_KEY)"),
+    Called("word as an address", lambda: client("secret99"),
+        "--base-url: is not an http(s) address (such as https://api.openai.com/v1)"),
+    Called("no key", lambda: client("https://api.openai.com/v1"),
+        "server https://api.openai.com/v1: wants a key (set PLUMBLINE_API_KEY)"),
+    Called("key with an accent", lambda: client("http://localhost/v1",
+        PLUMBLINE_API_KEY="sk-déjà4711"),
+        "PLUMBLINE_API_KEY: is no key: it holds a character that no key has, such as a "
+        "typographic one (copy it again)",
+        ),
+    Called("key of two lines", lambda: client("http://localhost/v1",
+        PLUMBLINE_API_KEY="sk-4711\nX: y"),
+        "PLUMBLINE_API_KEY: is no key: it holds a character that no key has, such as a "
+        "typographic one (copy it again)"),
+    Called("key in quotes", lambda: client("http://localhost/v1", PLUMBLINE_API_KEY="“sk-4711”"),
+        "PLUMBLINE_API_KEY: is no key: it holds a character that no key has, such as a "
+        "typographic one (copy it again)"),
+    Called("open bracket", lambda: checked_url("http://[::1"),
+        "--base-url: is not an http(s) address (such as https://api.openai.com/v1)"),
+    Called("port too large", lambda: checked_url("http://h:99999/v1"),
+        "--base-url: is not an http(s) address (such as https://api.openai.com/v1)"),
+    Called("port that is a letter", lambda: checked_url("http://h:x"),
+        "--base-url: is not an http(s) address (such as https://api.openai.com/v1)"),
+    Called("address of two lines", lambda: checked_url("http://a\nb/v1"),
+        "--base-url: is not an http(s) address (such as https://api.openai.com/v1)"),
+    Called("address with a space", lambda: checked_url("http://a b/"),
+        "--base-url: is not an http(s) address (such as https://api.openai.com/v1)"),
+    Called("no price", lambda: price_of("large", Path("prices.toml")),
+        'prices prices.toml: has no price of large (add [models."large"])',
+        files={"prices.toml": PRICES}),
+    Called("no prices", lambda: price_of("small", Path("none.toml")),
+        "prices none.toml: no such file (check the path)"),
+    of_file(lambda path: price_of("small", path), "prices.toml", PRICES.replace("0.15", "-1"),
+        "prices prices.toml: models.small.input does not fit (expected a number of 0 or more, "
+        "not -1)"),
+    of_file(lambda path: price_of("small", path), "prices.toml", PRICES.replace("0.15", "nan"),
+        "prices prices.toml: models.small.input does not fit (expected a number of 0 or more, "
+        "not nan)"),
+    of_file(lambda path: price_of("small", path), "prices.toml", PRICES.replace("0.15", "true"),
+        "prices prices.toml: models.small.input does not fit (expected a number of 0 or more, "
+        "not True)"),
+    of_file(lambda path: price_of("small", path), "prices.toml", PRICES.replace("0.15", '"cheap"'),
+        "prices prices.toml: models.small.input does not fit (expected a number of 0 or more, "
+        "not 'cheap')"),
+    of_file(lambda path: price_of("small", path), "prices.toml", PRICES.replace("output",
+        "outptu"),
+        "prices prices.toml: unknown key models.small.outptu (known here: input, output)"),
+    of_file(lambda path: price_of("small", path), "prices.toml", PRICES.replace("currency =",
+        "curency ="),
+        "prices prices.toml: unknown key curency (known here: currency, models)"),
+    of_file(lambda path: price_of("small", path), "prices.toml", PRICES.replace("currency =",
+        "currency"),
+        "prices prices.toml: is not valid TOML: ..."),
+    Called("no wordings", lambda: wordings.load(Path("none.toml")),
+        "prompts none.toml: no such file (check the path)"),
+    of_file(wordings.load, "bad.toml", b"\xff\xfe",
+        "prompts bad.toml: can't be read: ... (save it as UTF-8)"),
+    Called("no sentences", lambda: make(BuildSpec, {"n_sentences": 0}),
+        "n_sentences = 0: should be greater than 0"),
+    Called("sentences of no words", lambda: make(BuildSpec, {"max_words": 0}),
+        "max_words = 0: should be greater than 0"),
+    Called("no round", lambda: make(BuildSpec, {"generate_rounds": 0}),
+        "generate_rounds = 0: should be greater than or equal to 1"),
+    Called("no request at a time", lambda: make(BuildSpec, {"concurrency": 0}),
+        "concurrency = 0: should be greater than 0"),
+    Called("limit without a model", lambda: BuildSpec(max_difference_nats_per_token=0.5),
+        "max_difference_nats_per_token: needs a model that scores (add naturalness_model = "
+        "ID_OR_PATH)"),
+    Called("limit below 0", lambda: make(BuildSpec, {"naturalness_model": "m",
+        "max_difference_nats_per_token": -1.0} ),
+        "max_difference_nats_per_token = -1.0: should be greater than or equal to 0"),
+    # models
+    Called("dtype", lambda: make(ModelOptions, {"dtype": "int3"}),
+        "dtype = 'int3': should be 'float32', 'bfloat16' or 'float16'"),
+    Called("batch", lambda: make(ModelOptions, {"batch_tokens": 0}),
+        "batch_tokens = 0: should be greater than 0"),
+    Called("devices", lambda: make(ModelOptions, {"tensor_parallel": 0}),
+        "tensor_parallel = 0: should be greater than 0"),
+    Called("quantisation", lambda: make(ModelOptions, {"quantisation": "int3"}),
+        "quantisation = 'int3': should be 'int8' or 'nf4'"),
+    Called("revision", lambda: make(ModelOptions, {"revision": 1}),
+        "revision = 1: should be a valid string"),
+    Called("per token", lambda: make(ModelOptions, {"per_token": "yes"}),
+        "per_token = 'yes': should be a valid boolean"),
+    Called("option", lambda: make(ModelOptions, {"dtyp": 1}),
+        "key 'dtyp': is unknown (known: revision, dtype, device, batch_tokens, bos, backend, "
+        "base_url, concurrency, tensor_parallel, adapter, quantisation, trust_remote_code, "
+        "text_form, pll, chat, per_token)"),
+    Called("form of texts", lambda: make(ModelOptions, {"text_form": "lower"}),
+        "text_form = 'lower': should be 'written' or 'released'"),
+    Called("text in a form", lambda: in_form("She ran.", "lower"),
+        "--text-form lower: is not one of written, released"),
+    Called("GGUF", lambda: open_backend("m.gguf", ModelOptions()),
+        "model m.gguf: is GGUF, which isn't read here (give the model it was made from; "
+        "--quantisation nf4 takes as little memory)",
+        BadInput, {"m.gguf": "GGUF"}),
+    Called("GGUF and a config", lambda: open_backend("m", ModelOptions()),
+        "model m: is GGUF, which isn't read here (give the model it was made from; "
+        "--quantisation nf4 takes as little memory)",
+        BadInput, {"m/q4.gguf": "GGUF", "m/config.json": "GGUF"}),
+    Called("GGUF in a folder", lambda: open_backend("m", ModelOptions()),
+        "model m: is GGUF, which isn't read here (give the model it was made from; "
+        "--quantisation nf4 takes as little memory)",
+        BadInput, {"m/q4.gguf": "GGUF"}),
+    Called("list of models", lambda: model_lists.load("nothing"),
+        "model list 'nothing': unknown (there are disclosure, fairpair, unstereoeval; or give "
+        "the path of a .toml file)"),
+    Called("no list of models", lambda: model_lists.load("x.toml"),
+        "model list x.toml: no such file (check the path)"),
+    of_file(model_list, "mine.toml", b"\xff\xfe",
+        "model list mine.toml: can't be read: ... (save it as UTF-8)"),
+    Called("temperature of 0", lambda: SamplingOptions(temperature=0.0),
+        "temperature 0: has to be above 0 (for the most likely token use greedy decoding)"),
+    Called("temperature that is no number", lambda: SamplingOptions(temperature=math.nan),
+        "temperature nan: has to be above 0 (for the most likely token use greedy decoding)"),
+    Called("top-p of 0", lambda: SamplingOptions(top_p=0.0),
+        "top_p 0: has to be above 0 and at most 1"),
+    Called("top-p above 1", lambda: SamplingOptions(top_p=1.1),
+        "top_p 1.1: has to be above 0 and at most 1"),
+    Called("top-k of 0", lambda: SamplingOptions(top_k=0),
+        "top_k 0: has to be 1 or more"),
+    Called("no new tokens", lambda: SamplingOptions(max_new_tokens=0),
+        "max_new_tokens 0: has to be 1 or more"),
+    Called("benchmark to score", lambda: score_benchmarks(store(), "no such model", ["nothing"],
+        ModelOptions(), "run"),
+        "benchmark 'nothing': is not in the warehouse (run `plumbline benchmark import "
+        "nothing` first, or your own: docs/pairs.md)"),
+    Called("benchmarks by commas", lambda: score_benchmarks(store(), "no such model", ["a,b"],
+        ModelOptions(), "run"),
+        "benchmark 'a,b': is not in the warehouse (give --benchmark once for each)"),
+    Called("preset", lambda: preset("large"),
+        "preset 'large': unknown, there are closed, small, continue, 5gram"),
+    Called("no layer", lambda: replace(TINY, layers=0),
+        "layers = 0: should be greater than 0"),
+    Called("seed of a training", lambda: replace(TINY, seed=-1),
+        "seed = -1: should be greater than or equal to 0"),
+    Called("hidden size", lambda: replace(TINY, hidden=18),
+        "hidden = 18: should be a multiple of 2 x heads = 4"),
+    Called("tokens of a training", lambda: replace(TINY, max_tokens=-5),
+        "max_tokens = -5: should be greater than 0"),
+    Called("model above the folder", lambda: plain_name("../x"),
+        "model name '../x': has to be a plain directory name (such as my-model: without / and "
+        "no dot in front)"),
+    Called("model at the top", lambda: plain_name("/x"),
+        "model name '/x': has to be a plain directory name (such as my-model: without / and no "
+        "dot in front)"),
+    Called("model of two dots", lambda: plain_name(".."),
+        "model name '..': has to be a plain directory name (such as my-model: without / and no "
+        "dot in front)"),
+    Called("model of one dot", lambda: plain_name("."),
+        "model name '.': has to be a plain directory name (such as my-model: without / and no "
+        "dot in front)"),
+    Called("model without a name", lambda: plain_name(""),
+        "model name '': has to be a plain directory name (such as my-model: without / and no "
+        "dot in front)"),
+    Called("model in a folder", lambda: plain_name("a/b"),
+        "model name 'a/b': has to be a plain directory name (such as my-model: without / and "
+        "no dot in front)"),
+    Called("model with a zero byte", lambda: plain_name("a\0b"),
+        "model name 'a\\x00b': has to be a plain directory name (such as my-model: without / "
+        "and no dot in front)"),
+    Called("model that is hidden", lambda: plain_name(".hidden"),
+        "model name '.hidden': has to be a plain directory name (such as my-model: without / "
+        "and no dot in front)"),
+    # files of wordings, lists and models
+    of_file(choice_wordings, "mine.toml", 'choose = ["{first} {second}"]\nmore = 1',
+        "prompts mine.toml: unknown key more (known here: choose)"),
+    of_file(choice_wordings, "mine.toml", 'choose = []',
+        "prompts mine.toml: choose does not fit (expected at least one, not [])"),
+    of_file(choice_wordings, "mine.toml", 'choose = ["{first} or {first}?"]',
+        "prompts mine.toml: choose 1: has to hold {first} and {second} once each"),
+    of_file(choice_wordings, "mine.toml",
+        'choose = ["{first} {second}", "{first} {second} {third}"]',
+        "prompts mine.toml: choose 2: has to hold {first} and {second} once each"),
+    of_file(choice_wordings, "mine.toml", 'choose = ["{first!r} {second}"]',
+        "prompts mine.toml: choose 1: has to hold {first} and {second} once each"),
+    of_file(choice_wordings, "mine.toml", 'choose = ["{first} {second"]',
+        "prompts mine.toml: choose 1: ...; a brace that is meant as such is written twice"),
+    Called("no wording of prompts", lambda: prompt_wording(Path("none.toml")),
+        "none.toml: no such file (check the path)"),
+    of_file(prompt_wording, "wording.toml", 'at_once = 0\nwrite = "{seed} {n}"',
+        "wording.toml: at_once does not fit (expected greater than or equal to 1, not 0)"),
+    of_file(prompt_wording, "wording.toml", 'at_once = true\nwrite = "{seed} {n}"',
+        "wording.toml: at_once does not fit (expected a valid integer, not True)"),
+    of_file(prompt_wording, "wording.toml", 'write = 3',
+        "wording.toml: write does not fit (expected a text, not 3)"),
+    of_file(prompt_wording, "wording.toml", 'write = "{seed}"',
+        "wording.toml: write: {n} is missing (known here: {seed}, {n})"),
+    of_file(prompt_wording, "wording.toml", 'write = "{seed} {n} {m}"',
+        "wording.toml: write: {m} is not a placeholder (known here: {seed}, {n})"),
+    of_file(prompt_wording, "wording.toml", 'write = "{"',
+        "wording.toml: write: ...; a brace that is meant as such is written twice"),
+    of_file(prompt_wording, "wording.toml", 'x',
+        "wording.toml: is not valid TOML: ..."),
+    of_file(perturbation_wording, "own.toml", 'perturb = "{text} {name}"',
+        "own.toml: perturb: {counterpart} is missing (known here: {text}, {name}, "
+        "{counterpart}, {group}, {counterpart_group})"),
+    of_file(perturbation_wording, "own.toml", 'perturb = "{text} {name} {counterpart} {x}"',
+        "own.toml: perturb: {x} is not a placeholder (known here: {text}, {name}, "
+        "{counterpart}, {group}, {counterpart_group})"),
+    of_file(perturbation_wording, "own.toml", 'perturb = "{text} {name} {counterpart!r}"',
+        "own.toml: perturb: {counterpart!r} is not a placeholder (known here: {text}, {name}, "
+        "{counterpart}, {group}, {counterpart_group})"),
+    of_file(perturbation_wording, "own.toml", 'perturb = "{text"',
+        "own.toml: perturb: ...; a brace that is meant as such is written twice"),
+    of_file(perturbation_wording, "own.toml", 'wording = "x"',
+        "own.toml: unknown key wording (known here: perturb, groups)"),
+    of_file(terms.load, "own.toml", TERMS + 'noun = [["a", "b"]]',
+        "own.toml: unknown key noun (known here: version, language, axis, groups, description, "
+        "pronouns, nouns, generic, titles, first_names, grammar)"),
+    of_file(terms.load, "own.toml", TERMS + 'nouns = [["a", "b", "c"]]',
+        "own.toml: nouns 1 does not fit (expected pairs of words, one of each group, not ['a', "
+        "'b', 'c'])"),
+    of_file(terms.load, "own.toml", TERMS + 'nouns = [["a", "b"], ["c", "a"]]',
+        "own.toml: nouns: expected each word in one group; 'a' is in both"),
+    of_file(terms.load, "own.toml", TERMS + 'pronouns = 1',
+        "own.toml: pronouns does not fit (expected a valid boolean, not 1)"),
+    of_file(terms.load, "own.toml", TERMS + '[grammar]\ncopula = "is"',
+        "own.toml: unknown key grammar.copula (known here: copulas, bare, as, between, "
+        "determiners, adverbs, stops, joins, ends, owners, neutral_titles, kinds, speech)"),
+    of_file(terms.load, "own.toml", TERMS + '[first_names]\nx = "Ann"',
+        "own.toml: first_names.x: is not one of the groups m and f"),
+    of_file(terms.load, "own.toml", TERMS + '[grammar]\ncopulas = 3',
+        "own.toml: grammar.copulas does not fit (expected a text of words separated by blanks, "
+        "not 3)"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, 'axis = "age"', ''),
+        "own.toml: axis is missing (expected a text)"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, 'axis = "age"', 'axis = 3'),
+        "own.toml: axis does not fit (expected a text, not 3)"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, 'names =', 'naems ='),
+        "own.toml: unknown key naems (known here: language, axis, groups, names, occupations, "
+        "templates, description, source, descriptors, articles)"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, '[["Grandpa Joe", "Little Joe"]',
+        '[["Grandpa Joe"]'),
+        "own.toml: names 1, 2 is missing (expected a text)"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, '["old", "young"]', '["old", "old"]'),
+        "own.toml: groups: old is there twice"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, '"guard", "editor"', '"guard", 3'),
+        "own.toml: occupations 2 does not fit (expected a text, or a text for each group, not "
+        "3)"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, '"guard", "editor"', '"guard", "guard"'),
+        "own.toml: occupations: 'guard' is there twice"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, '"guard", "editor"', ''),
+        "own.toml: occupations does not fit (expected a list of words, not [])"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, '{name} works', '{who} works'),
+        "own.toml: templates.plain: {who} is not a placeholder (known here: {name}, "
+        "{occupation}, {a_occupation})"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, '{name} works', '{name works'),
+        "own.toml: templates.plain: ...; a brace that is meant as such is written twice"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, 'described =', 'descirbed ='),
+        "own.toml: unknown key templates.descirbed (known here: plain, described, joined)"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, '[templates]', 'templates = 3\n[t]'),
+        "own.toml: unknown key t (known here: language, axis, groups, names, occupations, "
+        "templates, description, source, descriptors, articles)"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, 'a = [""]', 'a = ""'),
+        "own.toml: articles.a does not fit (expected a list of texts, not '')"),
+    of_file(name_prompts, "own.toml", swapped(NAMES, 'axis = "age"', 'axis = "age'),
+        "own.toml: is not valid TOML: ..."),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, '{word} {pronoun} {sentence}',
+        '{word} {sentence}'),
+        "prompts mine.toml: revise 1: {pronoun} or {forms} is missing (known here: {word}, "
+        "{pronoun}, {forms}, {sentence}, {max_words})"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, 'again {sentence}',
+        '{colour} {sentence}'),
+        "prompts mine.toml: revise 2: {colour} is not a placeholder (known here: {word}, "
+        "{pronoun}, {forms}, {sentence}, {max_words})"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, '{n} of', 'some of'),
+        "prompts mine.toml: generate: {n} is missing (known here: {word}, {pronoun}, {forms}, "
+        "{n}, {max_words})"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, '{sentence} to {pronoun}',
+        '{sentence!r} {pronoun}'),
+        "prompts mine.toml: convert: {sentence!r} is not a placeholder (known here: "
+        "{sentence}, {pronoun}, {forms}, {from})"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, '{sentence} to {pronoun}',
+        '{sentence:9} {pronoun}'),
+        "prompts mine.toml: convert: {sentence:9} is not a placeholder (known here: "
+        "{sentence}, {pronoun}, {forms}, {from})"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, '{{likely}}', '{likely'),
+        "prompts mine.toml: judge 1: ...; a brace that is meant as such is written twice"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, '{{likely}}', '{word}'),
+        "prompts mine.toml: judge 1: {word} is not a placeholder (known here: {sentence})"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, '{word} {pronoun} {sentence}',
+        '{form} {word} {sentence}'),
+        "prompts mine.toml: revise 1: {form} is not a placeholder (known here: {word}, "
+        "{pronoun}, {forms}, {sentence}, {max_words})"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, '{sentence} to {pronoun}',
+        '{sentence}'),
+        "prompts mine.toml: convert: {pronoun} or {forms} is missing (known here: {sentence}, "
+        "{pronoun}, {forms}, {from})"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, 'judge =', 'jugde ='),
+        "prompts mine.toml: unknown key jugde (known here: generate, revise, convert, judge)"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, 'convert = "',
+        'other = "x"\nconvert = "'),
+        "prompts mine.toml: unknown key other (known here: generate, revise, convert, judge)"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, '"{sentence} to {pronoun}"', '3'),
+        "prompts mine.toml: convert does not fit (expected a text, not 3)"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, '"{{likely}} or not? {sentence}"',
+        '[]'),
+        "prompts mine.toml: judge does not fit (expected at least one, not [])"),
+    of_file(wordings.load, "mine.toml", swapped(SENTENCES, 'generate =', 'generate'),
+        "prompts mine.toml: is not valid TOML: ..."),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, 'male = "king"', 'mail = "king"'),
+        "word list nobles.toml: unknown key pairs 1, mail (known here: a, b, weight)"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, ', male = "king"', ''),
+        "word list nobles.toml: pairs 1, b is missing (expected a word of the second group, as "
+        "b or male)"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, '"king"', '"King"'),
+        "word list nobles.toml: pairs 1, b: 'King' is not one lowercase word"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, '"king"', '"queen"'),
+        "word list nobles.toml: pairs 1: both words are queen"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, 'weight = 2', 'weight = -1'),
+        "word list nobles.toml: pairs 2, weight does not fit (expected a number of 0 or more, "
+        "not -1)"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, 'weight = 2', 'weight = inf'),
+        "word list nobles.toml: pairs 2, weight does not fit (expected a number of 0 or more, "
+        "not inf)"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, 'weight = 2', 'weight = "2"'),
+        "word list nobles.toml: pairs 2, weight does not fit (expected a number of 0 or more, "
+        "not '2')"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, '["they"]', '["they", "they"]'),
+        "word list nobles.toml: they is listed twice"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, '["they"]', '"they"'),
+        "word list nobles.toml: targets does not fit (expected a list of texts, not 'they')"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, 'source = "made up for this test"', ''),
+        "word list nobles.toml: source is missing (expected a text)"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, 'pairs = [', 'words = ['),
+        "word list nobles.toml: unknown key words (known here: description, source, pairs, "
+        "targets, groups)"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, 'pairs = [', 'pairs = [['),
+        "word list nobles.toml: is not valid TOML: ..."),
+    Called("no word list", lambda: wordlists.load("none.toml"),
+        "word list none.toml: no such file (check the path)"),
+    of_file(word_list, "gendered.toml", NOBLES,
+        "word list gendered.toml: gendered is the name of a list (rename it)",
+        UsageProblem),
+    of_file(word_list, "latin.toml", NOBLES.replace("nobles", "nöbles").encode("latin-1"),
+        "word list latin.toml: can't be read: ... (save it as UTF-8)"),
+    of_file(word_list, "bare.toml", 'description = "d"\nsource = "s"\ntargets = ["they"]',
+        "word list bare.toml: pairs is missing (expected pairs of two words, a and b)"),
+    of_file(model_list, "mine.toml", '[[model]]\nid = "a"\nworkers = 0',
+        "model list mine.toml: model 1, workers does not fit (expected greater than or equal "
+        "to 1, not 0)"),
+    of_file(model_list, "mine.toml", '[[model]]\nid = "a"\nn_parameters = 7.5',
+        "model list mine.toml: model 1, n_parameters does not fit (expected a valid integer, "
+        "not 7.5)"),
+    of_file(model_list, "mine.toml", '[[model]]\nid = "a"\nsize = 3',
+        "model list mine.toml: unknown key model 1, size (known here: revision, dtype, device, "
+        "batch_tokens, bos, backend, base_url, concurrency, tensor_parallel, adapter, "
+        "quantisation, trust_remote_code, text_form, pll, chat, per_token, id, name, "
+        "unavailable, workers, n_parameters)"),
+    of_file(model_list, "mine.toml", '[[model]]\nid = "a"\n[[model]]\nid = 3',
+        "model list mine.toml: model 2, id does not fit (expected a text, not 3)"),
+    of_file(model_list, "mine.toml", '[[model]]\nid = "a"\nbatch_tokens = "9"',
+        "model list mine.toml: model 1, batch_tokens does not fit (expected a valid integer, "
+        "not '9')"),
+    of_file(model_list, "mine.toml", '[[model]]\nid = "a"\nbatch_tokens = true',
+        "model list mine.toml: model 1, batch_tokens does not fit (expected a valid integer, "
+        "not True)"),
+    of_file(model_list, "mine.toml", '[[model]]\nid = "a"\nrevision = 1',
+        "model list mine.toml: model 1, revision does not fit (expected a valid string, not 1)"),
+    of_file(model_list, "mine.toml", '[[model]]\ndtype = "float16"',
+        "model list mine.toml: model 1, id is missing (expected a text)"),
+    of_file(model_list, "mine.toml", '[[model]]\nid = ""',
+        "model list mine.toml: model 1, id does not fit (expected a text, not '')"),
+    of_file(model_list, "mine.toml", '[[model]]\nid = "a"\n\n[[model]]\nid = "a"',
+        "model list mine.toml: model 2 (a) repeats model 1"),
+    of_file(model_list, "mine.toml", '[[model]]\nid = "a\n',
+        "model list mine.toml: is not valid TOML: ..."),
+    of_file(model_list, "mine.toml", 'models = ["a"]',
+        "model list mine.toml: unknown key models (known here: model)"),
+    of_file(model_list, "mine.toml", 'model = ["a"]',
+        "model list mine.toml: model 1 does not fit (expected [[model]] entries, not 'a')"),
+    of_file(model_list, "mine.toml", '',
+        "model list mine.toml: model is missing (expected [[model]] entries)"),
+    of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'answers = ["no", "yes"]',
+        'answers = ["yes"]'),
+        "questions q.toml: questions.natural.answers does not fit (expected two or more "
+        "different ones of a-z, 0-9, blanks and -, not ['yes'])"),
+    of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'answers = ["no", "yes"]',
+        'answers = ["no", "Yes,"]'),
+        "questions q.toml: questions.natural.answers 2 does not fit (expected two or more "
+        "different ones of a-z, 0-9, blanks and -, not 'Yes,')"),
+    of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'yes = ["yes"]', 'yes = ["maybe"]'),
+        "questions q.toml: questions.natural: yes has to hold some of the answers, and not all "
+        "of them"),
+    of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'yes = ["yes"]', 'yes = ["no", "yes"]'),
+        "questions q.toml: questions.natural: yes has to hold some of the answers, and not all "
+        "of them"),
+    of_file(rating_questions, "q.toml", swapped(QUESTIONS, 'wording = "w"', 'wordin = "x"'),
+        "questions q.toml: unknown key questions.natural.wordin (known here: wording, answers, "
+        "yes)"),
+    of_file(rating_questions, "q.toml", swapped(QUESTIONS, '[questions.natural]',
+        '[questions.item]'),
+        "questions q.toml: questions.item has the name of another column; rename it"),
+    of_file(rating_questions, "q.toml", swapped(QUESTIONS, '[questions.natural]', '[other]'),
+        "questions q.toml: unknown key other (known here: title, intro, questions)"),
+    # disclosure and FairPair
+    of_file(load_instructions, "a.toml", 'told = ["x"]',
+        'a.toml: has no list `instructions` (expected instructions = ["...", ...])'),
+    of_file(load_instructions, "a.toml", "instructions = [",
+        "a.toml: is not valid TOML: ..."),
+    of_file(load_instructions, "a.jsonl", '"x"\n{"instruction": " "}',
+        "a.jsonl, row 2: holds no instruction (expected a text)"),
+    of_file(load_instructions, "a.jsonl", '"x"\n{',
+        "a.jsonl, row 2: no valid JSON: ..."),
+    of_file(load_instructions, "a.txt", "x\ny\nx",
+        "a.txt, row 3: repeats row 1 (leave it out)"),
+    of_file(load_instructions, "a.txt", "\n",
+        "a.txt: holds no instruction (give one at least)"),
+    Called("form of an instruction", lambda: SamplingOptions(instruction="Be fair.",
+        form="system"),
+        "form 'system': is not one of prefix, chat"),
+    Called("empty instruction", lambda: SamplingOptions(instruction=" \n"),
+        "instruction ' \\n': is empty (leave it out for none)"),
+    Called("sentences of a PDF", lambda: list(read_sentences(Path("a.pdf"))),
+        "a.pdf: is not one of .txt, .csv, .tsv, .jsonl (rename or convert it)"),
+    Called("sentences without a key", lambda: list(read_sentences(Path("a.jsonl"))),
+        "a.jsonl: JSON lines need the key of the sentence (give a column)"),
+    Called("no prompts of names", lambda: name_prompts(Path("none.toml")),
+        "none.toml: no such file (check the path)"),
+    Called("no scoring function", lambda: phi.find("mood"),
+        "scoring function 'mood': unknown (there are jaccard, regard, toxicity, vader; or give "
+        "a classifier's FILE.toml)"),
+    # statistics and report
+    Called("epsilon below 0", lambda: make(MeasureOptions, {"epsilon": -1.0}),
+        "epsilon = -1.0: should be greater than or equal to 0"),
+    Called("eta that is no number", lambda: make(MeasureOptions, {"eta": (math.nan,)}),
+        "eta = (nan,): should be less than or equal to 1000"),
+    Called("base of 1", lambda: make(MeasureOptions, {"log_base": (10.0, 1.0)}),
+        "log_base = (10.0, 1.0): should be greater than 1"),
+    Called("figures before measure", lambda: next(evaluations(store(), Facts(store()))),
+        "records: no model has results to write (run `plumbline measure`)"),
+    Called("width without a unit", lambda: inches("3.3"),
+        "width 3.3: expected a number and in, cm, mm or pt, such as 3.3in"),
+    Called("unit without a width", lambda: inches("in"),
+        "width in: expected a number and in, cm, mm or pt, such as 3.3in"),
+    Called("width of 0", lambda: inches("0in"),
+        "width 0in: expected 2in to 40in"),
+    Called("width below 0", lambda: inches("-3in"),
+        "width -3in: expected a number and in, cm, mm or pt, such as 3.3in"),
+    Called("width with an exponent", lambda: inches("1e9in"),
+        "width 1e9in: expected a number and in, cm, mm or pt, such as 3.3in"),
+    Called("width of a house", lambda: inches("99999in"),
+        "width 99999in: expected 2in to 40in"),
+    Called("width in pixels", lambda: inches("3.3px"),
+        "width 3.3px: expected a number and in, cm, mm or pt, such as 3.3in"),
+    Called("report of nothing", lambda: write_report(Path("none"), Path("out")),
+        "warehouse none: does not exist (give --warehouse, or make one with `plumbline "
+        "pipeline`: docs/tutorial.md)",
+        BadInput),
+    Called("report in a file", lambda: write_report(store(), Path("file")),
+        "report file: cannot be written: File exists (give another --out)",
+        BadInput, {"file": "in the way"}),
+    of_file(printed_figures.read, "published.csv", "table,dataset\n",
+        "published.csv: no column eta, metric, value, hf_id, log_base in its header; expected "
+        "the columns table, dataset, eta, metric, value, hf_id, log_base"),
+    of_file(printed_figures.read, "published.csv", f"{PRINTED}8,USE-5,inf,US,x,m,e\n",
+        "published.csv, row 1: value is 'x', expected a finite number (mend or remove the row)"),
+    of_file(printed_figures.read, "published.csv", f"{PRINTED}8,USE-5,inf,UX,1,m,e\n",
+        "published.csv, row 1: metric is 'UX', expected one of benchmark_size, US, US_std, PD, "
+        "AuFC, gap, deduplication (mend or remove the row)"),
+    of_file(printed_figures.read, "published.csv", f"{PRINTED}8,USE-5,inf,US,nan,m,e\n",
+        "published.csv, row 1: value is 'nan', expected a finite number (mend or remove the "
+        "row)"),
+    of_file(printed_figures.read, "published.csv", f"{PRINTED}8,USE-5\n",
+        "published.csv, row 1: the row holds 2 fields, expected 7 (mend or remove the row)"),
+    Called("no printed figures", lambda: printed_figures.read(Path("none.csv")),
+        "none.csv: no such file (check the path)",
+        BadInput),
+    of_file(pythia.read, "evals.csv", "kind,size\n",
+        "evals.csv: no column step, task, metric, value, stderr, file in its header; expected "
+        "the columns kind, size, step, task, metric, value, stderr, file"),
+    of_file(pythia.read, "evals.csv", CHECKPOINTS,
+        "evals.csv: no row of kind pythia and task crows_pairs_english_gender, expected some"),
+    of_file(pythia.read, "evals.csv", f"{CHECKPOINTS}pythia,1b\n",
+        "evals.csv, row 1: the row holds 2 fields, expected 8 (mend or remove the row)"),
+    of_file(pythia.read, "evals.csv", f'{CHECKPOINTS}pythia,1b,1,{pythia.TASK},"a\n',
+        "evals.csv, row 1: the row holds 5 fields, expected 8 (mend or remove the row)"),
+    of_file(beside.read, "printed.csv", f"{RUNS}3,s,j,m,B,many\n",
+        "printed.csv, row 1: value is 'many', expected a finite number (mend or remove the row)"),
+    of_file(beside.read, "printed.csv", f"{RUNS}x,s,j,m,B,1\n",
+        "printed.csv, row 1: table is 'x', expected a whole number (mend or remove the row)"),
+    of_file(beside.read, "printed.csv", f"{RUNS}3,s,j,m,B,nan\n",
+        "printed.csv, row 1: value is 'nan', expected a finite number (mend or remove the row)"),
+    of_file(beside.read, "printed.csv", f"{RUNS}3,s,,m,B,1\n",
+        "printed.csv, row 1: method is empty (mend or remove the row)"),
+    of_file(beside.read, "printed.csv", f"{RUNS}3,s,j,m,B\n",
+        "printed.csv, row 1: the row holds 5 fields, expected 6 (mend or remove the row)"),
+    # warehouse and settings
+    Called("folder of something else", lambda: Store.open("mine"),
+        "warehouse mine: not a Plumbline warehouse, no plumbline.json in it (give another "
+        "--warehouse)",
+        BadInput, {"mine/thesis.tex": ""}),
+    Called("no warehouse", lambda: connection.connect(Path("nowhere")),
+        "warehouse nowhere: does not exist (give --warehouse, or make one with `plumbline "
+        "pipeline`: docs/tutorial.md)",
+        BadInput),
+    Called("name with a question mark", lambda: Store.open("what?"),
+        "warehouse what?: the path may not hold any of * ? [ ] { } (give another --warehouse)"),
+    Called("query by name", lambda: connection.sql("metrics/nothing"),
+        "SQL of metrics 'nothing': unknown (there are aufc, correlation, divergence, "
+        "even_share, gap, n, pd, rank_correlation, slope, stereotype, us)"),
+    Called("argument", lambda: plumbline.open("w", create=True).corpus_count(corpus="a"),
+        "shards: is missing"),
+    Called("no settings file", lambda: settings(Path("nowhere.toml")),
+        "settings file nowhere.toml: no such file (give a path, or one of those shipped: "
+        "cluster)"),
+    of_file(settings, "wrong.toml", 'windw = 7',
+        "wrong.toml: key 'windw': is unknown (did you mean window, twin?)",
+        UsageProblem),
+    of_file(settings, "wrong.toml", 'window = "wide"',
+        "wrong.toml: window = 'wide': should be a valid integer",
+        UsageProblem),
+    of_file(settings, "wrong.toml", 'rule = 3',
+        "wrong.toml: rule = 3: should be 'pairs' or 'windows'",
+        UsageProblem),
+    of_file(settings, "wrong.toml", 'min_count = 0',
+        "wrong.toml: min_count = 0: should be greater than or equal to 1",
+        UsageProblem),
+    of_file(settings, "wrong.toml", 'memory = "lots"',
+        "wrong.toml: memory 'lots': is not a valid size (give one such as 512m or 4g)",
+        UsageProblem),
+    of_file(settings, "wrong.toml", 'twin = 2',
+        "wrong.toml: twin = 2: should be a valid boolean",
+        UsageProblem),
+    of_file(settings, "wrong.toml", '[fairpair]\nn = 1',
+        "wrong.toml: [fairpair] n = 1: should be greater than or equal to 2",
+        UsageProblem),
+    of_file(settings, "wrong.toml", '[fairpair]\nsamples = 9',
+        "wrong.toml: key 'fairpair_samples': is unknown (did you mean fairpair_n_resamples, "
+        "fairpair_seed, fairpair_level?)",
+        UsageProblem),
+    of_file(settings, "wrong.toml", '[measure]\neta = [-1.0]',
+        "wrong.toml: [measure] eta = (-1.0,): should be greater than or equal to 0",
+        UsageProblem),
+    of_file(settings, "wrong.toml", 'window = ',
+        "settings file wrong.toml: is not valid TOML: ..."),
+    Called("benchmark without a model", lambda: plan(benchmarks="winobias"),
+        "MODEL is empty: benchmarks need a model (add MODEL=train:small)"),
+    Called("trained on no corpus", lambda: plan(benchmarks="winobias", model="train:small"),
+        "MODEL=train:small: needs a corpus to learn from (add CORPUS='shards')",
+        ),
+    Called("unknown preset", lambda: plan(corpus="a/x.jsonl", model="train:huge"),
+        "MODEL=train:huge: only train:small can be trained here"),
+    Called("twin of a corpus", lambda: plan(corpus="a/x.jsonl", twin=True),
+        "setting twin: only the closed world has a twin (leave it out, or run without corpus, "
+        "benchmarks and model)"),
+]
+# fmt: on
+
+
+def _lie(files: Files) -> None:
+    for name, content in files.items():
+        path = Path(name)
+        if name.endswith("/"):
+            path.mkdir(parents=True)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def _is(said: str, message: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, message.split("..."))), said) is not None
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty working directory, and no settings of whoever runs the tests."""
+    for name in [n for n in os.environ if n.startswith(("PREFECT_", "PLUMB", "OPENAI_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("row", COMMAND_LINES, ids=lambda row: row.command[:60])
+def test_typed(row: Typed, capsys: pytest.CaptureFixture[str]) -> None:
+    if "--warehouse w" in row.command:
+        store()
+    _lie(row.files)
+    before = sorted(Path().rglob("*"))
+    assert main(shlex.split(row.command)) == row.status
+    (said,) = capsys.readouterr().err.strip().splitlines()
+    assert said.startswith("error: ") and _is(said.removeprefix("error: "), row.message), said
+    assert row.is_recorded or sorted(Path().rglob("*")) == before, "nothing is written"
+
+
+@pytest.mark.parametrize("row", CALLS, ids=lambda row: row.wrong)
+def test_called(row: Called) -> None:
+    _lie(row.files)
+    with pytest.raises(row.error) as caught:
+        row.call()
+    assert type(caught.value) is row.error
+    said = str(caught.value)
+    assert "\n" not in said and _is(said, row.message), said
+    assert not Path("w").exists() or not store().snapshot().tables, "nothing is written"
+
+
+@pytest.mark.parametrize(
+    ("read", "text"),
+    [
+        (choice_wordings, 'choose = ["{first} {second}"]'),
+        (prompt_wording, 'at_once = 2\nwrite = "{seed} {n}"'),
+        (perturbation_wording, 'perturb = "{text} {name} {counterpart}"'),
+        (terms.load, TERMS),
+        (name_prompts, NAMES),
+        (wordings.load, SENTENCES),
+        (word_list, NOBLES),
+        (model_list, '[[model]]\nid = "a"'),
+        (rating_questions, QUESTIONS),
+        (lambda path: price_of("small", path), PRICES),
+    ],
+)
+def test_without_its_fault_a_file_is_read(
+    read: Callable[[Path], object], text: str, tmp_path: Path
+) -> None:
+    (tmp_path / "nobles.toml").write_text(text)
+    assert read(tmp_path / "nobles.toml")
