@@ -43,7 +43,7 @@ from plumbline.pipelines.pipeline_options import PipelineOptions
 from plumbline.pipelines.pipeline_plan import CorpusPlan, make_plan
 from plumbline.pipelines.process.stop_signals import sigterm_interrupts
 from plumbline.pipelines.report.plain import markdown_answer
-from plumbline.pipelines.stages import RETRY, Stages, patiently
+from plumbline.pipelines.stages import RETRY, Stages, with_retries
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -70,11 +70,11 @@ _Result = TypeVar("_Result")
 class TaskStages(Stages):
     """Runs each stage as a task of the flow that is running, named by the stage."""
 
-    def _result(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        return self._task(name, work)(*given)
+    def _result(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
+        return self._task(name, work)(*args)
 
-    def _retried_result(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        return self._task(name, work, **RETRY)(*given)
+    def _retried_result(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
+        return self._task(name, work, **RETRY)(*args)
 
     def _task(self, name: str, work: Callable[..., _Result], **more: Any) -> Callable[..., _Result]:
         # Prefect fills in parameters between braces.
@@ -228,7 +228,7 @@ def _failed_shards(name: str, state: Any) -> list[str]:
 
 
 def _planned(command: Command) -> Any:
-    patiently(command.check)
+    with_retries(command.check)
     rows = list(plan_of(command))
     _attach_done(registry.name_of(type(command)), Done(rows=rows))
     return Completed(message=f"{len(rows)} rows of a plan, nothing was done")
@@ -236,7 +236,7 @@ def _planned(command: Command) -> Any:
 
 def _run(command: Command) -> Any:
     """Run a command's stages as tasks; what it did becomes artifacts."""
-    patiently(command.check)
+    with_retries(command.check)
     try:
         done = execute(command, TaskStages())
     except BadInput:

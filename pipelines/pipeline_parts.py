@@ -17,7 +17,7 @@ from plumbline.eval_workers.fairpair.fairpair_steps import scoring_functions
 from plumbline.eval_workers.models.local.source import is_ngram
 from plumbline.eval_workers.models.model_options import OF_SCORES
 from plumbline.eval_workers.work.runner import NothingUsed, one_model_kept
-from plumbline.eval_workers.writing.offline import WORTH
+from plumbline.eval_workers.writing.offline import CAVEAT
 from plumbline.jobs.corpus_options import CorpusOptions
 from plumbline.pipelines import extras, spark_submit
 from plumbline.pipelines.command.base import Command, Context, Done, execute_on, line_of, values_of
@@ -318,7 +318,7 @@ def worth(store: Store, name: str) -> str:
     from plumbline.warehouse.query.connection import rows_of
 
     rows = rows_of(store, _WORTH, {"benchmark": name})
-    return " ".join(f"{sentence}." for sentence in [f"{name}: {WORTH}", *map(prefers, rows)])
+    return " ".join(f"{sentence}." for sentence in [f"{name}: {CAVEAT}", *map(prefers, rows)])
 
 
 def recovered(store: Store) -> list[str]:

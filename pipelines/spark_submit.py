@@ -31,7 +31,7 @@ from plumbline.warehouse.options import part
 CONF = "PLUMBLINE_SPARK_CONF"
 #: Seconds that Spark has to cancel its tasks before it is killed.
 _GRACE_S = 30.0
-#: What a status of the command says that spark-submit runs and whose status it passes on.
+#: Errors by exit status of the command that spark-submit runs; spark-submit passes it on.
 _KINDS: dict[int, type[PlumblineError]] = {
     2: UsageProblem,
     4: MissingComponent,
@@ -118,7 +118,7 @@ def submit(command: Sequence[str]) -> None:
 
 
 def _was_killed(status: int) -> bool:
-    """Of a process, or of one below it that a shell or Java says so of.
+    """True if the status says that a signal killed the process, or one that it reports for.
 
     >>> _was_killed(-9), _was_killed(143), _was_killed(1)
     (True, True, False)

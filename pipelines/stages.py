@@ -23,7 +23,8 @@ _Result = TypeVar("_Result")
 class Stages:
     """Runs the stages of a command in this process, and keeps their wall times.
 
-    ``flows.TaskStages`` runs the same stages as Prefect's tasks. Their names go to ``console``.
+    ``flows.TaskStages`` runs the same stages as Prefect's tasks. Names of stages are printed to
+    ``console``.
 
     >>> stages = Stages()
     >>> stages.run("double 4", lambda n: 2 * n, 4)
@@ -35,21 +36,21 @@ class Stages:
         self.seconds: list[tuple[str, float]] = []
         self._console = console
 
-    def run(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """The result of a stage; a long one shows how long it takes."""
+    def run(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
+        """Run a stage and return its result; a long stage shows the time that has passed."""
         with self._announced(name):
-            return self._result(name, work, *given)
+            return self._result(name, work, *args)
 
-    def retried(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """Run a stage, again after a transient error."""
+    def retried(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
+        """Run a stage like ``run``; after a transient error, run it again."""
         with self._announced(name):
-            return self._retried_result(name, work, *given)
+            return self._retried_result(name, work, *args)
 
-    def _result(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        return work(*given)
+    def _result(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
+        return work(*args)
 
-    def _retried_result(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        return patiently(partial(work, *given))
+    def _retried_result(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
+        return with_retries(partial(work, *args))
 
     @contextmanager
     def _announced(self, name: str) -> Iterator[None]:
@@ -76,8 +77,8 @@ _DELAY_S = 5.0
 def may_pass(error: BaseException | None) -> bool:
     """True if another try can help: an outage passes, wrong input does not.
 
-    An error counts by itself or by what it was raised from. Wrong usage, what is not installed and
-    a stop stay what they are.
+    An error is an outage if it, or an error that caused it, is one. Wrong usage, a missing package
+    and a stop by the user are never retried.
 
     >>> may_pass(ConnectionResetError()), may_pass(KeyboardInterrupt()), may_pass(None)
     (True, False, False)
@@ -86,10 +87,10 @@ def may_pass(error: BaseException | None) -> bool:
     return not is_final and is_outage(error)
 
 
-def patiently(work: Callable[[], _Result]) -> _Result:
-    """Call ``work``, which is outside of any task, as often as a task with ``RETRY`` is tried.
+def with_retries(work: Callable[[], _Result]) -> _Result:
+    """Call ``work`` outside of a task, with the retries that ``RETRY`` gives a task.
 
-    >>> patiently(lambda: "done")
+    >>> with_retries(lambda: "done")
     'done'
     """
     for _ in range(_TRIES - 1):
@@ -106,7 +107,7 @@ def _condition(_task: Any, _run: Any, state: Any) -> bool:
     return may_pass(state.result(raise_on_failure=False))
 
 
-#: For ``@task(**RETRY)``.
+#: Arguments of Prefect's ``@task``.
 RETRY: dict[str, Any] = {
     "retries": _TRIES - 1,
     "retry_delay_seconds": _DELAY_S,

@@ -257,14 +257,15 @@ def test_only_what_an_interval_shows_is_said() -> None:
         Without("and delta", np.array([20.0, 35.0]), 5.0, math.nan, math.nan, math.nan, math.nan),
     ]
     said = list(lines(BenchmarkAnatomy("use-5", 9, 5, ("a", "b"), 2, 1.5, of, us)))
-    assert said[1] == "  percent of it goes with start 20.0 (10.0 to 30.0)"
+    assert said[1] == "  percent of the mean square by part: start 20.0 (10.0 to 30.0)"
     assert said[2:4] == [
-        "  not shown to differ from 0: delta",
-        "  shown for other families of models too: nothing",
+        "  parts not shown to differ from 0: delta",
+        "  parts shown for other families of models too: nothing",
     ]
+    clear = "and start -5.0 (-6.0 to -4.0; for other families too)"
     assert said[-2:] == [
-        "  points of US gained without: constant +7.5 (1.0 to 14.0)",
-        "  points of US lost without: and start -5.0 (-6.0 to -4.0; other families too)",
+        "  points of US gained by subtracting a part: constant +7.5 (1.0 to 14.0)",
+        f"  points of US lost by subtracting a part: {clear}",
     ]
 
 
@@ -278,8 +279,8 @@ def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     assert "4 pairs in 3 clusters, 2 models of 2 families" in shown
-    assert "percent of it goes with nothing" in shown  # three words have no interval
-    assert "points of US gained without: nothing" in shown
+    assert "percent of the mean square by part: nothing" in shown  # no interval of three words
+    assert "points of US gained by subtracting a part: nothing" in shown
     found = list(csv.DictReader((where / "out" / "shares.csv").open()))
     whole = [float(r["share"]) for r in found if (r["order"], r["shared"]) == ("average", "sum")]
     assert sum(whole) == pytest.approx(1) and {r["share_low"] for r in found} == {""}

@@ -352,5 +352,5 @@ def test_only_words_of_the_lexicon_and_frames_that_are_there(store: Store) -> No
     }
     with pytest.raises(UsageProblem, match="word 'lecture': does not fit into the closed world's"):
         write_offline(store, "b", ["lecture"], spec)
-    with pytest.raises(UsageProblem, match="at most 4 words a kind for 'baker'"):
+    with pytest.raises(UsageProblem, match="at most 4 words per pronoun position for 'baker'"):
         write_offline(store, "b", ["baker"], replace(spec, max_words=4))

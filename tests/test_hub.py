@@ -448,7 +448,7 @@ def test_results_that_nobody_measured_are_asked_for(
     _scored(store)
     store.replace("metric_value", [], {"benchmark": "tea"}, "r")
     assert _results(store) == 2
-    assert "no US and PD of it are there: run `plumbline measure`" in _line(capsys)
+    assert "it has no US and PD yet, run `plumbline measure`" in _line(capsys)
 
 
 def test_results_are_a_pull_request_with_what_was_measured(
@@ -537,7 +537,7 @@ def test_results_are_of_the_pairs_that_were_pushed(
     _scored(store)
     uploads.make("models/me/gpt")
     assert _results(store) == 2
-    known = "tea: no data set of it is known: `plumbline benchmark push tea`, or --dataset tea=NAME"
+    known = "tea: its data set on the hub is not known: run `plumbline benchmark push tea`, or give"
     assert known in _line(capsys)
     assert _push(store, "--corpus", "c", "--eta", "0.5") == 0
     assert _results(store) == 0
@@ -546,7 +546,7 @@ def test_results_are_of_the_pairs_that_were_pushed(
     assert _push(store, "--corpus", "c", "--eta", "0.25") == 0
     capsys.readouterr()
     assert _results(store) == 2
-    assert "tea: no US and PD of the pairs of me/tea: run `plumbline measure`" in _line(capsys)
+    assert "tea: no US and PD over me/tea's pairs: run `plumbline measure`" in _line(capsys)
     assert _push(store) == 0
     kept = store.read("pair_score").sort_by("pair_id").to_pylist()[:2]
     store.replace("pair_score", kept, {"model_key": "key-me/gpt", "benchmark": "tea"}, "r")
@@ -557,7 +557,7 @@ def test_results_are_of_the_pairs_that_were_pushed(
     store.replace("benchmark_pair", _pairs(store)[:2], {"benchmark": "tea"}, "r")
     capsys.readouterr()
     assert _results(store) == 2
-    assert "tea: me/tea has other pairs: push it again" in _line(capsys)
+    assert "tea: me/tea holds other pairs: push it again" in _line(capsys)
 
 
 @pytest.mark.slow

@@ -239,7 +239,7 @@ def test_the_command_scores_masked_models_and_names_the_measure(
     assert set(labels.values()) == {f"bert (PLL {pll})", "t5 (encoder-decoder)"}
     measure(store, "r")
     page = appendix(store.root, store.root.parent / "report").read_text(encoding="utf-8")
-    assert "Models of different measures are compared here" in page
+    assert "Models with different measures are compared here" in page
 
 
 @pytest.mark.parametrize(

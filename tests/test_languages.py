@@ -427,7 +427,7 @@ def test_templates_that_may_agree_are_refused(store: Store, tmp_path: Path) -> N
     ]
     rejects = {r["source_row"]: r["reason"] for r in store.read("reject").to_pylist()}
     assert rejects == {
-        3: "whether 'glad' keeps its form is not known: if so, list it in [pairs] invariable",
+        3: "'glad' may change with the group: if it doesn't, list it in [pairs] invariable",
         4: "no placeholder for the groups, such as {pronoun}",
         5: "no [pairs.forms] or [pairs.fill] has {x}",
     }

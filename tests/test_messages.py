@@ -277,8 +277,8 @@ COMMAND_LINES = [
         {"a.txt": "Tea."}, True),
     Typed("corpus count a.txt --corpus c", 3,
         "shard a.txt: its name does not end with `.jsonl`, `.parquet`, `.wet`, `.warc`, "
-        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.wet`, `.warc`) (make a shard of text files with "
-        "plumbline corpus pack)",
+        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.wet`, `.warc`) "
+        "(make a shard of text files with plumbline corpus pack)",
         {"a.txt": "Tea."}),
     Typed("corpus count empty --corpus c", 3,
         "shard empty: is a directory (name its files, such as 'empty/*.jsonl.zst', or make a "
@@ -377,8 +377,8 @@ CALLS = [
         BadInput, {"folder/": ""}),
     Called("a text", lambda: expand_shards(["a.txt"]),
         "shard a.txt: its name does not end with `.jsonl`, `.parquet`, `.wet`, `.warc`, "
-        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.wet`, `.warc`) (make a shard of text files with "
-        "plumbline corpus pack)",
+        "`.bin`, `.npy` (`.gz` or `.zst` may follow `.jsonl`, `.wet`, `.warc`) "
+        "(make a shard of text files with plumbline corpus pack)",
         BadInput, {"a.txt": "x"}),
     Called("ftp", lambda: expand_shards(["ftp://host/a.jsonl"]),
         "ftp://: is not a known kind of address (known: s3://, s3a://, gs://, az://, abfs://, "

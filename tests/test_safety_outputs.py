@@ -752,9 +752,9 @@ def test_associate_says_what_it_drops(
     capsys.readouterr()
     assert main(["corpus", "associate", *where]) == 0
     out = capsys.readouterr().out
-    assert f"No longer there: the contrasts {summed}" in out
+    assert f"Contrasts that no longer have rows: {summed}" in out
     assert f"Warning: dropped 1 rows of `pair_association` ({summed}), whose deltas changed" in out
-    assert "each contrast by --contrast: plumbline benchmark constrain" in out
+    assert "contrast by contrast (--contrast), with: plumbline benchmark constrain" in out
     assert "seed_word" not in out
     again = associate(store, "c")
     assert again.dropped == {"pair_association": {}, "seed_word": {}} and not again.gone

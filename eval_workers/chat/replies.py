@@ -246,7 +246,7 @@ _CLAUSE = re.compile(
     "[.!?;](?=\\s|$)|\\n|\\s[-–—]\\s|"
     "\\*\\*\\s(?!\\s*(?:is|does|reads?|sounds?|seems?|looks?|feels?|would)(?![^\\W_]))"
 )
-#: Where what is said of a number ends, and words that speak against it there.
+#: Ends of the phrase about a number, and words in the phrase that speak against the number.
 _ASIDE = re.compile(
     r"[^\w\s'’*-]|\b(?:because|since|as|while|whereas|but|(?:al)?though|than)\b", re.I
 )
@@ -293,5 +293,5 @@ def chosen(reply: str) -> int | None:
 def _is_against(clause: str) -> bool:
     """True if a clause says of its first number that it is the worse one."""
     before, _, after = _EITHER.split(clause, 1)
-    said = f"{_ASIDE.split(before)[-1]} {_ASIDE.split(_EITHER.split(after)[0])[0]}"
-    return _AGAINST.search(said) is not None
+    phrase = f"{_ASIDE.split(before)[-1]} {_ASIDE.split(_EITHER.split(after)[0])[0]}"
+    return _AGAINST.search(phrase) is not None

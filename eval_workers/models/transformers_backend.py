@@ -1,9 +1,9 @@
-"""Scores and continues with Hugging Face transformers, on CPU or GPU.
+"""Scores texts and continues prompts with Hugging Face transformers, on CPU or GPU.
 
-A forward pass holds trees of texts (see ``local.tree``) where the architecture takes a mask and
-positions of its own, else texts of equal token length. On a CPU neither has padding. The output
-layer, most of a small model's work, computes each node once, and logits are freed right after their
-softmax.
+Where the architecture accepts a mask and positions of ours, a forward pass holds trees of texts
+(see ``local.tree``); otherwise it holds texts of equal token length. On a CPU there is no padding
+either way. The output layer, most of a small model's work, computes each node once, and logits are
+freed right after their softmax.
 """
 
 from __future__ import annotations
@@ -35,22 +35,24 @@ TREE_TYPES = (
     *("gpt2", "gpt_neox", "gptj", "llama", "mistral", "mixtral", "olmo", "olmo2", "opt"),
     *("phi", "phi3", "qwen2", "qwen3"),
 )
-#: Logits (rows times vocabulary) at once: 1 MiB of float32 on a CPU, which a core's cache holds,
-#: and 1 GiB on a GPU.
+#: Logits (rows times vocabulary) that are computed at once: 1 MiB of float32 on a CPU, which fits
+#: into a core's cache, and 1 GiB on a GPU.
 _LOGITS = {"cpu": 1 << 18, "cuda": 1 << 28}
 
-#: Nodes of a tree: a pass on a CPU is one tree. On a GPU its mask would be too large: an H100 took
-#: 2.6 times as long as for rows of 256; 128 were 4% slower, 512 as fast.
+#: Most nodes of a tree. On a CPU a pass is a single tree. On a GPU the mask of such a tree is too
+#: large: on an H100 it took 2.6 times as long as trees of 256 nodes. Trees of 128 nodes were 4%
+#: slower than those of 256, trees of 512 as fast.
 _TREE_NODES = {"cpu": sys.maxsize, "cuda": 256}
 
-#: Rotary positions whose frequencies a pass may change for later passes.
+#: Types of rotary position embedding whose frequencies change with the texts of a pass, and stay
+#: changed for the passes after it.
 _ROTARY_STATE = ("dynamic", "longrope")
 
 _LogProbs = list[list[float]]
 
 
 class TransformersBackend(LocalContinuer):
-    """A causal language model loaded with transformers; see ``TextReader`` for what it raises."""
+    """A causal language model loaded with transformers; raises the errors of ``TextReader``."""
 
     supports = frozenset({"adapter", "chat", "quantisation", "trust_remote_code"})
 
@@ -75,9 +77,9 @@ class TransformersBackend(LocalContinuer):
     def takes_lanes(self) -> bool:
         """True if passes may run side by side; false once memory has run out.
 
-        Not on a GPU, which one pass fills, and not where a pass changes the model's state: int8 its
-        outliers, rotary positions that depend on the length their frequencies, a model's own code
-        anything.
+        A GPU is filled by one pass. A pass of some models also changes their state: int8 remembers
+        outlier columns, length-dependent rotary positions change their frequencies, and a model's
+        own code may change anything.
         """
         rotary = getattr(self.config, "rope_parameters", None) or {}
         is_stateless = rotary.get("rope_type", "default") not in _ROTARY_STATE
@@ -92,44 +94,45 @@ class TransformersBackend(LocalContinuer):
     def _token_logprobs(self, sequences: Sequence[Tokens]) -> _LogProbs:
         in_trees = [s for s in sequences if len(s) <= self.longest_in_tree]
         others = [s for s in sequences if len(s) > self.longest_in_tree]
-        most = _TREE_NODES[self._model.device.type]
+        most_nodes = _TREE_NODES[self._model.device.type]
         logprobs = self._in_passes(sorted(others, key=len), self._equal_pass)
-        for part in (
-            [s for s in in_trees if len(s) < most],
-            [s for s in in_trees if len(s) >= most],
+        for of_similar_length in (
+            [s for s in in_trees if len(s) < most_nodes],
+            [s for s in in_trees if len(s) >= most_nodes],
         ):
-            logprobs |= self._in_passes(sorted(part), self._tree_pass, end_of=end_of_tree)
+            ordered = sorted(of_similar_length)
+            logprobs |= self._in_passes(ordered, self._tree_pass, end_of=end_of_tree)
         return [logprobs[sequence] for sequence in sequences]
 
     @torch.inference_mode()
     def _tree_pass(self, sequences: list[Tokens]) -> _LogProbs:
         """Log-probabilities (nats) of the tokens of sorted sequences."""
         model = self._model
-        most = _TREE_NODES[model.device.type]
-        if len(sequences[0]) >= most:  # long ones would pad each other: one tree
-            most = sys.maxsize
-        trees = forest(sequences, self.identity.bos_token_id, most)
+        most_nodes = _TREE_NODES[model.device.type]
+        if len(sequences[0]) >= most_nodes:  # one tree: long texts in several would be padded
+            most_nodes = sys.maxsize
+        trees = forest(sequences, self.identity.bos_token_id, most_nodes)
         hidden = hidden_of_trees(model, trees)
         width = hidden.shape[1]
-        nodes = [k * width + i for k, made in enumerate(trees) for path in made.paths for i in path]
+        nodes = [k * width + i for k, tree in enumerate(trees) for path in tree.paths for i in path]
         targets = [token for sequence in sequences for token in sequence]
-        places = (on_device(which, model.device) for which in (nodes, targets))
-        values = self._predicted(hidden.flatten(0, 1), *places).cpu()
-        return [part.tolist() for part in values.split([len(s) for s in sequences])]
+        indices = (on_device(numbers, model.device) for numbers in (nodes, targets))
+        values = self._predicted(hidden.flatten(0, 1), *indices).cpu()
+        return [of_text.tolist() for of_text in values.split([len(s) for s in sequences])]
 
     def _predicted(
         self, hidden: torch.Tensor, nodes: torch.Tensor, tokens: torch.Tensor
     ) -> torch.Tensor:
-        """log p (nats, float32) of ``tokens`` by the softmax over the output layer at ``nodes``.
+        """log p (nats, float32) of each of ``tokens``, predicted at the node of the same place.
 
-        A plain output layer is multiplied by parts of the vocabulary, so that the logits stay in
-        the processor's cache.
+        A plain output layer is computed for a part of the vocabulary at a time, so that the logits
+        stay in the processor's cache.
         """
         output, values = self._model.get_output_embeddings(), torch.empty_like(tokens).float()
         totals, start = [], 0
         for logits in _parts(output, hidden, _LOGITS[hidden.device.type]):
-            here = (tokens >= start) & (tokens < start + logits.shape[1])
-            values[here] = logits[nodes[here], tokens[here] - start]
+            in_part = (tokens >= start) & (tokens < start + logits.shape[1])
+            values[in_part] = logits[nodes[in_part], tokens[in_part] - start]
             totals.append(torch.logsumexp(logits, dim=1))
             start += logits.shape[1]
         return values - torch.logsumexp(torch.stack(totals), dim=0)[nodes]
@@ -150,7 +153,7 @@ class TransformersBackend(LocalContinuer):
 
 
 def open_model(model: str, options: ModelOptions) -> LocalModel:
-    """A model by its hub id or path, as the kind of its configuration."""
+    """Open the model with a hub id or path; its configuration decides the class."""
     files = read_files(model, options)
     kinds = (TransformersBackend, MaskedBackend, EncoderDecoderBackend)
     by_kind: dict[Kind, type[LocalModel]] = {backend.kind: backend for backend in kinds}
@@ -160,7 +163,7 @@ def open_model(model: str, options: ModelOptions) -> LocalModel:
 def _parts(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
     """Float32 logits of consecutive parts of the vocabulary, about ``n_logits`` each.
 
-    A layer that is more than a matrix (quantised, with an adapter) gives them all at once.
+    A quantised layer, or one with an adapter, can't be split: it gives all logits at once.
     """
     if type(output) is not torch.nn.Linear:
         yield output(hidden).float()

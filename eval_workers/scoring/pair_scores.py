@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: a billion. Its claim, file and last, part-filled forward pass cost some milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
-#: What has a score: a sentence, or a sentence and the one beside it.
+#: A scored text: a sentence, or a sentence with the other one of its pair.
 Item = str | tuple[str, str]
 
 

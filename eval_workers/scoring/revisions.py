@@ -32,17 +32,17 @@ class Checkpoint:
     step: int | None
 
 
-def checkpoints(model: str, wanted: str) -> list[Checkpoint]:
+def checkpoints(model: str, patterns: str) -> list[Checkpoint]:
     """Checkpoints of a model by step.
 
     ``model`` is a directory (its checkpoints are those in it or in its ``checkpoints``) or a hub
-    id. ``wanted`` are names or patterns with commas, such as ``step1000,step*000``, or ``all``.
+    id. ``patterns`` are names or patterns with commas, such as ``step1000,step*000``, or ``all``.
     Raises ``UsageProblem`` for a name or pattern without a checkpoint, and the hub's errors.
     """
     path = Path(model).expanduser()
     names = _directories(path) if path.is_dir() else _branches(model)
     chosen: dict[str, None] = {}
-    for pattern in filter(None, (part.strip() for part in wanted.split(","))):
+    for pattern in filter(None, (part.strip() for part in patterns.split(","))):
         if pattern == ALL:
             fitting = [name for name in names if step_of(name) is not None]
         else:
@@ -90,18 +90,18 @@ def _branches(model: str) -> dict[str, str]:
     return {ref.name: ref.name for ref in [*refs.branches, *refs.tags]}
 
 
-def one_ahead(wanted: Sequence[tuple[str, str | None]]) -> Generator[None]:
+def one_ahead(models: Sequence[tuple[str, str | None]]) -> Generator[None]:
     """Yield once per model (name, revision), when its checkpoint is downloaded.
 
     The next one is downloaded meanwhile. A download of ours is dropped when its turn ends; what was
     in the user's cache before stays. A download that fails is reported where the model is loaded.
     Without a revision there is nothing to do.
     """
-    held = {folder for model, revision in wanted if revision for folder in _with_weights(model)}
+    held = {folder for model, revision in models if revision for folder in _with_weights(model)}
     with ThreadPoolExecutor(1) as pool:
         coming: list[Future[Path | None]] = []
-        for k in range(len(wanted)):
-            coming += [pool.submit(_download, *one, held) for one in wanted[len(coming) : k + 2]]
+        for k in range(len(models)):
+            coming += [pool.submit(_download, *one, held) for one in models[len(coming) : k + 2]]
             fetched = coming[k].result()
             try:
                 yield

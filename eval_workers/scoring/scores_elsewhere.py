@@ -50,7 +50,7 @@ def wait_for_scores(
 
 
 def _identity(model: str, options: ModelOptions) -> Identity:
-    """Identity of the model that will score, as far as it can be told here."""
+    """Identity of the model that will score, as far as this machine can determine it."""
     from plumbline.eval_workers.models import open_backend
 
     try:

@@ -98,11 +98,11 @@ class Continuations(Step[SampleCounts]):
     def state(self, store: Store, model: Any) -> State:
         """The sides of the prompts as sent, their rows, and the distinct draws without one."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
-        found = store.read(self.table, **self.partition(model.identity)).to_pylist()
-        return self.state_of(prompts, found, model.lead(self.sampling.full_instruction))
+        existing = store.read(self.table, **self.partition(model.identity)).to_pylist()
+        return self.state_of(prompts, existing, model.lead(self.sampling.full_instruction))
 
     def state_of(
-        self, prompts: Sequence[Mapping[str, Any]], found: Sequence[Row], lead: str = ""
+        self, prompts: Sequence[Mapping[str, Any]], existing: Sequence[Row], lead: str = ""
     ) -> State:
         """``state`` from the prompts, the existing rows, and the text before each prompt.
 
@@ -112,7 +112,7 @@ class Continuations(Step[SampleCounts]):
         """
         sides = sides_of(prompts, lead)
         text_id = {_side(side): self.sampling.draw(side["text"], 0).text_id for side in sides}
-        kept = [row for row in found if text_id.get(_side(row)) == row["text_id"]]
+        kept = [row for row in existing if text_id.get(_side(row)) == row["text_id"]]
         have = {(*_side(row), row["sample"]) for row in kept}
         missing = {
             self.sampling.draw(side["text"], k)
@@ -120,7 +120,7 @@ class Continuations(Step[SampleCounts]):
             for k in range(self.n)
             if (*_side(side), k) not in have
         }
-        return State(sides, found, kept, sorted(missing))
+        return State(sides, existing, kept, sorted(missing))
 
     def chunks(self, missing: Sequence[Draw]) -> Iterator[Chunk]:
         """Chunks of draws, the first samples of all texts first.

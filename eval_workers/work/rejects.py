@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from plumbline.warehouse.text.escape import terminal
 
 _EXCERPT_CHARACTERS = 120
-#: How many reasons are named.
+#: Number of reasons that a message names.
 _REASONS = 3
 
 

@@ -281,7 +281,7 @@ def make_pairs(
 def write_card_of(
     build: Build, made: Mapping[str, object], out: Path, within: Constraint | None
 ) -> tuple[Written, list[str]]:
-    """Write the card; of all pairs, with a line that says so, if no pair is within the limit."""
+    """Write the card; if no pair is within the limit, it covers all pairs and a line says so."""
     store, name = build.store, build.benchmark
     try:
         return write_card(store, name, out, made=made, constraint=within), []

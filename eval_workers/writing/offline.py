@@ -1,7 +1,7 @@
 """The offline writer: pairs around seed words from fixed frames, without any model, for tests.
 
-The frames mention the word, not its meaning. Words of a closed world stand in frames of its grammar
-(``closed_world_corpus/around.py``).
+The frames mention the word, not its meaning. For a word of a closed world the frames come from that
+world's grammar (``closed_world_corpus/around.py``).
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from plumbline.eval_workers.writing.pairing import pair_id
 from plumbline.eval_workers.writing.sentence_checks import n_words
 from plumbline.warehouse.errors import UsageProblem
 
-#: Column ``source_file`` of ``benchmark_pair``; ``source_row`` is the frame's number.
+#: Value of ``source_file`` in ``benchmark_pair``; ``source_row`` is the number of the frame.
 SOURCE = "offline-writer"
-#: The same for pairs of a closed world, with the number of a frame of its grammar.
+#: Its value for pairs of a closed world, whose frames are those of the world's grammar.
 WORLD_SOURCE = "offline-writer/closed-world"
-#: What such a benchmark measures, printed beside its figures.
-WORTH = (
-    "its sentences are fixed frames around words of the corpus, which nobody judged. They show how "
-    "far the model prefers she or he where the word hardly leans in the text; what the words mean "
-    "plays no part, and a frame may favour a side by itself, so that intervals are over frames too"
+#: Limits of such a benchmark, printed beside its figures.
+CAVEAT = (
+    "its sentences are fixed frames around words of the corpus, and nobody judged them. They show "
+    "how far the model prefers she or he where the word hardly leans in the text; the meaning of "
+    "the words plays no part, and a frame may favour a side by itself, so that intervals allow for "
+    "the choice of frames too"
 )
 
 #: The first half starts with the pronoun, the second half doesn't.
@@ -73,31 +74,32 @@ def offline_pairs(
     (8, [True, True, False, False])
     """
     parsed = Parsed(name)
-    source, templates = (WORLD_SOURCE, templates_around) if closed_world else (SOURCE, _about)
+    source, templates_of = (WORLD_SOURCE, templates_around) if closed_world else (SOURCE, _filled)
     for word in dict.fromkeys(words):
-        chance = Random(f"{seed} {word}")
-        for first in (True, False):
-            for k, template in templates(word, n_sentences, max_words, chance, pronoun_first=first):
+        rng = Random(f"{seed} {word}")
+        for is_first in (True, False):
+            templates = templates_of(word, n_sentences, max_words, rng, pronoun_first=is_first)
+            for number, template in templates:
                 parsed.add(
                     pair_id=pair_id(word, template),
                     template=template,
                     word=word,
                     source_file=source,
-                    source_row=k,
+                    source_row=number,
                 )
         if parsed.rejects:
-            problem = f"can't stand in a sentence: {parsed.rejects[0]['reason']}"
+            problem = f"doesn't fit into a sentence: {parsed.rejects[0]['reason']}"
             raise UsageProblem(f"word {word!r}", problem, "leave it out")
     return parsed.pairs
 
 
-def _about(
-    word: str, n: int, max_words: int, chance: Random, *, pronoun_first: bool
+def _filled(
+    word: str, n: int, max_words: int, rng: Random, *, pronoun_first: bool
 ) -> list[tuple[int, str]]:
-    """Templates of frames about a word of any kind, with the frames' numbers, in their order."""
+    """``n`` randomly drawn frames filled with a word, as (frame's number, template), by number."""
     half = range(_HALF) if pronoun_first else range(_HALF, len(_FRAMES))
     short = [k for k in half if n_words(_FRAMES[k]) <= max_words]
     if len(short) < n:
-        problem = f"has {len(short)} frames of at most {max_words} words a kind"
+        problem = f"has {len(short)} frames of at most {max_words} words per pronoun position"
         raise UsageProblem("the offline writer", problem, "ask for fewer sentences")
-    return [(k + 1, _FRAMES[k].replace("{word}", word)) for k in sorted(chance.sample(short, n))]
+    return [(k + 1, _FRAMES[k].replace("{word}", word)) for k in sorted(rng.sample(short, n))]

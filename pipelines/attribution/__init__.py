@@ -1,1 +1,1 @@
-"""Which documents of a text made a preference of a model."""
+"""Attribution of a model's preferences to documents of the text that it was trained on."""

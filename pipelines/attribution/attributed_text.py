@@ -78,7 +78,7 @@ def training_text(
     model: str | Path | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> TrainingText:
-    """The documents of a counted corpus; what ``model``, a directory, read of them if it says so.
+    """Documents of a counted corpus, and those that ``model`` (a directory) read, if it lists them.
 
     Raises:
         UsageProblem: no such corpus, or its documents were not kept.

@@ -1,4 +1,4 @@
-"""Which documents, sources and words of a text made preferences of a model; writes the table."""
+"""Rows of ``attribution``: documents, sources and words that made preferences of a model."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ def attribute(
                 }
                 rows += [shared | row for row in _parts(subject, query, own, around, n)]
             _replace(subject, where, name, left, rows, run_id)
-        found = store.read("attribution", **where).to_pylist()
+        stored = store.read("attribution", **where).to_pylist()
     place = {asked_id: k for k, asked_id in enumerate(asked.values())}
-    own_rows = [row for row in found if row["asked_id"] in place]
+    own_rows = [row for row in stored if row["asked_id"] in place]
     return sorted(own_rows, key=lambda r: (place[r["asked_id"]], r["place"] < 0, r["place"]))
 
 

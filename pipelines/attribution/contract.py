@@ -70,7 +70,7 @@ class Query:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is asked about.
+    """A model and its training text, whose preferences are attributed.
 
     Attributes:
         store: the warehouse.

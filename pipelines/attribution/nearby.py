@@ -28,10 +28,10 @@ _BEGINNING = 120
 
 @dataclass(frozen=True)
 class Nearby:
-    """What stands near the words asked about, wherever they are near a word of the contrast.
+    """Words and contrast words near the words of a query, in each document.
 
     Attributes:
-        question: what was looked for.
+        question: the words looked for, and the contrast.
         documents: all documents.
         near: int64[n, 4], document, word, other word less than a window away, and how often.
         places: int64[n, 6], document, word, side, distance of the nearest target of that side, and
@@ -100,10 +100,10 @@ def nearby(subject: Subject, words: Sequence[str], progress: Progress) -> Nearby
     def watch(shard: int, met: Meetings, _: NDArray[np.uint64]) -> None:
         rows = table.row[first[shard] : first[shard + 1]]
         number = first[shard] + np.searchsorted(rows, met.documents.row)
-        found = _near(question, met, number), _places(question, met, number)
+        new_rows = _near(question, met, number), _places(question, met, number)
         with lock:
-            near.append(found[0])
-            places.append(found[1])
+            near.append(new_rows[0])
+            places.append(new_rows[1])
 
     look(subject.text.evidence, question, watch, progress, most_sources=ALL_SOURCES)
     return Nearby(question, table, np.concatenate(near), np.concatenate(places))

@@ -13,7 +13,7 @@ _GROUPS = {("female", "male"), ("male", "female")}
 
 
 def of_words(store: Store, words: Iterable[str], benchmark: str | None = None) -> list[Query]:
-    """Of each word the mean over its pairs, in one benchmark or in all that are imported.
+    """One query per word: the mean preference over its pairs, in one or all imported benchmarks.
 
     Raises ``UsageProblem`` for a word without a pair.
     """

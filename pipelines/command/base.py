@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from plumbline.pipelines.stages import Stages
     from plumbline.warehouse.storage.store import Store
 
-#: Where results go unless a command or the settings say otherwise.
+#: Warehouse of the results unless a command or the settings name another.
 DEFAULT_WAREHOUSE = Path("out/warehouse")
-#: How a line of ``Done.said`` begins that is a warning in Python.
+#: Start of a line of ``Done.said`` that is a warning in Python.
 WARNING = "Warning: "
 #: A bound beyond this is no bound that anybody needs to know.
 _MANY = 1_000_000_000
@@ -150,7 +150,7 @@ class Command:
     deployable: ClassVar[bool] = False
     #: It is recorded: what reads only, or works on no table, is not.
     records: ClassVar[bool] = True
-    #: What its steps record belongs to its run; else they have runs of their own beside it.
+    #: Its steps record into its run; otherwise each has a run of its own beside it.
     joins: ClassVar[bool] = True
     #: Its options stand at the top of the settings file, and its variables are ``PLUMBLINE_NAME``.
     at_top: ClassVar[bool] = False
@@ -166,14 +166,14 @@ class Command:
     @classmethod
     def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
         """Its options in the content of a settings file: the table of its name."""
-        name, found = name_of(cls), content
+        name, table = name_of(cls), content
         for word in name.split():
-            found = found.get(word.replace("-", "_"), {}) if isinstance(found, Mapping) else {}
-        if not isinstance(found, Mapping):
+            table = table.get(word.replace("-", "_"), {}) if isinstance(table, Mapping) else {}
+        if not isinstance(table, Mapping):
             fix = f"write [{name.replace(' ', '.')}]"
             raise UsageProblem(f"{file}: {name}", "is no table", fix)
         there = targets()
-        return {k: v for k, v in found.items() if f"{name} {k}".replace("_", "-") not in there}
+        return {k: v for k, v in table.items() if f"{name} {k}".replace("_", "-") not in there}
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
@@ -291,7 +291,7 @@ def _declared(kind: type, usual: object, path: tuple[str, ...] = ()) -> Iterator
 
 
 def bounds(marks: Sequence[object]) -> str:
-    """The bounds of a number, for people; those beyond what a machine's integers hold are none.
+    """Text of a number's bounds; bounds that nobody reaches are left out.
 
     >>> bounds([Field(ge=1, le=9)]), bounds([Field(gt=0)]), bounds([Field(ge=1, le=2**63 - 1)])
     ('(1 to 9)', '(more than 0)', '(at least 1)')

@@ -72,7 +72,7 @@ class _Traceback(Exception):
 
 
 def _without_frames(error: Exception) -> Exception:
-    """The same error, its traceback as text: it can be kept without the model that it was near."""
+    """The error with its traceback as text: kept without frames, it doesn't keep a model alive."""
     lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     error.__context__, error.__cause__ = None, _Traceback(lines)
     return error.with_traceback(None)

@@ -34,7 +34,7 @@ from plumbline.warehouse.text.escape import csv_cell, say, terminal
 
 #: Options of every command that has none of its own by this name.
 _GENERAL = ("config", "conf", "dry_run", "format")
-#: How results are written.
+#: Formats of results.
 FORMATS = ("table", "json", "csv")
 
 
@@ -149,7 +149,7 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 
 
 def context_settings(kind: type[Command]) -> dict[str, Any]:
-    """Values that were not typed: Typer shows them as defaults, and takes them as given."""
+    """Values from settings and variables, which Typer shows as defaults and takes as typed."""
     known = {one.name: one for one in parameters(kind)}
     values = {name: _shown(known[name], one.value) for name, one in here(kind).items()}
     return {"default_map": {name: value for name, value in values.items() if value is not None}}

@@ -90,9 +90,9 @@ def targets() -> dict[str, str]:
         for kind, _ in _CLASS.findall(source)
     }
     theirs = {name: _THEIRS.find(name) for name in _THEIRS.names()}
-    found = ours | {name: entry.value for name, entry in theirs.items() if entry is not None}
+    commands = ours | {name: entry.value for name, entry in theirs.items() if entry is not None}
     place = {name: rank for rank, name in enumerate(ORDER)}
-    return dict(sorted(found.items(), key=lambda one: place.get(one[0].split()[0], len(ORDER))))
+    return dict(sorted(commands.items(), key=lambda one: place.get(one[0].split()[0], len(ORDER))))
 
 
 def summary(name: str) -> str:
@@ -103,14 +103,12 @@ def summary(name: str) -> str:
 replay the runs of a warehouse.')
     """
     if name not in targets():
-        found = _ABOUT.match(_sources().get(name.replace("-", "_"), ""))
-        return cleandoc(found[1][:1].upper() + found[1][1:]) if found else _OTHERS
+        match = _ABOUT.match(_sources().get(name.replace("-", "_"), ""))
+        return cleandoc(match[1][:1].upper() + match[1][1:]) if match else _OTHERS
     module, _, kind = targets()[name].partition(":")
     spec = util.find_spec(module)
     source = spec.loader.get_source(module) if spec else ""  # type: ignore[union-attr]
-    return next(
-        (cleandoc(text) for found, text in _CLASS.findall(source or "") if found == kind), ""
-    )
+    return next((cleandoc(text) for name, text in _CLASS.findall(source or "") if name == kind), "")
 
 
 @cache

@@ -99,14 +99,14 @@ def here(
         file = DEFAULT_FILE
     content = _read(file) if file else {}
     known = {one.name: one for one in parameters(kind)}
-    found = dict(_places(content, str(file), environment, known))
+    values = dict(_places(content, str(file), environment, known))
     if content:
         _check_top(content, str(file))
         own = kind.of_settings(content, str(file))
         table = "" if kind.at_top else f" [{_table(kind)}]"
         _refuse_unknown(own, known, f"{file}{table}: ")
-        found |= {name: Value(value, str(file)) for name, value in own.items()}
-    return found | dict(_of_environment(kind, known.values(), environment))
+        values |= {name: Value(value, str(file)) for name, value in own.items()}
+    return values | dict(_of_environment(kind, known.values(), environment))
 
 
 def _table(kind: type[Command]) -> str:
@@ -168,7 +168,7 @@ def _of_environment(
 
 
 def _parsed(one: Parameter, text: str, variable: str) -> Any:
-    """A variable's text as the field's type, else as it is: ``made`` says what is wrong with it.
+    """A variable's text, converted to the field's type if it can be; else ``made`` reports it.
 
     Raises ``UsageProblem`` for words with a quote left open.
     """

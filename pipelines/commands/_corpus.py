@@ -1,4 +1,4 @@
-"""Shared by commands on corpora: kinds of fields, and lines and rows for people."""
+"""Types of fields, rows of plans and printed lines that several commands on corpora share."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ Shards: TypeAlias = Annotated[
     Field(min_length=1, description="Shards: paths, addresses or quoted globs."),
     On(positional=True),
 ]
-#: An argument.
+#: A positional argument.
 Argument: TypeAlias = Annotated[str, Field(min_length=1), On(positional=True)]
-#: An option that is given once for each value.
+#: An option that is repeated for each of its values.
 Several: TypeAlias = Annotated[tuple[str, ...], On(repeated=True)]
-#: A number of things, one at least.
+#: A count or limit, at least 1.
 Number: TypeAlias = Annotated[int, Field(ge=1, le=10**9)]
+#: State of a shard in a plan that has no partial counts yet.
 TO_COUNT = "to count"
 
 
@@ -41,53 +42,55 @@ class CorpusName:
     corpus: Annotated[str, Field(min_length=1, description="Name of the corpus.")]
 
     def line(self, command: str) -> str:
-        """The line of a further command on the same corpus."""
+        """The command line that runs another command on the same corpus."""
         return f"plumbline {command} --corpus {shlex.quote(self.corpus)}"
 
     def rows_of(self, table: str, order: str = "ALL") -> dict[str, Any]:
-        """The corpus's rows of a table, as `Done` takes them."""
+        """The query of the corpus's rows in a table, as fields of `Done`."""
         query = f"FROM {table} WHERE corpus = $corpus ORDER BY {order}"
         return {"query": query, "params": {"corpus": self.corpus}}
 
 
-def looked_through(store: Store | None, texts: Iterable[str]) -> Iterator[Row]:
-    """The documents of corpora in a plan; of a source, CORPUS:SOURCE, those of its corpus."""
+def lookup_rows(store: Store | None, names: Iterable[str]) -> Iterator[Row]:
+    """Rows of a plan: documents to look through per corpus; for CORPUS:SOURCE all of its corpus."""
     from plumbline.jobs.corpus_lookup import corpus_row
 
-    assert store is not None, "these commands make no warehouse"
-    known = set(store.read("corpus")["corpus"].to_pylist())
-    for text in texts:
-        row = corpus_row(store, text if text in known else text.partition(":")[0])
-        yield planned(text, "documents to look through", row["n_documents"])
+    assert store is not None, "only commands that make a warehouse plan without one"
+    corpora = set(store.read("corpus")["corpus"].to_pylist())
+    for name in names:
+        row = corpus_row(store, name if name in corpora else name.partition(":")[0])
+        yield planned(name, "documents to look through", row["n_documents"])
 
 
-def shard_row(path: Path, where: Path | None) -> Row:
-    """A shard in the plan of a count, whose partial counts are in ``where`` if anywhere."""
+def shard_row(path: Path, partials: Path | None) -> Row:
+    """A shard in the plan of a count; ``partials`` is the directory of partial counts, if any."""
     from plumbline.jobs.counting.partials import is_counted
     from plumbline.warehouse.input.remote_files import describe
 
-    found = describe(path)
-    size = found.n_bytes if found else 0
+    file = describe(path)
+    size = file.n_bytes if file else 0
     try:
-        what = "counted already" if where and is_counted(where, path) else TO_COUNT
+        state = "counted already" if partials and is_counted(partials, path) else TO_COUNT
     except BadInput as e:
         return planned(str(path), "can't be read", size, "bytes", str(e))
-    return planned(str(path), what, size, "bytes")
+    return planned(str(path), state, size, "bytes")
 
 
-def lost(of: CorpusName, done: Associated) -> Iterator[str]:
-    """Words of a list without rows, and what was made from older deltas and is gone."""
+def missing_rows(command: CorpusName, done: Associated) -> Iterator[str]:
+    """Lines on words without rows, contrasts that are gone and rows whose deltas have changed."""
     if done.rare:
-        yield f"No rows: {', '.join(done.rare)} (not in the corpus, or rarer than its --min-count)"
+        words = ", ".join(done.rare)
+        yield f"No rows: {words} (not in the corpus, or rarer than the corpus's --min-count)"
     if done.gone:
-        yield f"No longer there: the contrasts {', '.join(done.gone)}"
-    again = {
-        "pair_association": of.line("benchmark constrain --benchmark NAME"),
-        "seed_word": of.line("corpus words"),
+        yield f"Contrasts that no longer have rows: {', '.join(done.gone)}"
+    commands = {
+        "pair_association": command.line("benchmark constrain --benchmark NAME"),
+        "seed_word": command.line("corpus words"),
     }
-    for table, n_of in done.dropped.items():
-        if n_of:
+    for table, n_rows in done.dropped.items():
+        if n_rows:
+            n, contrasts = sum(n_rows.values()), ", ".join(n_rows)
             yield (
-                f"{WARNING}dropped {sum(n_of.values()):,} rows of `{table}` ({', '.join(n_of)}), "
-                f"whose deltas changed; again, each contrast by --contrast: {again[table]}"
+                f"{WARNING}dropped {n:,} rows of `{table}` ({contrasts}), whose deltas changed; "
+                f"make them again, contrast by contrast (--contrast), with: {commands[table]}"
             )

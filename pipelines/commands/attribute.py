@@ -14,7 +14,7 @@ from plumbline.pipelines.attribution.attribution_sections import QUERY, sections
 from plumbline.pipelines.attribution.contract import METHODS
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import ContrastOption, Seed
-from plumbline.pipelines.commands._corpus import looked_through
+from plumbline.pipelines.commands._corpus import lookup_rows
 from plumbline.pipelines.report.plain import plain
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
@@ -81,7 +81,7 @@ class Attribute(ContrastOption, Command):
         assert store is not None, "this command makes no warehouse"
         for query in self._queries(store):
             yield planned(query.name, "pairs", len(query.pairs), "pairs")
-        yield from looked_through(store, [self.corpus])
+        yield from lookup_rows(store, [self.corpus])
         n_tokens = training_of(Path(self._model(store))).get("figures", {}).get("n_tokens")
         note = "if it was trained on these shards" if n_tokens else "not known: all documents count"
         yield planned(self.model, "tokens read", n_tokens, "tokens", note)

@@ -158,27 +158,27 @@ class BenchmarkCheck(DataOption, Command):
         source = (
             located(self.source) if self.source else room.released(self.recipe, self.data or "")
         )
-        found = check_recipe(self.recipe, source)
-        n = len(found.problems)
+        checked = check_recipe(self.recipe, source)
+        n = len(checked.problems)
         row, last = dict[str, object](), "Its rows were not read"
-        if found.parsed is not None:
-            pairs, rejects = len(found.parsed.pairs), len(found.parsed.rejects)
-            by_groups = [f"{groups} {k:,}" for groups, k in found.groups().most_common()]
+        if checked.parsed is not None:
+            pairs, rejects = len(checked.parsed.pairs), len(checked.parsed.rejects)
+            by_groups = [f"{groups} {k:,}" for groups, k in checked.groups().most_common()]
             row = {"n_pairs": pairs, "n_rejected": rejects, "groups": ", ".join(by_groups)}
             last = f"It would import {pairs:,} pairs ({row['groups'] or 'of no groups'}); "
             last += f"rows rejected: {rejects:,}"
         elif n:
             last = "It would import nothing"
-        warned = [f"{WARNING}{line}" for line in found.warnings]
+        warned = [f"{WARNING}{line}" for line in checked.warnings]
         what = f"{n} problem{'s' * (n > 1)}"
         name = shlex.quote(Path(self.recipe).stem)
         of = f" --source {shlex.quote(self.source)}" if self.source else ""
         of += f" --recipe {shlex.quote(self.recipe)}" if self.recipe.endswith(".toml") else ""
         again = f"plumbline benchmark check {shlex.quote(self.recipe)} --source FILE"
-        after = f"plumbline benchmark import {name}{of}" if found.parsed else again
+        after = f"plumbline benchmark import {name}{of}" if checked.parsed else again
         return Done(
             table=[{"recipe": self.recipe, "n_problems": n, **row}],
-            said=[*found.rejects, *found.problems, *warned, last],
+            said=[*checked.rejects, *checked.problems, *warned, last],
             failed=BadInput(self.recipe, what, "mend what the lines above name") if n else None,
             next="" if n else after,
         )
@@ -268,28 +268,28 @@ class BenchmarkCompare(Command):
     eta: Annotated[float, Field(ge=0, le=1_000, description="Bound on |MaxPMI|, in nats.")] = 0.65
 
     def run(self, context: Context) -> Done:
-        root, wanted = context.store.root, list(dict.fromkeys(self.names))
-        if len(wanted) < 2:
+        root, benchmarks = context.store.root, list(dict.fromkeys(self.names))
+        if len(benchmarks) < 2:
             raise UsageProblem("benchmarks", "one can't be compared", "name two or more")
-        params = {"benchmarks": wanted}
+        params = {"benchmarks": benchmarks}
         words = {row["benchmark"]: row for row in rows_of(root, sql("benchmarks/made_for"), params)}
-        for name in wanted:
+        for name in benchmarks:
             if name not in words:
                 fix = "see `plumbline benchmark list`; seed words are those of `benchmark build`"
                 raise UsageProblem(f"benchmark {name!r}", "has no pair made for a seed word", fix)
             if not words[name]["n_shared"]:
-                problem = f"shares no seed word with {wanted[0]}"
+                problem = f"shares no seed word with {benchmarks[0]}"
                 raise UsageProblem(f"benchmark {name!r}", problem, "build it on the same sample")
-        found = rows_of(root, sql("benchmarks/compared"), {**params, "eta": self.eta})
-        flags = " ".join(f"--benchmark {shlex.quote(name)}" for name in wanted)
+        figures = rows_of(root, sql("benchmarks/compared"), {**params, "eta": self.eta})
+        flags = " ".join(f"--benchmark {shlex.quote(name)}" for name in benchmarks)
         return Done(
             rows=[
-                {"figure": row["label"], **dict(zip(wanted, row["figures"], strict=True))}
-                | {f"{n} - first": d for n, d in zip(wanted, row["differences"], strict=True)}
-                for row in found
+                {"figure": row["label"], **dict(zip(benchmarks, row["figures"], strict=True))}
+                | {f"{n} - first": d for n, d in zip(benchmarks, row["differences"], strict=True)}
+                for row in figures
             ],
             said=[
-                *(line for name in wanted for line in _of_words(words[name], wanted[0])),
+                *(line for name in benchmarks for line in _of_words(words[name], benchmarks[0])),
                 "In brackets 95% intervals over seed words; differences are of the words that both "
                 "have.",
                 "No interval: fewer than five of them, or all differ by as much.",
@@ -470,8 +470,8 @@ class Constrain(Command):
         for name in dict.fromkeys(self.benchmark):
             how = (store, corpus, name, contrast, self.least_count)
             done = context.stage(f"constrain {name}", constrain, *how)
-            found = verdicts(store, corpus, name, done)
-            rows += [{"benchmark": name, "n_pairs": done[row["contrast"]], **row} for row in found]
+            tally = verdicts(store, corpus, name, done)
+            rows += [{"benchmark": name, "n_pairs": done[row["contrast"]], **row} for row in tally]
         is_sum = False
         if contrast and SUM in contrast:  # an imported corpus has only a pair, and no lists
             is_sum = bool(summed_list(contrast, contrasts_of(store, corpus_row(store, corpus))))

@@ -97,11 +97,11 @@ class ImportRatings(Command):
     def run(self, context: Context) -> Done:
         store = context.store
         files = [Path(file) for file in self.files]
-        found = answers.import_answers(store, files, context.run_id)
-        said = list(map(str, found))
-        if any(one.rejects for one in found):
+        imported = answers.import_answers(store, files, context.run_id)
+        said = list(map(str, imported))
+        if any(one.rejects for one in imported):
             said.append("Reasons: plumbline sql \"FROM reject WHERE stage = 'ratings'\"")
-        benchmarks = list(dict.fromkeys(one.benchmark for one in found))
+        benchmarks = list(dict.fromkeys(one.benchmark for one in imported))
         for name in benchmarks:
             said += [": ".join(line) for line in rating_facts.people_say(store.root, name).items()]
         params = {"benchmarks": benchmarks}

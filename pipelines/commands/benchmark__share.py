@@ -22,7 +22,7 @@ from plumbline.warehouse.storage.run_records import recorded
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class _WithMaxPMI(ContrastOption):
-    """Of a benchmark that goes out: its pairs' MaxPMI in a corpus, and a limit on it."""
+    """Options of commands that share a benchmark: MaxPMI of its pairs, and a limit on it."""
 
     reads: ClassVar[str] = "benchmark_pair"
 

@@ -20,8 +20,8 @@ from plumbline.pipelines.commands._corpus import (
     Number,
     Several,
     Shards,
-    looked_through,
-    lost,
+    lookup_rows,
+    missing_rows,
     shard_row,
 )
 from plumbline.warehouse.errors import BadInput
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from plumbline.jobs.count_corpus import CountRequest
     from plumbline.warehouse.storage.store import Store
 
-#: What counting writes.
+#: Tables that counting writes.
 _COUNTED = ("word_count", "pair_count", "corpus_shard", "corpus", "reject")
-#: What the row of `corpus` says of a count, and in a list, for people.
+#: Columns of `corpus` that are printed after a count, and in the list of corpora.
 _SHOWN = (
     *("corpus", "n_shards", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens"),
     *("n_words", "n_words_kept", "n_pairs"),
@@ -43,7 +43,7 @@ _LISTED = (
     *("corpus", "rule", "window", "targets", "n_shards", "n_shards_failed"),
     *("n_documents", "n_kept_tokens"),
 )
-#: What is shown of a word that leans otherwise, and of a seed word.
+#: Columns printed for a word whose lean differs, and (below) for a seed word.
 _ENDS = ("change_nats_low", "change_nats_high")
 _CHANGE = ("word", "delta_a_nats", "delta_b_nats", "change_nats", *_ENDS, "q")
 #: Shards that a terminal shows.
@@ -176,7 +176,7 @@ class Associate(CorpusName, Command):
         added = ("word_list", "pair_count") if self.targets else ()
         return Done(
             rows=[{"corpus": self.corpus, "n_contrasts": len(done.contrasts), **counts}],
-            said=list(lost(self, done)),
+            said=list(missing_rows(self, done)),
             wrote=(*added, "word_association", "word_delta", "word_bound"),
             next=self.line("why WORD"),
             **self.rows_of("word_delta"),
@@ -206,7 +206,7 @@ class CorpusCompare(Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The documents of both."""
-        return looked_through(store, (self.a, self.b))
+        return lookup_rows(store, (self.a, self.b))
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.evidence.change import compare
@@ -245,8 +245,8 @@ class CorpusList(Command):
     records = False
 
     def run(self, context: Context) -> Done:
-        found = sorted(context.store.read("corpus").to_pylist(), key=lambda r: str(r["corpus"]))
-        rows = [{name: row[name] for name in _LISTED} for row in found]
+        corpora = sorted(context.store.read("corpus").to_pylist(), key=lambda r: str(r["corpus"]))
+        rows = [{name: row[name] for name in _LISTED} for row in corpora]
         said = [] if rows else ["No corpus is counted yet"]
         more = "" if rows else "plumbline corpus count SHARDS... --corpus NAME"
         return Done(rows=rows, said=said, next=more, query="FROM corpus ORDER BY corpus")

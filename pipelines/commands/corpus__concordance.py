@@ -10,7 +10,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.pipelines.command.base import Command, Context, Done, On, Row
 from plumbline.pipelines.command.fields import Seed
-from plumbline.pipelines.commands._corpus import CorpusName, looked_through
+from plumbline.pipelines.commands._corpus import CorpusName, lookup_rows
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.text.progress import progress
 
@@ -42,7 +42,7 @@ class Concordance(CorpusName, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The documents, which are looked through once for each query."""
-        return looked_through(store, [self.corpus] * len(self.queries))
+        return lookup_rows(store, [self.corpus] * len(self.queries))
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.evidence.explanation import Sampling
@@ -57,9 +57,9 @@ class Concordance(CorpusName, Command):
         for query in self.queries:
             with progress(f"look through {self.corpus}", "shards") as update:
                 given = (self.corpus, query, Sampling(self.n, self.seed), update)
-                found = occurrences(context.store, *given)
-            rows.append(found.counts)
-            if lines := found.lines:
+                concordances = occurrences(context.store, *given)
+            rows.append(concordances.counts)
+            if lines := concordances.lines:
                 near = [("near", "target")] if NEAR in query.split() else []
                 caption = f"{len(lines)} drawn, with equal chances for each occurrence"
                 shown = concordance(caption, Rows(lines), near)

@@ -20,7 +20,7 @@ from plumbline.pipelines.commands._corpus import (
     Number,
     Several,
     Shards,
-    looked_through,
+    lookup_rows,
     shard_row,
 )
 from plumbline.warehouse.options import STRICT
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 
-#: What is shown of the parts of an audit.
+#: Columns printed for the parts of an audit.
 _CHANGE = ("change_nats", "change_nats_low", "change_nats_high", "q")
 _PREDICTED = ("predicted_nats", "predicted_nats_low", "predicted_nats_high")
 _AUDITED = {
@@ -101,7 +101,7 @@ class Filter(CorpusName, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The documents of the corpus."""
-        return looked_through(store, (self.corpus,))
+        return lookup_rows(store, (self.corpus,))
 
     def run(self, context: Context) -> Done:
         from plumbline.jobs.evidence.subset import SubsetRule, write_subset
@@ -119,7 +119,7 @@ class Filter(CorpusName, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Audit(Command):
-    """What a filter or deduplication does to a text's leans, and would do to a model.
+    """Audit a filter or deduplication: its effect on a text's leans, and on a model.
 
     BEFORE is a counted corpus. AFTER is another one, or shards that a tool wrote of the documents
     it kept (JSON lines or Parquet of datatrove, Dolma or NeMo Curator): a document is found by its
@@ -162,10 +162,10 @@ class Audit(Command):
         """The documents of BEFORE, and of AFTER if it is a corpus, or the bytes of its shards."""
         from plumbline.warehouse.input.shards import expand_shards
 
-        yield from looked_through(store, (self.before,))
+        yield from lookup_rows(store, (self.before,))
         assert store is not None, "this command makes no warehouse"
         if self.after[0] in store.read("corpus")["corpus"].to_pylist():
-            yield from looked_through(store, self.after[:1])
+            yield from lookup_rows(store, self.after[:1])
             return
         for path in expand_shards([*self.after, *self.removed]):
             yield {**shard_row(path, None), "what": "to match"}

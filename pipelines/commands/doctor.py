@@ -29,7 +29,7 @@ from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.text.escape import terminal
 
 _GIB = 2**30
-#: What `plumbline pipeline` alone was seen to take, with room to spare.
+#: Most memory and disk that `plumbline pipeline` has needed so far, with a margin.
 _NEEDED_MEMORY_GIB, _NEEDED_DISK_GIB = 4, 2
 _PIPELINE_EXTRAS = {"models", "schedule"}
 _RELEASED = ("unstereo-eval", "corefbias", "winogender", "debias-llms")

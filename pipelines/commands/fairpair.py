@@ -153,7 +153,7 @@ class FairpairRun(FairPairSpec, Command):
         return drawn, sampled
 
 
-#: What is not about sampling, `score` takes too.
+#: Options of `run` that aren't about sampling; `score` takes them too.
 _MEASURING = (
     *("perturber", "perturber_url", "terms", "wording", "phi", "folds", "seed", "prices"),
     "as_published",
@@ -241,9 +241,9 @@ def _missing(
 ) -> Sequence[Draw]:
     sampling = run.sampling()
     whose = {"probe_set": run.probe_set, "model_key": model_key, "sampling_key": sampling.key}
-    found = store.read("continuation", **whose).to_pylist() if store else []
+    continuations = store.read("continuation", **whose).to_pylist() if store else []
     step = Continuations(run.probe_set, sampling, run.n)
-    return step.state_of(rows, found, sampling.full_instruction.prefix).missing
+    return step.state_of(rows, continuations, sampling.full_instruction.prefix).missing
 
 
 def _here(

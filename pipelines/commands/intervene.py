@@ -37,7 +37,7 @@ from plumbline.warehouse.query.finding import Finding
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-#: What a study found of its corpus: of doses, then of windows.
+#: A study's results on its corpus: responses to doses, then to windows of training.
 _FOUND = """
 SELECT benchmark, groups, contrast, kind, words, outcome, lean_at_0, response, response_low,
     response_high, unit, size_bound, share_bound, n_seeds
@@ -195,13 +195,13 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
 
 
 def _with_finding(row: Mapping[str, Any]) -> Row:
-    """A row with what may be said of its response."""
+    """Add a row's finding about its response."""
     if row["response_low"] is None:
         return {**row, "finding": "one seed, no interval"}
     ends = (row["response_low"], row["response_high"])
-    found = Finding(row["benchmark"], row["outcome"], row["response"], *ends)
-    said = found.pick(above="a response", below="a response", untold="no clear response")
-    return {**row, "finding": said}
+    finding = Finding(row["benchmark"], row["outcome"], row["response"], *ends)
+    words = finding.pick(above="a response", below="a response", untold="no clear response")
+    return {**row, "finding": words}
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

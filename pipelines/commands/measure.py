@@ -48,16 +48,16 @@ class Measure(MeasureOptions, Command):
         if not rows.num_rows:
             return Done(said=["Nothing to measure yet: run `plumbline score` first"])
         connection = connect(store.root, "model_label " + sql("report/metric"))
-        found, controls = query(connection, "report/metric"), store.read("control")
+        metrics, controls = query(connection, "report/metric"), store.read("control")
         if names:
-            found, controls = (
-                of.filter(pc.is_in(of["benchmark"], pa.array(names))) for of in (found, controls)
+            metrics, controls = (
+                of.filter(pc.is_in(of["benchmark"], pa.array(names))) for of in (metrics, controls)
             )
-        every = found.to_pylist()
+        every = metrics.to_pylist()
         few = {r["benchmark"] for r in every if r["cluster_values"]}
         of_all = Rows(every).where(subset="all", metric="us")
         return Done(
-            rows=measured(found, controls, model_labels(connection)),
+            rows=measured(metrics, controls, model_labels(connection)),
             said=[
                 *_lines(store, sorted(few), names),
                 *filter(None, [few_pairs(of_all)]),

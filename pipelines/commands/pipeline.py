@@ -104,7 +104,7 @@ class Pipeline(PipelineOptions, Command):
         """The corpora, benchmarks and models; that models can be loaded is tried."""
         from plumbline.eval_workers.models import open_backend
         from plumbline.pipelines.pipeline_parts import is_built
-        from plumbline.pipelines.stages import patiently
+        from plumbline.pipelines.stages import with_retries
         from plumbline.warehouse.input.shards import expand_shards
 
         plan = make_plan(self)
@@ -119,7 +119,7 @@ class Pipeline(PipelineOptions, Command):
             yield planned(written.name, "to write, words", written.n_words, "", "at most")
         for model in plan.models:
             if not model.preset:
-                patiently(lambda m=model: open_backend(m.location, m.options).identity)  # type: ignore[misc]
+                with_retries(lambda m=model: open_backend(m.location, m.options).identity)  # type: ignore[misc]
             what = "to train" if model.preset else "can be loaded"
             yield planned(model.name, what, None, "", ", ".join(plan.scored()))
 

@@ -122,16 +122,16 @@ class ReportFigure(Narrowed, Command):
         from plumbline.pipelines.report.paper import figure_files
 
         if not self.name:
-            found = figure_files.figures(self.facts(context.store))
-            return _listed({stem: one.alt for stem, one in found.items()}, "plot")
+            plots = figure_files.figures(self.facts(context.store))
+            return _listed({stem: one.alt for stem, one in plots.items()}, "plot")
         form = self.format or (self.out.suffix[1:].lower() if self.out else "") or "pdf"
         how = (form, figure_files.inches(self.width))
         facts = self.facts(context.store)
         drawn, *data = figure_files.figure_files(
             facts, self.name, *how, has_title=self.title
         ).items()
-        path = figure_files.written(self.out or Path(f"{self.name}.{form}"), drawn[1])
-        paths = [figure_files.written(path.with_suffix(end), content) for end, content in data]
+        path = figure_files.write_file(self.out or Path(f"{self.name}.{form}"), drawn[1])
+        paths = [figure_files.write_file(path.with_suffix(end), content) for end, content in data]
         return Done(said=[_CITE], files=[*map(str, (path, *paths))])
 
 
@@ -159,10 +159,10 @@ class ReportTable(Narrowed, Command):
         from plumbline.pipelines.report.paper import figure_files, tables
 
         facts = self.facts(context.store)
-        found = tables.tables(facts, self.name) or tables.tables(facts)
+        by_name = tables.tables(facts, self.name) or tables.tables(facts)
         if not self.name:
-            return _listed({name: one.caption for name, one in found.items()}, "table")
-        one = figure_files.named(found, "table", self.name)
+            return _listed({name: one.caption for name, one in by_name.items()}, "table")
+        one = figure_files.named(by_name, "table", self.name)
         done = _given(tables.table_text(one, self.format, self.name), self.out)
         return replace(done, table=list(plain_rows(one)))
 
@@ -293,10 +293,10 @@ class ReportPush(Command):
     ] = None
 
     def check(self) -> None:
-        """Raise for names that are none, and without the hub's client."""
+        """Raise for invalid names of repositories, and if the hub's client is not installed."""
         require("huggingface_hub")
         upload.Repository("model", self.repo)
-        _named(self.dataset)
+        _repositories(self.dataset)
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.facts import Facts
@@ -304,44 +304,44 @@ class ReportPush(Command):
         from plumbline.pipelines.report.paper.data_sets import data_sets
 
         store = context.store
-        sets = data_sets(Facts(store), _named(self.dataset))
+        sets = data_sets(Facts(store), _repositories(self.dataset))
         results = hub.eval_results(store, self.model, sets)
         for line in results.skipped:
             say(f"Skipped {line}", err=True)
         if self.dry_run:
             paths = upload.written(results.files, self.dry_run)
-            said = [*results.said, "Nothing was pushed: the same command without --dry-run does"]
+            said = [*results.lines, "Nothing was pushed; the same command without --dry-run pushes"]
             return Done(said=said, files=[*map(str, paths)])
         to, title = upload.Repository("model", self.repo), "Evaluation results"
         with recorded(store, "report push", values_of(self)):
             done = upload.add(to, results.files, title, pull_request=not self.direct)
-        return Done(said=[*results.said, f"Pushed {len(results.files)} files: {done.url}"])
+        return Done(said=[*results.lines, f"Pushed {len(results.files)} files: {done.url}"])
 
 
-def _named(given: Sequence[str]) -> dict[str, str]:
-    """Repositories by benchmark, of ``NAME=OWNER/NAME``."""
-    found = {}
-    for text in given:
+def _repositories(options: Sequence[str]) -> dict[str, str]:
+    """Repositories by benchmark, from options ``NAME=OWNER/NAME``."""
+    repositories = {}
+    for text in options:
         name, is_pair, repository = text.rpartition("=")
         if not (is_pair and name):
             raise UsageProblem(f"--dataset {text}", "is not a data set", "give NAME=OWNER/NAME")
-        found[name] = upload.Repository("dataset", repository).name
-    return found
+        repositories[name] = upload.Repository("dataset", repository).name
+    return repositories
 
 
 def _given(text: str, out: Path | None) -> Done:
     """Text in a file, or as it is."""
-    from plumbline.pipelines.report.paper.figure_files import written
+    from plumbline.pipelines.report.paper.figure_files import write_file
 
     if out is None:
         return Done(said=text.splitlines())
-    written(out, text.encode("utf-8", "replace"))
+    write_file(out, text.encode("utf-8", "replace"))
     return Done(said=[_CITE], files=[str(out)])
 
 
-def _listed(found: Mapping[str, str], kind: str) -> Done:
+def _listed(descriptions: Mapping[str, str], kind: str) -> Done:
     """Names with a line each."""
-    if not found:
+    if not descriptions:
         start = "`plumbline measure` or `plumbline corpus associate`"
         say(f"no {kind} yet: run {start} first", err=True)
-    return Done(rows=[{"name": name, "shows": what} for name, what in found.items()])
+    return Done(rows=[{"name": name, "shows": what} for name, what in descriptions.items()])

@@ -345,15 +345,15 @@ class Anatomy(_Release, Command):
         kept = [
             (name, models, benchmark_anatomy.within(table, eta)) for name, models, table in sets
         ]
-        found = [benchmark_anatomy.anatomy(*one) for one in kept if len(one[-1].y)]
-        if not found:
+        anatomies = [benchmark_anatomy.anatomy(*one) for one in kept if len(one[-1].y)]
+        if not anatomies:
             problem = "holds no pairs with a MaxPMI of that size and scores of all of them"
             raise BadInput(f"{self.data}", problem, "give a larger --eta, or the whole release")
         return Done(
-            rows=list(tables.shown_rows(found)),
+            rows=list(tables.shown_rows(anatomies)),
             most=_MOST,
-            said=[line for of in found for line in tables.lines(of)],
-            files=[*map(str, tables.write(found, self.out))],
+            said=[line for of in anatomies for line in tables.lines(of)],
+            files=[*map(str, tables.write(anatomies, self.out))],
             next="read what the parts are and how far to trust them: docs/anatomy.md",
         )
 
@@ -411,11 +411,11 @@ class Cause(_Planned, Command):
 
         study = read_design(self.design)
         _announce(f"design {study.sha256}: {study.question}")
-        found = run(study, self.data, self.out, self.warehouse, context.stages)
+        figures = run(study, self.data, self.out, self.warehouse, context.stages)
         path = self.out / "cause.csv"
-        path.write_text(as_csv(as_rows(found)), encoding="utf-8", newline="")
+        path.write_text(as_csv(as_rows(figures)), encoding="utf-8", newline="")
         return Done(
-            rows=[*map(shown_row, found)],
+            rows=[*map(shown_row, figures)],
             said=["More in the views `dose_response`, `window_response` and `intervention_lean`"],
             files=[str(path)],
             next='plumbline sql "FROM intervention_lean"',

@@ -85,7 +85,7 @@ class RunsList(Command):
             "since": self.since,
             "status": self.status or "",
         }
-        found = history.runs(context.store, **kept)
+        runs = history.runs(context.store, **kept)
         rows = [
             {name: row[name] for name in ("run_id", "command", "status")}
             | {
@@ -93,11 +93,11 @@ class RunsList(Command):
                 "seconds": None if row["seconds"] is None else round(row["seconds"], 1),
                 **{name: _Long(row[name] or "") for name in ("error", "author", "note")},
             }
-            for row in found
+            for row in runs
         ]
         if not rows:
             return Done(said=["No run matches."])
-        return Done(rows=rows, next=f"plumbline runs show {shlex.quote(found[0]['run_id'])}")
+        return Done(rows=rows, next=f"plumbline runs show {shlex.quote(runs[0]['run_id'])}")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -112,17 +112,17 @@ class RunsShow(Command):
     run_id: RunId
 
     def run(self, context: Context) -> Done:
-        found = history.details(context.store, self.run_id)
+        details = history.details(context.store, self.run_id)
         parts = {
-            "option": history.flat(found.pop("options")),
-            "seed": found.pop("seeds"),
-            "version": found.pop("versions"),
-            "rows written that are still there": found.pop("written"),
-            "rejected rows by reason": found.pop("rejects"),
+            "option": history.flat(details.pop("options")),
+            "seed": details.pop("seeds"),
+            "version": details.pop("versions"),
+            "rows written that are still there": details.pop("written"),
+            "rejected rows by reason": details.pop("rejects"),
         }
         rows = [
             {"of": of, "name": name, "value": _text(value)}
-            for of, part in {"run": found, **parts}.items()
+            for of, part in {"run": details, **parts}.items()
             for name, value in part.items()
             if of != "run" or value is not None
         ]
@@ -144,26 +144,27 @@ class RunsCompare(Command):
     second: RunId
 
     def run(self, context: Context) -> Done:
-        found = history.compare(context.store, self.first, self.second)
+        comparison = history.compare(context.store, self.first, self.second)
         rows: list[Row] = [
             {"of": of, "name": name, "a": _text(pair[0]), "b": _text(pair[1])}
-            for of, part in (("option", found["options"]), ("version", found["versions"]))
+            for of, part in (("option", comparison["options"]), ("version", comparison["versions"]))
             for name, pair in part.items()
         ]
         return Done(
-            rows=[*rows, *map(_metric, found["metrics"])],
+            rows=[*rows, *map(_metric, comparison["metrics"])],
             said=[
-                f"{side}: run {run_id}" for side, run_id in zip("ab", found["runs"], strict=True)
+                f"{side}: run {run_id}"
+                for side, run_id in zip("ab", comparison["runs"], strict=True)
             ],
         )
 
 
-def _metric(found: Mapping[str, Any]) -> Row:
-    (a, b), (value_a, value_b) = found["models"], found["values"]
-    of = {name: found[name] for name in ("benchmark", "corpus", "subset")}
-    values = {"value_a": value_a, "value_b": value_b, "difference": found["difference"]}
-    return {"of": "metric", "name": found["metric"], "a": a, "b": b, **of, **values} | {
-        "unit": found["unit"]
+def _metric(metric: Mapping[str, Any]) -> Row:
+    (a, b), (value_a, value_b) = metric["models"], metric["values"]
+    of = {name: metric[name] for name in ("benchmark", "corpus", "subset")}
+    values = {"value_a": value_a, "value_b": value_b, "difference": metric["difference"]}
+    return {"of": "metric", "name": metric["metric"], "a": a, "b": b, **of, **values} | {
+        "unit": metric["unit"]
     }
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark
     from plumbline.warehouse.storage.store import Store
 
-#: What is scored.
+#: Names of the benchmarks that are scored.
 Benchmarks = Annotated[
     tuple[str, ...],
     Field(min_length=1, description="Benchmark; give it once for each."),

@@ -48,12 +48,12 @@ class Check(Command):
         """A row for each problem, which also make the command fail."""
         after = check.moment(self.since) if self.since else math.inf
         with progress("check", "files") as update:
-            found = check.check(context.store, apart=True, since=after, update=update)
-        if not found:
+            faults = check.check(context.store, apart=True, since=after, update=update)
+        if not faults:
             return Done(said=[f"{self.warehouse}: no problems"])
-        n = f"{len(found)} problem{'' if len(found) == 1 else 's'}"
+        n = f"{len(faults)} problem{'' if len(faults) == 1 else 's'}"
         failed = BadInput(f"warehouse {self.warehouse}", f"has {n}", "see the fix of each")
-        return Done(rows=[{**asdict(one), "path": str(one.path)} for one in found], failed=failed)
+        return Done(rows=[{**asdict(one), "path": str(one.path)} for one in faults], failed=failed)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -19,7 +19,7 @@ from plumbline.pipelines.command.fields import (
     OutputFile,
     Seed,
 )
-from plumbline.pipelines.commands._corpus import Several, looked_through
+from plumbline.pipelines.commands._corpus import Several, lookup_rows
 from plumbline.pipelines.report.model import Lead, Page
 from plumbline.pipelines.report.plain import markdown, plain
 from plumbline.pipelines.report.rows import Rows
@@ -126,7 +126,7 @@ class Why(ContrastOption, Command):
         """The words, and the documents of each corpus, which are looked through once."""
         assert store is not None, "this command makes no warehouse"
         yield planned("words", "to ask about", self.top or len(self.asked()))
-        yield from looked_through(store, self.corpora(store))
+        yield from lookup_rows(store, self.corpora(store))
 
     def run(self, context: Context) -> Done:
         of_run: dict[str, Any] = {
@@ -183,7 +183,7 @@ class Why(ContrastOption, Command):
         return words
 
     def corpora(self, store: Store) -> list[str]:
-        """The corpora given, else all. Raises ``UsageProblem`` where there is none."""
+        """The corpora of --corpus, or all. Raises ``UsageProblem`` if the warehouse has none."""
         names = list(self.corpus) or sorted(store.read("corpus")["corpus"].to_pylist())
         if not names:
             fix = "run `plumbline corpus count`, docs/corpora.md"
@@ -262,7 +262,7 @@ class Why(ContrastOption, Command):
 
 
 def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
-    """Why a corpus has no documents to look through; ``None`` where it has them."""
+    """Error that says why a corpus has no documents to look through; ``None`` where it has."""
     from plumbline.jobs.counting.kept_documents import evidence_of
 
     try:

@@ -16,7 +16,7 @@ from plumbline.warehouse.storage.opening import OpenWarehouse
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: What tells one fit from another.
+#: Columns that identify a fit.
 _FIT = ("subset", "model_key", "benchmark", "groups", "corpus", "contrast", "options")
 
 #: The columns of reports' rows that hold what an option names.
@@ -42,14 +42,14 @@ class Facts:
         self._labels, self._has_points = model_labels(self.connection), False
         self._wanted: dict[str, object] = {}
 
-    def within(self, **wanted: object) -> Facts:
-        """The same facts about some models or benchmarks: rows whose columns are as is wanted.
+    def within(self, **values: object) -> Facts:
+        """Facts about some models or benchmarks: rows with these values of columns.
 
-        Values are those of ``Rows.where``. Rows without such a column are as they were, but there
-        are none that sum up models (``n_models``) where only some of these are wanted.
+        Values are those of ``Rows.where``. Rows without such a column stay, except those that sum
+        up several models (``n_models``) where only some of these are selected.
         """
         part = copy(self)
-        part._wanted = {**self._wanted, **wanted}
+        part._wanted = {**self._wanted, **values}
         return part
 
     @property

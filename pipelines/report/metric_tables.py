@@ -33,7 +33,7 @@ _FIRST = (
 #: Sets of few pairs that are named.
 _NAMED = 6
 IN_BRACKETS = "95% intervals in brackets"
-#: What tells one fit from another, and what is shown of it.
+#: Columns that identify a fit, in the order printed.
 FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_key", "options")
 
 
@@ -136,7 +136,7 @@ def corpus_name(row: Row) -> str | None:
     return f"{corpus} ({row['contrast']})" if corpus and row["contrast"] else corpus
 
 
-#: What is shown of a row of ``control``.
+#: Printed columns of ``control``.
 CONTROL_COLUMNS: Columns = [
     "model",
     "benchmark",

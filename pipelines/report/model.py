@@ -30,8 +30,8 @@ class Cell:
     link: str = ""
 
 
-#: What a column of a table shows of a row: one of its columns as ``text.display`` says, or what a
-#: function makes of it, a cell or text.
+#: Content of a table's column: a column of the rows, shown by ``text.display``, or a function that
+#: makes a cell or text from a row.
 Column: TypeAlias = str | Callable[[Row], Cell | str | None]
 #: Columns with their headings; a name alone has that of ``text.display``. A third value is the
 #: number of digits where it is another.
@@ -106,7 +106,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Link:
-    """A page to go to: its name, its address, and what is there."""
+    """A link to another page: name, address and a line on its content."""
 
     name: str
     address: str
@@ -115,7 +115,7 @@ class Link:
 
 @dataclass
 class Page:
-    """Everything on the page, in order; ``home`` is the page that it is an appendix to."""
+    """Content of a page in its order; ``home`` is the page that an appendix belongs to."""
 
     answer: list[Lead] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)

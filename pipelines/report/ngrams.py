@@ -22,7 +22,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.plots import fairpair_plots
 from plumbline.pipelines.report.rows import Row, Rows
 
-#: What tells one sampled and perturbed set from another.
+#: Columns that identify a sampled and perturbed set.
 KEY = ("probe_set", "model_key", "sampling_key", "perturber")
 #: N-grams shown a side, read a side before those that say the same are left out, texts behind each.
 _SHOWN, _READ, _TEXTS = 12, 60, 3

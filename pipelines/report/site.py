@@ -178,7 +178,7 @@ def _table(family: str, rows: Rows, links: Mapping[str, str]) -> PageTable:
     def linked(name: str) -> Cell:
         return Cell(name, link=links.get(name, ""))
 
-    found = by_metric(rows, "model", "benchmark", "groups")
+    figures = by_metric(rows, "model", "benchmark", "groups")
     columns: Columns = [
         ("model", lambda r: linked(r["model"])),
         ("benchmark", lambda r: linked(set_name(r))),
@@ -186,7 +186,7 @@ def _table(family: str, rows: Rows, links: Mapping[str, str]) -> PageTable:
         *rank_columns(rows),
         ("pairs", "n"),
     ]
-    return table(f"{family}: all pairs, {IN_BRACKETS}", found, columns, searchable=True)
+    return table(f"{family}: all pairs, {IN_BRACKETS}", figures, columns, searchable=True)
 
 
 def _ranks(rows: Rows) -> Figure:

@@ -271,7 +271,7 @@ KINDS = ("models", "benchmarks")
 
 @dataclass(frozen=True, eq=False)
 class SitePart:
-    """A page: its directory, what it is of, the stem of its file, and the facts it is made from."""
+    """A page of the site: directory, subject, stem of its file, and facts that it shows."""
 
     kind: str
     name: str

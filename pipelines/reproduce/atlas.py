@@ -102,7 +102,7 @@ def digest(of: Sequence[ListedFile]) -> str:
 
 def sources(every: Sequence[ListedFile], kind: str = "", name: str = "") -> list[SourceFiles]:
     """The files behind a page: all kinds, of a model's or benchmark's page its own scores."""
-    found = []
+    behind = []
     for of, (_, pattern) in KINDS.items():
         if of == "max-pmi":  # what is shown is computed from the statistics, and compared with it
             continue
@@ -110,12 +110,12 @@ def sources(every: Sequence[ListedFile], kind: str = "", name: str = "") -> list
         own = [f for f in whole if name and name in (f.model, f.benchmark)] or whole
         address = f"{_FILES}#{of}"
         if len(own) == 1 or (len(own) < len(whole) and len(own) <= _LISTED):
-            found += [SourceFiles(f.path, 1, f.sha256, address) for f in own]
+            behind += [SourceFiles(f.path, 1, f.sha256, address) for f in own]
         elif own:
             folders = {f.path.rpartition("/")[0] for f in own}
             name_of = f"{folders.pop()}/*.csv*" if len(folders) == 1 else pattern
-            found.append(SourceFiles(name_of, len(own), digest(own), address))
-    return found
+            behind.append(SourceFiles(name_of, len(own), digest(own), address))
+    return behind
 
 
 def site(
@@ -154,7 +154,7 @@ def site(
 
 
 def _studies(
-    facts: Facts, outcome: ReleaseResult, found: Sequence[BenchmarkAnatomy], docs: str
+    facts: Facts, outcome: ReleaseResult, anatomies: Sequence[BenchmarkAnatomy], docs: str
 ) -> Page:
     up = docs.rpartition("/")[0]
     links = [
@@ -163,7 +163,7 @@ def _studies(
         if docs
     ]
     return Page(
-        sections=[_published(outcome), *_anatomy(found), *size.sections(facts)],
+        sections=[_published(outcome), *_anatomy(anatomies), *size.sections(facts)],
         title="Studies",
         lede="What else the released files answer, and the documentation's studies.",
         home="index.html",
@@ -192,8 +192,8 @@ def _by_table(outcome: ReleaseResult) -> list[Row]:
     return [{"table": str(row["table"]), **{o: row[o] for o in OUTCOMES}} for row in rows]
 
 
-def _anatomy(found: Sequence[BenchmarkAnatomy]) -> list[Section]:
-    rows = list(anatomy_tables.shown_rows(found))
+def _anatomy(anatomies: Sequence[BenchmarkAnatomy]) -> list[Section]:
+    rows = list(anatomy_tables.shown_rows(anatomies))
     shares, steps = ([r for r in rows if name in r] for name in ("share", "taken away"))
     tables = [
         _named("Share of the mean square of log ratios, 95% intervals over words", shares),
@@ -203,7 +203,7 @@ def _anatomy(found: Sequence[BenchmarkAnatomy]) -> list[Section]:
         "The mean square of the log ratios of all models, in parts that go with properties of the "
         "sentences. Nothing was changed in a text, so no part is a cause. Intervals are over "
         "words, those of the last column over families of models too.",
-        *(line.strip() for of in found for line in anatomy_tables.lines(of)),
+        *(line.strip() for of in anatomies for line in anatomy_tables.lines(of)),
     ]
     return [
         Section("anatomy", "What the lean goes with", intro[:1], (), (), tables, more=intro[1:])

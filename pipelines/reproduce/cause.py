@@ -249,9 +249,9 @@ def side(low: float | None, high: float | None) -> str:
     return ways.get(verdict((low + high) / 2, low, high), "holds 0")
 
 
-def as_rows(found: list[PredictedFigure]) -> list[dict[str, Any]]:
+def as_rows(figures: list[PredictedFigure]) -> list[dict[str, Any]]:
     """Figures as rows of a CSV."""
-    return [{**asdict(f), "as_predicted": f.as_predicted} for f in found]
+    return [{**asdict(f), "as_predicted": f.as_predicted} for f in figures]
 
 
 def shown_row(figure: PredictedFigure) -> dict[str, Any]:

@@ -43,7 +43,7 @@ _INSTRUCTION = "a7f803a705b6"
 
 
 def _hash(sentence: str) -> str:
-    """Of its words alone: the authors' code ends it with a colon, the page with a full stop."""
+    """Hash of the words alone: the sentence ends with a colon in the authors' code, a stop here."""
     words = re.findall("[a-z]+", sentence.lower())
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 

@@ -33,7 +33,7 @@ SHARE, DISTANCE = "pct_stereotype", "likelihood_difference"
 PLAIN = "pythia"
 #: Distances of one model with this ratio or a larger one were not computed in one way.
 _OTHER_EVALUATION = 3.0
-#: What varies between two models on the same pairs.
+#: Scores of two models that are compared on the same pairs.
 ONE_CHECKPOINT, ALL_CHECKPOINTS = "one checkpoint", "mean of all checkpoints"
 
 

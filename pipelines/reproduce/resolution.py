@@ -137,7 +137,7 @@ def clustered(
 
 #: Measures on a benchmark.
 MEASURES = ("slope on delta", "slope on MaxPMI", "mean log ratio", "PD")
-#: What varies: words of two models' own pairs, words of the same pairs, or the training.
+#: Sources of variation: words of two models' own pairs, words of the same pairs, or the training.
 UNPAIRED, PAIRED, TRAININGS = "words, unpaired", "words, same pairs", "between trainings"
 _PAIRS = """
     WITH pythia AS (

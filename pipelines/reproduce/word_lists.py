@@ -126,7 +126,7 @@ def _with_intervals(
     deltas: Mapping[str, Deltas],
     progress: Callable[[int, int], None],
 ) -> tuple[tuple[TauAgreement, ...], str]:
-    """Agreements with intervals, and the units of these, or why there are none."""
+    """Agreements with intervals, and the units that the intervals are over, or why none exist."""
     try:
         evidence = evidence_of(store, row["corpus"])
     except (UsageProblem, MissingComponent) as e:

@@ -174,9 +174,9 @@ def remember_lines() -> None:
     atexit.register(save)
 
 
-#: What the shell answers itself; a space follows the one that needs a name.
+#: Commands of the shell itself; a space follows the one that needs a name.
 DOT_COMMANDS = (".examples", ".exit", ".quit", ".schema ", ".tables")
-#: Where a word begins; a dot is part of it (`.tables`, `p.word`).
+#: Characters that separate words; a dot is part of a word (`.tables`, `p.word`).
 DELIMITERS = " \t\n()[]{},;:=<>!+-*/%|&^~'\"`"
 _WORD = re.compile(f"[^{re.escape(DELIMITERS)}]*$")
 _NAMES = "SELECT view_name FROM duckdb_views() WHERE NOT internal"
@@ -203,20 +203,20 @@ def completions(connection: duckdb.DuckDBPyConnection, text: str) -> list[str]:
     if before.count("'") % 2:
         return []
     if word.startswith(".") and not before:
-        found = list(DOT_COMMANDS)
+        names = list(DOT_COMMANDS)
     elif before == ".schema":
-        found = _first(connection, _NAMES)
+        names = _first(connection, _NAMES)
     elif re.search(r"\b(from|join|describe|summarize)$", before, re.IGNORECASE):
-        found = _first(connection, _NAMES)
-        found += _macros(connection, "table_macro")
+        names = _first(connection, _NAMES)
+        names += _macros(connection, "table_macro")
     elif "." in word:
         table = word.rsplit(".", 1)[0]
-        found = [f"{table}.{column}" for column in _first(connection, _COLUMNS)]
+        names = [f"{table}.{column}" for column in _first(connection, _COLUMNS)]
     else:
-        found = _first(connection, _NAMES) + _first(connection, _COLUMNS)
-        found += _macros(connection, "macro") + _macros(connection, "table_macro")
+        names = _first(connection, _NAMES) + _first(connection, _COLUMNS)
+        names += _macros(connection, "macro") + _macros(connection, "table_macro")
     return sorted(
-        {name for name in found if name.isprintable() and name.lower().startswith(word.lower())}
+        {name for name in names if name.isprintable() and name.lower().startswith(word.lower())}
     )
 
 

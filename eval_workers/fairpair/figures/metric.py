@@ -1,14 +1,15 @@
 """FairPair's figures of one prompt: bias B, variabilities V, and their ratio F.
 
-With p the perturbation and g the sampled generation, both groups are about the same person:
+p perturbs a text (Jane instead of John), and g_i is the i-th sampled continuation of a prompt. The
+two groups compared, p(g(x)) and g(p(x)), are about the same person:
 
     B    = mean over i, j  of Phi(p(g_i(x)), g_j(p(x)))
     V_pg = mean over i < j of Phi(p(g_i(x)), p(g_j(x)))
     V_gp = mean over i < j of Phi(g_i(p(x)), g_j(p(x)))
     F    = B^2 / (V_gp V_pg)
 
-Items are of continuations, without the prompt (section 2 of the paper). F is 1 when the two groups
-differ from one another as samples of one group do.
+Phi compares items (token sets, sentiments) of continuations without their prompts (section 2 of the
+paper). F is 1 when a continuation differs from the other group as much as from its own.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import numpy as np
 
 from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi
 
-#: A mean distance below this is 0 but for rounding.
-NOTHING = 1e-12
+#: A smaller mean distance is 0 up to rounding errors.
+ROUNDING_ERROR = 1e-12
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def fairpair_f(bias_b: float, variability_pg: float, variability_gp: float) -> f
     >>> fairpair_f(0.5, 0.0, 0.5) is None
     True
     """
-    if not (variability_pg > NOTHING and variability_gp > NOTHING):
+    if not (variability_pg > ROUNDING_ERROR and variability_gp > ROUNDING_ERROR):
         return None
     return bias_b / variability_pg * (bias_b / variability_gp)
 
@@ -61,15 +62,16 @@ def ratios(bias_b: Floats, variability_pg: Floats, variability_gp: Floats) -> Fl
     >>> ratios(np.array([2.0, 2.0]), np.array([1.0, 0.0]), np.array([2.0, 1.0])).tolist()
     [2.0, nan]
     """
-    defined = (variability_pg > NOTHING) & (variability_gp > NOTHING)
-    below = np.where(defined, variability_pg * variability_gp, np.nan)
-    return bias_b**2 / below
+    is_defined = (variability_pg > ROUNDING_ERROR) & (variability_gp > ROUNDING_ERROR)
+    denominator = np.where(is_defined, variability_pg * variability_gp, np.nan)
+    return bias_b**2 / denominator
 
 
 def prompt_figures(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> PromptFigures:
-    """Figures of one prompt from the mean distances, p(g(x)) on the left, g(p(x)) on the right.
+    """Figures of one prompt from mean distances; p(g(x)) is the left group, g(p(x)) the right.
 
-    Only the reason depends on ``n_folds``, the folds a group should have; 0 for single samples.
+    ``n_folds`` is the number of folds that each group should have, 0 if samples are compared one by
+    one; only ``reason`` depends on it.
 
     >>> prompt_figures(Means(0.6, 0.5, 0.6), 100, 98).fairpair_f
     1.2
@@ -94,15 +96,15 @@ def prompt_figures(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> Prom
 def folds(
     phi: Phi, items: Sequence[Any], n_folds: int, n_samples: int, rng: np.random.Generator
 ) -> tuple[list[Any], list[int]]:
-    """Items of ``n_folds`` folds of randomly drawn items, and the number of samples in each.
+    """Draw ``n_samples`` items into ``n_folds`` folds; the item of each fold, and its size.
 
-    Sizes differ by one at most, the larger folds first. Two groups are compared in folds of equally
-    many samples (``n_samples``): a union of more token sets lies closer to others. Raises
-    ``ValueError`` where there are fewer samples than folds, or fewer items than samples.
+    Sizes differ by one at most, the larger folds first. Two groups need the same ``n_samples``: a
+    larger fold, whose item joins more token sets, lies closer to other folds. Raises ``ValueError``
+    where there are fewer samples than folds, or fewer items than samples.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
-    >>> some, sizes = folds(find("vader"), [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))
-    >>> some, sizes
+    >>> of_folds, sizes = folds(find("vader"), [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))
+    >>> of_folds, sizes
     ([0.5, 0.5], [2, 1])
     """
     if not 0 < n_folds <= n_samples <= len(items):

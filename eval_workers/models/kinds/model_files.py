@@ -144,7 +144,7 @@ def kind_of(source: Source, config: Any) -> Kind:
 
 
 def _is_able(kind: Kind, config: Any, own: dict[str, Any]) -> bool:
-    """True if a configuration can be that of a kind.
+    """True if a model with this configuration can be of a kind.
 
     BERT and its kin see later tokens unless configured as decoders: then they are masked models,
     also with a head for next tokens.

@@ -108,7 +108,7 @@ def _filters(options: SamplingOptions) -> LogitsProcessorList:
 
 
 class _TopP(TopPLogitsWarper):
-    """The same nucleus from the most likely tokens alone, where they surely contain it.
+    """The library's top-p filter, computed from the likeliest tokens where these surely suffice.
 
     Sorting a whole vocabulary takes a third of the time of drawing from a small model. Rows are
     still sorted where rounding or equal logits at the nucleus' edge could change it.

@@ -31,17 +31,17 @@ from plumbline.warehouse.regular_files import json_object
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-#: What a configuration calls its numbers of layers and experts, and the most that are built.
+#: Names of a configuration's numbers of layers and experts, and the most that are built.
 _COUNTED = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
 _MOST = 4096
-#: What configurations call sizes, and the most that one can be.
+#: Names of a configuration's sizes, and the largest size that a model can have.
 _SIZES = re.compile(
     r"(n|num|num_attention|num_key_value|num_kv|encoder_attention|decoder_attention)_heads?"
     r"|(n|num|num_hidden)_layers?|n_(embd|inner|positions|ctx)|d_(model|ff|kv)"
     r"|(hidden|intermediate|vocab)_size|ffn_dim|head_dim|dim|max_position_embeddings"
 )
 _LARGEST = 1 << 27
-#: A size that is 0 where a model has other widths in its place.
+#: A size that may be 0: such models have other widths.
 _MAY_BE_0 = "head_dim"
 _NAMES = ("architectures", "model_type", "problem_type", "dtype", "torch_dtype")
 _COMMIT = re.compile("[0-9a-f]{40}")
@@ -114,7 +114,7 @@ def _listed() -> set[str]:
 
 
 def check_configuration(source: Source) -> None:
-    """Raise ``BadInput`` for a configuration whose names are no texts and whose sizes are none.
+    """Raise ``BadInput`` for a configuration whose names aren't texts or whose sizes are invalid.
 
     Layers and experts would be built before it turns out that they have no weights. With no layer
     a model would score all the same.
@@ -128,8 +128,8 @@ def check_configuration(source: Source) -> None:
             elif _COUNTED.fullmatch(key) and isinstance(value, int) and value > _MOST:
                 problem = f"claims {key} {f'{value:,}'[:40]}, more than {_MOST:,}"
             elif _SIZES.fullmatch(key) and not _is_size(value, least := int(key != _MAY_BE_0)):
-                said = f"{value!r:.40}"
-                problem = f"claims {key} {said}, no whole number from {least} to {_LARGEST:,}"
+                size = f"{value!r:.40}"
+                problem = f"claims {key} {size}, no whole number from {least} to {_LARGEST:,}"
             elif key in _NAMES and value is not None:
                 names = value if key == "architectures" and isinstance(value, list) else [value]
                 problem = "" if all(map(_is_text, names)) else f"has no name as {key}"

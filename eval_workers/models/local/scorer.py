@@ -57,7 +57,7 @@ class TextReader(ABC):
     knows_all_words = True
 
     kind: ClassVar[Kind] = "causal"
-    #: Those of ``_NOT_EVERYWHERE`` that the backend takes.
+    #: Options in ``_NOT_EVERYWHERE`` that the backend takes.
     supports: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 #: To be raised when the probabilities of a text, or the files of a model, change.
 VERSION = 2
-#: Where an English sentence ends: a mark, closing quotes, a blank, and no title before it.
+#: End of an English sentence: a mark, closing quotes, a blank, and no title before it.
 SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")
 
 

@@ -27,7 +27,7 @@ ROWS_AT_ONCE = 1 << 23
 _WORDS_AT_ONCE, _SAMPLED = 1 << 22, 1 << 20
 #: Bits of a number that are sorted by at a time.
 _DIGIT = 11
-#: How n-grams are packed: bits of a word, words of a number, words of the longest n-gram.
+#: Packing of n-grams into numbers: bits per word, words per number, words of the longest n-gram.
 _Packing: TypeAlias = tuple[int, int, int]
 
 

@@ -27,7 +27,7 @@ from plumbline.warehouse.errors import BadInput
 WEIGHTS = "model.safetensors"
 _TYPES = {"U32": np.uint32, "U64": np.uint64, "I64": np.int64, "F64": np.float64}
 
-#: Of a text too small for an estimate.
+#: Discount for a text too small to estimate one.
 _USUAL_DISCOUNT = 0.5
 
 #: A sentence: the numbers of its words.

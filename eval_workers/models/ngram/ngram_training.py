@@ -153,7 +153,7 @@ def _numbered(blocks: Sequence[Path], vocabulary: pa.LargeBinaryArray, path: Pat
 
 
 def tokenizer_of(vocabulary: pa.LargeBinaryArray) -> Any:
-    """The splitter of ``text_words``, as ``tokenizers`` has it."""
+    """A tokenizer of the ``tokenizers`` library that splits like ``text_words``."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     words = ["<s>", "<unk>", *vocabulary.cast(pa.large_string()).to_pylist()]

@@ -35,10 +35,10 @@ _FIXES = {
     "start": "is it running at this address? docs/servers.md; then run the same command again",
     "resume": "finished work is kept: run the same command again to resume",
 }
-#: How a server spells a token that is a part of a character, as bytes.
+#: Spelling of a byte, by which a server writes a token that is part of a character.
 _BYTES = re.compile(r"\\x([0-9a-fA-F]{2})")
 _PARTIAL = "\ufffd"
-#: How some tokenizers spell the space before a word.
+#: Spelling of the space before a word in some tokenizers.
 _SPACE = "\u2581"
 _EXCERPT = 60
 

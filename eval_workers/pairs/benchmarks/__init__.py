@@ -255,7 +255,7 @@ def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tup
 
 
 def for_groups(parsed: Parsed, how: How) -> Parsed:
-    """The same templates filled for other groups; a row that can't be filled is a reject."""
+    """Fill a benchmark's templates for the groups asked for; rows that can't be are rejects."""
     from plumbline.eval_workers.pairs.benchmarks.own.filler import between, filler
 
     if not how.groups and not how.fills:

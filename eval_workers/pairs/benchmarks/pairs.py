@@ -1,8 +1,8 @@
 """Pairs of a language other than English, from the templates in its file.
 
-A sentence is usable if everything but the group's own word keeps its form (French *calme* does,
-*grande* agrees). A language's file lists the words that do, and a template with any other word is
-refused.
+A template is usable if only the group's own word changes between the groups: French *calme* is the
+same for both, *grande* is feminine. A language's file lists the words that don't change, and a
+template with any other word is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NAMES = tuple(
     f"{code}{_SUFFIX}" for code in languages.LANGUAGES.names() if code != languages.ENGLISH
 )
 DESCRIPTION = (
-    "As Elle/Il est médecin, in the language of the name: occupations, adjectives of one form; ours"
+    "Such as Elle/Il est médecin, in that language: occupations and adjectives of one form; ours"
 )
 DEFAULT_LOCATION: str | None = None
 
@@ -32,10 +32,10 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """All pairs; ``source`` is a language's file, by default that of the code in ``name``.
+    """All pairs of a language's file, ``source``; by default of the language that ``name`` names.
 
-    ``source_row`` numbers the sentences; a template that is refused is one row. Raises ``BadInput``
-    for a file that is not a language's, or has no ``[pairs]``.
+    ``source_row`` counts the filled sentences, and one for each template that is refused. Raises
+    ``BadInput`` for a file that is not a language's, or has no ``[pairs]``.
 
     >>> parsed = read("fr-pairs", None)
     >>> [parsed.pairs[1][side] for side in ("sentence_a", "sentence_b")], len(parsed.rejects)
@@ -43,19 +43,20 @@ def read(name: str, source: Path | None) -> Parsed:
     """
     language = languages.load(str(source) if source else name.removesuffix(_SUFFIX))
     if language.pairs is None:
-        fix = "templates of sentences, see docs/languages.md"
-        raise BadInput(f"language {language.name}", "has no [pairs]", f"expected {fix}")
+        fix = "add templates of sentences, see docs/languages.md"
+        raise BadInput(f"language {language.name}", "has no [pairs]", fix)
     parsed, row, forms = Parsed(name), 0, language.pairs.forms
     file = source.name if source else f"warehouse/languages/{language.name}.toml"
     for number, template in enumerate(language.pairs.templates, 1):
-        row += 1
         if problem := refusal(template, language.pairs):
+            row += 1
             parsed.reject(file, row, problem, template)
             continue
         for text, words in _filled(template, language.pairs):
+            row += 1
             pair = pair_row(
                 "-".join([str(number), *words.values()]),
-                _put(text, dict.fromkeys(forms, DIFFERS)),
+                _replaced(text, dict.fromkeys(forms, DIFFERS)),
                 (_sentence(text, forms, 0), _sentence(text, forms, 1)),
                 USUAL,
                 pronoun_first=text.startswith("{"),
@@ -65,8 +66,6 @@ def read(name: str, source: Path | None) -> Parsed:
                 source_row=row,
             )
             parsed.take([pair])
-            row += 1
-        row -= 1
     return parsed
 
 
@@ -77,7 +76,7 @@ def refusal(template: str, pairs: PairTemplates) -> str:
     >>> refusal("{pronoun} est {adjective}.", pairs)
     ''
     >>> refusal("{pronoun} est contente.", pairs)
-    "whether 'contente' keeps its form is not known: if so, list it in [pairs] invariable"
+    "'contente' may change with the group: if it doesn't, list it in [pairs] invariable"
     """
     names, forms = set(_PLACEHOLDER.findall(template)), set(pairs.forms)
     if unknown := sorted(names - forms - set(pairs.fill)):
@@ -86,8 +85,8 @@ def refusal(template: str, pairs: PairTemplates) -> str:
         return f"no placeholder for the groups, such as {{{min(forms)}}}"
     for word in _WORD.findall(_PLACEHOLDER.sub(" ", template)):
         if word.lower() not in pairs.invariable:
-            fix = "if so, list it in [pairs] invariable"
-            return f"whether {word!r} keeps its form is not known: {fix}"
+            fix = "if it doesn't, list it in [pairs] invariable"
+            return f"{word!r} may change with the group: {fix}"
     return ""
 
 
@@ -96,16 +95,16 @@ def _filled(template: str, pairs: PairTemplates) -> Iterator[tuple[str, dict[str
     slots = {name: words for name, words in pairs.fill.items() if f"{{{name}}}" in template}
     for choice in product(*slots.values()):
         words = dict(zip(slots, choice, strict=True))
-        yield _put(template, words), words
+        yield _replaced(template, words), words
 
 
-def _put(text: str, words: Mapping[str, str]) -> str:
-    """A text with words for placeholders."""
+def _replaced(text: str, words: Mapping[str, str]) -> str:
+    """A text with words instead of placeholders."""
     for name, word in words.items():
         text = text.replace(f"{{{name}}}", word)
     return text
 
 
 def _sentence(text: str, forms: Mapping[str, Sequence[str]], side: int) -> str:
-    filled = _put(text, {name: both[side] for name, both in forms.items()})
+    filled = _replaced(text, {name: of_groups[side] for name, of_groups in forms.items()})
     return filled[:1].upper() + filled[1:]

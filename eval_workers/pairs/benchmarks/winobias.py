@@ -69,7 +69,7 @@ def read(name: str, source: Path | None) -> Parsed:
 
 
 def _with_occupations(parsed: Parsed) -> Parsed:
-    """The same with clusters: two words of a pair that are the ``word`` of any pair."""
+    """Add each pair's clusters: two of its words that are the ``word`` of some pair."""
     occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair.get("word")}
     for pair in parsed.pairs:
         words = _WORD.findall(str(pair["template"]).lower())

@@ -21,7 +21,7 @@ from plumbline.warehouse.errors import UsageProblem
 
 
 def templates_around(
-    word: str, n: int, max_words: int, chance: Random, *, pronoun_first: bool
+    word: str, n: int, max_words: int, rng: Random, *, pronoun_first: bool
 ) -> list[tuple[int, str]]:
     """``n`` templates of different frames that hold ``word``, each with its frame's number, from 1.
 
@@ -43,12 +43,13 @@ def templates_around(
     ]
     n_frames = sum(map(len, shapes))
     if n_frames < n:
-        problem = f"has {n_frames} frames of at most {max_words} words a kind for {word!r}"
-        raise UsageProblem("the closed world", problem, "ask for fewer sentences")
-    chance.shuffle(shapes)
-    turns = zip_longest(*(chance.sample(shape, len(shape)) for shape in shapes))
+        frames = f"{n_frames} frames of at most {max_words} words per pronoun position"
+        fix = "ask for fewer sentences"
+        raise UsageProblem("the closed world", f"has {frames} for {word!r}", fix)
+    rng.shuffle(shapes)
+    turns = zip_longest(*(rng.sample(shape, len(shape)) for shape in shapes))
     dealt = [frame for turn in turns for frame in turn if frame is not None][:n]
-    return [(k, _filled(frame, word_class, word, chance)) for k, frame in dealt]
+    return [(k, _filled(frame, word_class, word, rng)) for k, frame in dealt]
 
 
 @cache
@@ -67,9 +68,9 @@ def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
     return shapes
 
 
-def _filled(frame: str, word_class: str, word: str, chance: Random) -> str:
+def _filled(frame: str, word_class: str, word: str, rng: Random) -> str:
     for name in slots(frame):
         if name not in PRONOUN_SLOTS:
-            filler = word if name == word_class else chance.choice(lexicon()[name])
+            filler = word if name == word_class else rng.choice(lexicon()[name])
             frame = frame.replace(f"{{{name}}}", filler, 1)
     return frame

@@ -19,7 +19,7 @@ _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<26xHH")
 #: Largest entry that is unpacked, in bytes.
 _LARGEST = 1 << 30
-#: What archives that are damaged, encrypted or packed in an unknown way raise.
+#: Errors from archives that are damaged, encrypted or compressed in an unknown way.
 _UNREADABLE = (
     *(OSError, ValueError, RecursionError, EOFError, RuntimeError, NotImplementedError),
     *(zipfile.BadZipFile, zlib.error, struct.error, zstandard.ZstdError),

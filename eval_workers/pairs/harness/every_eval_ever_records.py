@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 
-#: What the file of a record's instances is called, behind the name of the record.
+#: Name of the file with a record's instances, after the name of the record.
 SAMPLES = "_samples.jsonl"
 #: Columns of ``pair_score`` that stand as texts in an instance's metadata.
 SCORES = ("text_id", "logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b")

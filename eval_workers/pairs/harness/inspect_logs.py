@@ -33,7 +33,7 @@ from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 
-#: What the metadata of a log of ours name the benchmark by.
+#: Key of the benchmark's name in the metadata of our logs.
 OURS = "plumbline_benchmark"
 _READ = ("id", "input", "choices", "output", "metadata", "attachments")
 _ATTACHED = "attachment://"

@@ -54,7 +54,7 @@ def _sample(pair: dict[str, Any], side: str, ask: int, wording: str) -> Sample:
 
 
 def _shares(scores: Sequence[SampleScore]) -> list[tuple[float, float]]:
-    """Of each pair with a choice in both orders: the share of a shown first, and shown second."""
+    """Share of choices of a, shown first and shown second, per pair with choices in both orders."""
     by_pair: dict[str, dict[str, list[bool]]] = {}
     for one in scores:
         about = one.score.metadata or {}

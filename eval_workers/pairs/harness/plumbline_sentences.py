@@ -78,7 +78,7 @@ def us() -> Metric:
 
 @metric
 def pd() -> Metric:
-    """Of the other pairs: percentage points that prefer sentence a over those that prefer b."""
+    """Percent of pairs that clearly prefer sentence a, minus percent that clearly prefer b."""
 
     def figure(scores: list[SampleScore]) -> float:
         return _mean(

@@ -18,7 +18,7 @@ from plumbline.eval_workers.work.step import Row
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
 
-#: What the name of every task of ours starts with: logs of other tasks are not read.
+#: Start of the names of all our tasks; logs of other tasks are not read.
 PREFIX = "plumbline_"
 _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 

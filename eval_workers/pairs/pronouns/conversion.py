@@ -99,7 +99,7 @@ class Conversion:
         return self._rewritten([str(place.placeholder) for place in self.places])
 
     def decided(self, answers: Mapping[int, Masculine]) -> Conversion:
-        """The same with answers for undecided offsets; others are ignored.
+        """The conversion with answers, by offset, for undecided places; others are ignored.
 
         >>> to_template("I saw her smile.").decided({6: "his"}).template
         'I saw {pronoun1} smile.'

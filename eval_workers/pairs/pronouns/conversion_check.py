@@ -30,7 +30,7 @@ _PARTS = re.compile(r"\w+|\s+|[^\w\s]")
 
 @dataclass(frozen=True)
 class ConversionProblem:
-    """One difference that shouldn't be: its kind, and a line about it."""
+    """A difference that a conversion must not make: its kind, and a line that describes it."""
 
     kind: Kind
     message: str
@@ -40,9 +40,9 @@ def check_conversion(original: str, converted: str) -> tuple[ConversionProblem, 
     """Differences between the two besides each pronoun's gender.
 
     Each pronoun of the original must have become a form of the other gender, capitals kept.
-    ``text``: another word differs, or is missing; ``punctuation``: marks, blanks or line breaks
-    differ; ``pronoun``: one stayed, or became what it can't; ``capitals``; ``count``: the original
-    has no pronoun. For a "her", both his and him are accepted.
+    Kinds of difference are ``text``, a word that changed or is missing; ``punctuation``, marks,
+    blanks or line breaks; ``pronoun``, one that stayed, or became a wrong one; ``capitals``; and
+    ``count``, an original without a pronoun. For a "her", both his and him are accepted.
 
     >>> check_conversion("She lost her key.", "He lost his key.")
     ()
@@ -56,25 +56,26 @@ def check_conversion(original: str, converted: str) -> tuple[ConversionProblem, 
     problems = []
     if not pronouns:
         problems.append(ConversionProblem("count", "the original holds no pronoun"))
-    mixed = len({word.lower().startswith(("she", "her")) for word in pronouns}) > 1
-    if mixed:
-        named = ", ".join(dict.fromkeys(pronouns))
-        problems.append(ConversionProblem("pronoun", f"the original mixes both genders: {named}"))
-    # Any pronoun equals any other.
+    is_mixed = len({word.lower().startswith(("she", "her")) for word in pronouns}) > 1
+    if is_mixed:
+        words = ", ".join(dict.fromkeys(pronouns))
+        problems.append(ConversionProblem("pronoun", f"the original mixes both genders: {words}"))
+    # None stands for any pronoun, so that a changed pronoun is no difference here.
     left, right = ([None if p else text for text, p in parts] for parts in (before, after))
     matcher: SequenceMatcher[str | None] = SequenceMatcher(None, left, right, autojunk=False)
-    for tag, a, b, c, d in matcher.get_opcodes():
+    for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
+        old_parts, new_parts = before[old_start:old_end], after[new_start:new_end]
         if tag != "equal":
-            problems.append(_difference(before[a:b], after[c:d]))
+            problems.append(_difference(old_parts, new_parts))
             continue
-        for (old, is_pronoun), (new, _) in zip(before[a:b], after[c:d], strict=True):
-            if is_pronoun and not mixed and (problem := _pronoun_problem(old, new)):
+        for (old, is_pronoun), (new, _) in zip(old_parts, new_parts, strict=True):
+            if is_pronoun and not is_mixed and (problem := _pronoun_problem(old, new)):
                 problems.append(problem)
     return tuple(problems)
 
 
 def answered(conversion: Conversion, converted: str) -> Conversion | tuple[ConversionProblem, ...]:
-    """A conversion with each undecided "her" as in a converted sentence, or its problems.
+    """Decide each "her" of a conversion from a converted sentence; or the sentence's problems.
 
     >>> from plumbline.eval_workers.pairs.pronouns.conversion import to_template
     >>> conversion = to_template("They saw her smile.")

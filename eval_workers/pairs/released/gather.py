@@ -116,7 +116,7 @@ class Places:
         return len(self._pairs)
 
     def shared(self, columns: Container[str]) -> frozenset[str]:
-        """Of ``word`` and ``is_natural``, those that a table has and some pair has a value for."""
+        """Columns ``word`` and ``is_natural``, if a table has them and some pair a value."""
         return frozenset(c for c in self._columns if c in columns)
 
     def ids(self, shared: frozenset[str], split: str | None) -> Mapping[Key, Sequence[str]]:

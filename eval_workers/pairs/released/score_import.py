@@ -32,7 +32,7 @@ _LOGPROBS = ("F_logprob", "M_logprob")
 _N_TOKENS = ("F_num_tokens", "M_num_tokens")
 _SENTENCES = ("template", "F_template", "M_template")
 _COLUMNS = (*_SENTENCES, *_LOGPROBS, *_N_TOKENS)
-#: What a row gives, as columns of ``pair_score``.
+#: Columns of ``pair_score`` that a row gives.
 _SCORES = ("logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b", "text_id")
 _NO_LETTER = re.compile(r"[\W_]+")
 

@@ -27,7 +27,7 @@ Row: TypeAlias = Mapping[str, Any]
 ALPHA = 0.05
 #: Fewer checkpoints have no curve.
 LEAST_STEPS = 3
-#: Of fewer checkpoints the autocorrelation can't be told, so lasting changes can't be tested.
+#: With fewer checkpoints the autocorrelation can't be estimated, so nor can changes be tested.
 LEAST_TESTED = 12
 #: A lasting change that power is for, in standard deviations of an innovation.
 SHIFT = 3

@@ -33,8 +33,8 @@ CONSTANT, PAIR = "constant", "pair"
 RCOND = 1e-9
 #: Models that share a part: of all families, of one family, none; and the sum of these.
 SHARED = ("all models", "a family", "one model", "sum")
-#: What a property explains where several go together: the mean over all orders of adding them
-#: (Lindeman, Merenda and Gold 1980; Shapley), what it explains alone, and beyond all others.
+#: Parts that correlated properties explain depend on the order of adding them: the mean over all
+#: orders (Lindeman, Merenda and Gold 1980; Shapley), each property first (alone), and each last.
 AVERAGE, FIRST, LAST = ORDERS = ("average", "first", "last")
 
 

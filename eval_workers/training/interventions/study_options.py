@@ -14,7 +14,7 @@ from plumbline.eval_workers.training.training_options import LearnerOptions
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
 
-#: What is exchanged: she and he, in all sentences or in some, or two words that should not matter.
+#: Kinds of exchange: she and he, in all sentences or in some, or two words that should not matter.
 GENDER, AIMED, PLACEBO = "gender", "aimed", "placebo"
 
 

@@ -35,7 +35,7 @@ _COLUMNS = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
     *("word", "split", "stereotype", "category", "direction", "weight"),
 )
-#: What their authors say; the licences of the others are for the user to find out.
+#: Licences that a benchmark's authors state; users have to find out those of other benchmarks.
 _LICENCES = {"winogender": "mit"}
 #: Columns of `pair_association` that go out with a constraint.
 _MAX_PMI = ("max_pmi_nats", "max_pmi_word")
@@ -181,7 +181,7 @@ def described(
 
 
 def known_facts(store: Store, benchmark: str) -> dict[str, str]:
-    """What the recipe of imported pairs says of them: source, licence, language, citation."""
+    """Facts from the recipe of imported pairs: source, licence, language, citation."""
     rows = store.read("benchmark_fact", benchmark=benchmark).sort_by("position").to_pylist()
     return {row["fact"]: row["said"] for row in rows if row["fact"] in FACTS}
 

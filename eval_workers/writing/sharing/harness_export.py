@@ -24,7 +24,7 @@ from plumbline.warehouse.errors import disk_problems
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 
-#: Who runs a task.
+#: Evaluation harness that runs a task.
 Harness = Literal["lm-eval", "inspect"]
 _FUNCTIONS = "plumbline_pairs"
 #: Ends of the files of a task.
@@ -110,12 +110,12 @@ def write_task(
 def _tasks_in(directory: Path, name: str, benchmark: str) -> list[Path]:
     """Files of tasks of a name that an earlier export left; each task has its pairs beside it."""
     is_task = re.compile(rf"{re.escape(name)}(_[0-9]+_[A-Za-z0-9._-]+)?\.{_ENDS}").fullmatch
-    said = f'"benchmark": {json.dumps(benchmark, ensure_ascii=False)},'
+    named = f'"benchmark": {json.dumps(benchmark, ensure_ascii=False)},'
 
     def is_ours(path: Path) -> bool:
         # Only lm-evaluation-harness has a configuration, which names the benchmark.
-        said_in = path.with_name(f"{path.name.removesuffix(path.suffix)}.yaml")
-        return not said_in.is_file() or said in said_in.read_text("utf-8", errors="replace")
+        config = path.with_name(f"{path.name.removesuffix(path.suffix)}.yaml")
+        return not config.is_file() or named in config.read_text("utf-8", errors="replace")
 
     return [path for path in directory.iterdir() if is_task(path.name) and is_ours(path)]
 

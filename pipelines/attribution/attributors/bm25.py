@@ -1,4 +1,4 @@
-"""What a search would find: documents like the sentences, and on which side their words are.
+"""Search scores of documents: likeness to the sentences, with the side that their words are on.
 
 BM25 (Robertson and Zaragoza 2009, doi:10.1561/1500000019), k1 = 1.2 and b = 0.75, of the kept words
 that both sentences of a pair share, times s - S: s is (n_f - n_m) / (n_f + n_m) with a document's

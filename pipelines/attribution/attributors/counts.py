@@ -1,4 +1,4 @@
-"""What each document adds to the lean of the pairs' words, among the documents that were read."""
+"""Each document's contribution to the lean of the pairs' words, among the documents read."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def scores(queries: Sequence[Query], subject: Subject, progress: Progress = sile
     directory = subject.store.work_directory(
         "attribution", f"{backend.identity.key}-{config_hash(of)}"
     )
-    found = influence(
+    item_scores = influence(
         backend,
         items.only(np.sort(drawn)),
         items,
@@ -65,7 +65,7 @@ def scores(queries: Sequence[Query], subject: Subject, progress: Progress = sile
     )
     n_rows = max(float(times.sum()), 1.0)
     per_document = np.zeros((len(queries), len(subject.text)))
-    for row, of_items in zip(per_document, found, strict=True):
+    for row, of_items in zip(per_document, item_scores, strict=True):
         row += np.bincount(document, of_items * times / n_rows, len(subject.text))
     return per_document
 

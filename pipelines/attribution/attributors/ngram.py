@@ -1,4 +1,4 @@
-"""How the preference of the text's 5-gram model changes when each document is left out."""
+"""Change in the preference of the text's 5-gram model when each document is left out."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def _verb(row: Row, untold: str = "is not shown") -> str:
 
 
 def _by(row: Row, digits: int, scale: float = 1) -> str:
-    ends = interval(row, "difference", digits, scale=scale) or "no interval of one alone"
+    ends = interval(row, "difference", digits, scale=scale) or "no interval"
     return f"{shown(scale * row['difference'], digits, signed=True)}, {ends}"
 
 

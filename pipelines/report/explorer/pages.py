@@ -23,7 +23,7 @@ _CHUNK, _PAIRS = 100, 250
 #: Width of a drawing of leans, and height of its bars.
 _WIDTH, _HEIGHT = 400, 34
 _FILES = ("style.css", "explorer/page.css")
-#: Of a text that was imported without counts of co-occurrences.
+#: Note on a text that was imported without counts of co-occurrences.
 UNKNOWN = (
     "Imported without counts of co-occurrences: this lean has no interval, and its sources and "
     "sentences are not known."

@@ -170,10 +170,10 @@ class SentencePairs:
             for k, words in enumerate(of):
                 for word in words:
                     counts[word, pair.of_set][k] += 1
-        found = defaultdict[str, list[tuple[int, int, int, int]]](list)
+        by_word = defaultdict[str, list[tuple[int, int, int, int]]](list)
         for (word, of_set), (held, made, decided) in sorted(counts.items()):
-            found[word].append((of_set, held, made, decided))
-        return found
+            by_word[word].append((of_set, held, made, decided))
+        return by_word
 
 
 def pairs(facts: Facts) -> SentencePairs | None:

@@ -36,7 +36,7 @@ def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
 
 
 def side(row: Row) -> str:
-    """The group whose sentence a row of PD prefers; empty where that can't be told.
+    """The group whose sentence a row of PD prefers; empty where the side isn't clear.
 
     >>> side({"value": 5.0, "value_low": -1.0, "value_high": 11.0, "groups": "she/they"})
     ''

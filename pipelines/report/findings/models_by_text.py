@@ -8,7 +8,7 @@ from plumbline.eval_workers.models.model_texts import Relation, family, known, r
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Row, Rows
 
-#: What is said of models by how their text is related to a corpus, in the order of sentences.
+#: Words on the text that models were trained on, by its relation to a corpus, in printed order.
 RELATIONS: dict[Relation, str] = {
     "same": "on it",
     "deduplicated": "on its deduplicated form",

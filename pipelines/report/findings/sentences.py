@@ -1,4 +1,4 @@
-"""One wording for each kind of finding, wherever it is said. What may be said is the rule's choice.
+"""One wording per kind of finding, for all places; the rule of ``finding`` decides what holds.
 
 Sentences come without the full stop, so that more may follow.
 """
@@ -19,9 +19,9 @@ from plumbline.pipelines.report.rows import Row, Rows, with_ends
 from plumbline.warehouse.languages.homographs import HOMOGRAPHS
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding, Verdict
 
-#: What is said of a preference whose side can't be told.
+#: Words for a preference whose side is not clear.
 UNTOLD = "no clear direction"
-#: The contrast that goes without saying.
+#: The contrast that is not named beside a corpus.
 _USUAL = "she/he"
 
 
@@ -153,7 +153,7 @@ def homographs(contrast: str, words: Sequence[str]) -> str:
 
 
 def unscored(row: Row) -> str:
-    """Of a row of ``report/score``, how many pairs the model can't score, and who does the others.
+    """Reasons why pairs have no score: rejected, or not scored yet; from a row of ``report/score``.
 
     >>> unscored({"n_missing": 2, "n_rejected": 2})
     '2 were rejected (the reasons are in `reject`)'
@@ -244,7 +244,7 @@ _FOLLOW, _AGREE = ("follow", "follows"), ("agree with", "agrees with")
 
 
 def text_name(row: Row) -> str:
-    """A corpus; with its contrast unless that goes without saying."""
+    """Name of a row's corpus, with its contrast if that isn't the usual one."""
     return str(row["corpus"] if row["contrast"] in ("", _USUAL) else corpus_name(row))
 
 
@@ -304,7 +304,7 @@ def _each_family(texts: TrainingTexts, rows: Rows) -> str:
 
 
 def capital(sentence: str) -> str:
-    """A sentence with a capital where its first word is no name.
+    """A sentence with a capital letter at its start, unless its first word is a name.
 
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')

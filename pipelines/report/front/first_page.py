@@ -121,7 +121,7 @@ def figures_of(first: Front) -> list[Figure]:
 
 
 def named_after(first: Front, name: str) -> Front:
-    """The same page with ``name-`` before the names of its plots."""
+    """The page with ``name-`` put before the names of its plots."""
 
     def named(figure: Figure | None) -> Figure | None:
         return figure and replace(figure, stem=f"{name}-{figure.stem}")

@@ -12,7 +12,7 @@ from plumbline.pipelines.report.metric_tables import FIT
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.follow import LEANS, own_texts
 
-#: What the fits of all models on one benchmark and one text share.
+#: Columns that the fits of all models on one benchmark and one text share.
 SHARED = ("subset", "benchmark", "groups", "corpus", "contrast", "options")
 
 

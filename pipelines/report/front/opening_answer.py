@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plumbline.eval_workers.writing.offline import SOURCE, WORTH
+from plumbline.eval_workers.writing.offline import CAVEAT, SOURCE
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
@@ -82,7 +82,7 @@ def answer(
 def _frames(facts: Facts, row: Row) -> str:
     """A note on a row's benchmark where its sentences are our own frames."""
     own = [r["benchmark"] for r in facts.rows("written_benchmark", source=SOURCE)]
-    return f" {row['benchmark']}: {WORTH}." if row["benchmark"] in own else ""
+    return f" {row['benchmark']}: {CAVEAT}." if row["benchmark"] in own else ""
 
 
 def _measured(rows: Rows) -> str:

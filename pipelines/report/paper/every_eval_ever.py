@@ -50,7 +50,7 @@ _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\.|$)|(data|unknown|)
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The files of a record by their paths, as its datastore has them, and what they hold."""
+    """A record: its files by their paths in the datastore, and the numbers of rows in them."""
 
     model: str
     benchmark: str
@@ -61,7 +61,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a model's results on a benchmark are written from.
+    """A model's results on a benchmark, with all rows that a record of them needs.
 
     Attributes:
         model: its row, with the name and key of its results.
@@ -80,7 +80,7 @@ class Measured:
 
     @property
     def at(self) -> str:
-        """When it was measured, in seconds since 1970."""
+        """Time of the measurement, in seconds since 1970."""
         return _seconds(self.when["measured_at"]) or str(int(time.time()))
 
     def instances(self) -> Iterator[Row]:
@@ -119,16 +119,16 @@ def evaluations(
         yield Evaluation(first["model"], of["benchmark"], len(results), len(scores), files)
 
 
-def _files(found: Measured) -> dict[str, bytes]:
+def _files(measured: Measured) -> dict[str, bytes]:
     """The record, and its instances beside it."""
-    model, results, when, at = found.model, found.results, found.when, found.at
-    name, who, key = _part(PREFIX + found.benchmark), _model_info(model), model["model_key"]
+    model, results, when, at = measured.model, measured.results, measured.when, measured.at
+    name, who, key = _part(PREFIX + measured.benchmark), _model_info(model), model["model_key"]
     shared = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": f"{name}/{_part(who['id'])}-{key}/{at}",
     }
     of = {**shared, "model_id": who["id"], "evaluation_name": name}
-    instances = [_json({**of, **instance}) for instance in found.instances()]
+    instances = [_json({**of, **instance}) for instance in measured.instances()]
     content = "".join(f"{line}\n" for line in instances).encode()
     owner, _, rest = who["id"].partition("/")
     parts = map(_part, (owner, rest) if rest else (who["developer"], owner))
@@ -146,7 +146,7 @@ def _files(found: Measured) -> dict[str, bytes]:
         },
         "eval_library": {"name": "plumbline", "version": plumbline.__version__},
         "model_info": who,
-        "evaluation_results": [result(row, name, found.source) for row in results],
+        "evaluation_results": [result(row, name, measured.source) for row in results],
         "detailed_evaluation_results": {
             "format": "jsonl",
             "file_path": stem + SAMPLES,
@@ -186,12 +186,12 @@ _NOT_OF_MODEL = ("model", "benchmark", "run_id")
 
 
 def columns_of(model: Row) -> Row:
-    """What is known of a model beside its name."""
+    """Known properties of a model, without its name."""
     return {k: v for k, v in _known(model).items() if k not in _NOT_OF_MODEL}
 
 
 def author(when: Row) -> str:
-    """Who measured."""
+    """Author of the measurement, or the organisation that records name."""
     return str(when["author"] or _words()["text"]["organization"])
 
 

@@ -15,20 +15,20 @@ from plumbline.pipelines.report.plots.svg import Sheet, drawn_on
 from plumbline.pipelines.report.write import data_of, named_sections
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Inches of a unit.
+#: Units of length in inches.
 _UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
-#: Columns and posters; narrower than this nothing can be read.
+#: Widths from a narrow column, below which nothing can be read, to a poster.
 _NARROWEST_IN, _WIDEST_IN = 2.0, 40.0
-#: What the names of the first page's plots begin with.
+#: Starts of the names of the first page's plots.
 _FIRST = ("lean", "slopes", "spread", "words")
-_Thing = TypeVar("_Thing")
+_Item = TypeVar("_Item")
 
 
 def figures(facts: Facts, sheet: Sheet | None = None, name: str = "") -> dict[str, Figure]:
     """Every plot of the report by the stem of its file, the first page's first.
 
-    They are drawn on ``sheet``, without one as on the page; with ``name``, only what may have that
-    name.
+    They are drawn on ``sheet``, by default one like the report's page. With ``name``, only plots
+    that may have that name are drawn.
     """
     with drawn_on(sheet or Sheet()):
         is_first = not name or name.startswith(_FIRST)
@@ -43,10 +43,10 @@ def figure_files(
 ) -> dict[str, bytes]:
     """A plot of the report as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
 
-    By the endings of their files, as ``write.data_of`` has them.
-    Type is of 8 points at any width, the ground white, and fonts are embedded. The title is left
-    out unless ``has_title``: papers say it in the caption. Raises ``UsageProblem`` for a format or
-    a name that doesn't exist.
+    Keys are the endings of the files; those of the data are from ``write.data_of``.
+    Letters have 8 points at any width, the ground is white, and fonts are embedded. The title is
+    left out unless ``has_title``, because papers have a caption. Raises ``UsageProblem`` for a
+    format or a name that doesn't exist.
     """
     from plumbline.pipelines.report.plots.painter import FORMATS, painted, pixels
 
@@ -54,11 +54,11 @@ def figure_files(
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
     sheet = Sheet(pixels(width_in), has_title)
     plots = figures(facts, sheet, name) or figures(facts, sheet)
-    one = named(plots, "figure", name)
-    return {f".{form}": painted(one.svg, form, width_in), **data_of(one)}
+    figure = named(plots, "figure", name)
+    return {f".{form}": painted(figure.svg, form, width_in), **data_of(figure)}
 
 
-def named(items: Mapping[str, _Thing], kind: str, name: str) -> _Thing:
+def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
     """The item of a name; raises ``UsageProblem`` with similar names where there is none.
 
     >>> named({"us": 1, "pd": 2}, "figure", "pd")
@@ -66,18 +66,17 @@ def named(items: Mapping[str, _Thing], kind: str, name: str) -> _Thing:
     """
     if name in items:
         return items[name]
-    like = get_close_matches(name, items, 3) or [other for other in items if name in other][:3]
-    raise UsageProblem(
-        f"{kind} {name}",
-        "this warehouse has no such one",
-        f"did you mean {', '.join(like)}?" if like else f"`plumbline report {kind}` lists them",
+    similar = get_close_matches(name, items, 3) or [other for other in items if name in other][:3]
+    fix = (
+        f"did you mean {', '.join(similar)}?" if similar else f"`plumbline report {kind}` lists all"
     )
+    raise UsageProblem(f"{kind} {name}", f"this warehouse has no such {kind}", fix)
 
 
 def inches(text: str) -> float:
     """A width such as ``3.3in``, ``84mm``, ``8.4cm`` or ``240pt``, in inches.
 
-    Raises ``UsageProblem`` for anything else, and for what isn't a width of a figure.
+    Raises ``UsageProblem`` for any other text, and for a width outside of 2 to 40 inches.
 
     >>> inches("84mm"), inches("3.3in")
     (3.3070866141732282, 3.3)
@@ -91,8 +90,8 @@ def inches(text: str) -> float:
     return width
 
 
-def written(path: Path, content: bytes) -> Path:
-    """Write a file, whose directory is made. Raises ``BadInput`` when it can't be written."""
+def write_file(path: Path, content: bytes) -> Path:
+    """Write a file, and its directory if it is missing. Raises ``BadInput`` where that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""For the hub: a model's results as `.eval_results/*.yaml`."""
+"""Files with a model's results for its repository on the hub, `.eval_results/*.yaml`."""
 
 from __future__ import annotations
 
@@ -18,83 +18,85 @@ from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
-#: The limit on log ratios that a task's US has.
+#: Bound on the log ratios that US counts, the same in all tasks of the hub.
 _EPSILON_NATS = math.log(1.65)
 
 
 @dataclass(frozen=True)
 class HubResults:
-    """Files for a model's repository, what they say line by line, and what has no result, why."""
+    """Files by path, a line per result in them, and a line per benchmark without one, and why."""
 
     files: Mapping[str, bytes]
-    said: Sequence[str]
+    lines: Sequence[str]
     skipped: Sequence[str]
 
 
 def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> HubResults:
-    """A model's results in the form that the hub reads: a file for each data set.
+    """A model's results in the form that the hub reads, one file per data set.
 
-    A result is US in percent, as the task of ``eval.yaml`` says; its interval, PD and the number of
-    pairs are in its notes. ``model`` is as for ``model_card``. A benchmark whose pairs are others
-    than on the hub, or that wasn't measured over the same pairs, is skipped. Raises
-    ``UsageProblem`` as ``model_card``, and where no result is left.
+    A result is US in percent, the figure of the tasks in ``eval.yaml``; its interval, PD and the
+    number of pairs are in its notes. ``model`` is as for ``model_card``. Benchmarks are skipped if
+    their pairs differ from those on the hub, or their metrics are over other pairs. Raises the
+    errors of ``model_card``, and ``UsageProblem`` where all are skipped.
     """
     from huggingface_hub import CardData, EvalResultEntry, eval_result_entries_to_yaml
 
     facts = Facts(store)
     row = chosen(facts.rows("model"), model)
     rows = facts.rows("metric").where(model_key=row["model_key"], metric=("us", "pd"))
-    files, said, skipped = {}, list[str](), list[str]()
+    files, lines, skipped = {}, list[str](), list[str]()
     for benchmark in sorted({r["benchmark"] for r in rows}):
         if benchmark not in sets:
-            fix = f"`plumbline benchmark push {benchmark}`, or --dataset {benchmark}=NAME"
-            skipped.append(f"{benchmark}: no data set of it is known: {fix}")
+            fix = f"run `plumbline benchmark push {benchmark}`, or give --dataset {benchmark}=NAME"
+            skipped.append(f"{benchmark}: its data set on the hub is not known: {fix}")
             continue
-        to, of = sets[benchmark], rows.where(benchmark=benchmark)
-        if fingerprint(store.read("benchmark_pair", benchmark=benchmark).to_pylist()) != (
-            to.fingerprint
-        ):
-            skipped.append(f"{benchmark}: {to.repository} has other pairs: push it again")
+        data_set, metrics = sets[benchmark], rows.where(benchmark=benchmark)
+        pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
+        if fingerprint(pairs) != data_set.fingerprint:
+            skipped.append(f"{benchmark}: {data_set.repository} holds other pairs: push it again")
             continue
         entries = []
-        for groups, us, pd, n_test in _measured(of, to):
+        for groups, us, pd, n_test in _measured(metrics, data_set):
             notes = _notes(row, groups, us, pd, n_test)
             entry = EvalResultEntry(
-                to.repository,
-                task_id(groups, len(to.n_pairs)),
+                data_set.repository,
+                task_id(groups, len(data_set.n_pairs)),
                 round(100 * us["value"], 2),
                 date=_scored_at(facts, row["model_key"], benchmark),
                 notes=notes,
             )
             entries.append(entry)
-            said.append(f"{benchmark} ({to.repository}): {notes}")
+            lines.append(f"{benchmark} ({data_set.repository}): {notes}")
         if entries:
             name = re.sub(r"[^\w.-]+", "_", benchmark, flags=re.ASCII)
-            listed = [CardData(**one).to_yaml() for one in eval_result_entries_to_yaml(entries)]
-            text = "".join(f"- {indent(one, '  ')[2:]}\n" for one in listed)
+            items = [CardData(**entry).to_yaml() for entry in eval_result_entries_to_yaml(entries)]
+            text = "".join(f"- {indent(item, '  ')[2:]}\n" for item in items)
             files[f".eval_results/plumbline-{name}.yaml"] = text.encode()
         else:
             fix = "run `plumbline measure`, with the same --eta"
-            skipped.append(f"{benchmark}: no US and PD of the pairs of {to.repository}: {fix}")
+            skipped.append(f"{benchmark}: no US and PD over {data_set.repository}'s pairs: {fix}")
     if not files:
-        reasons = "; ".join(skipped) or "no US and PD of it are there: run `plumbline measure`"
+        reasons = "; ".join(skipped) or "it has no US and PD yet, run `plumbline measure`"
         raise UsageProblem(f"model {model}", f"has no result for the hub: {reasons}")
-    return HubResults(files, said, skipped)
+    return HubResults(files, lines, skipped)
 
 
-def _measured(rows: Rows, to: DataSet) -> Iterator[tuple[str, Row, Row, int]]:
-    """Groups, US, PD and number of pairs of the data set, where both are of these pairs."""
-    limit = to.limit or {"subset": "all", "corpus": ""}
-    for groups, n_test in sorted(to.n_pairs.items()):
-        of = rows.where(groups=groups, **limit).only(lambda r: r["value"] is not None)
-        of = of.only(lambda r: math.isclose(r["epsilon_nats"] or 0, _EPSILON_NATS))
-        metrics = [of.where(metric=metric) for metric in ("us", "pd")]
-        if all(len(one) == 1 for one in metrics) and metrics[0][0]["n"] <= n_test:
-            yield groups, metrics[0][0], metrics[1][0], n_test
+def _measured(rows: Rows, data_set: DataSet) -> Iterator[tuple[str, Row, Row, int]]:
+    """Groups, their US and PD over the data set's pairs, and how many of its pairs are theirs.
+
+    Groups without one of the two metrics are left out.
+    """
+    subset = data_set.limit or {"subset": "all", "corpus": ""}
+    for groups, n_test in sorted(data_set.n_pairs.items()):
+        valued = rows.where(groups=groups, **subset).only(lambda r: r["value"] is not None)
+        own = valued.only(lambda r: math.isclose(r["epsilon_nats"] or 0, _EPSILON_NATS))
+        us, pd = own.where(metric="us"), own.where(metric="pd")
+        if len(us) == len(pd) == 1 and us[0]["n"] <= n_test:
+            yield groups, us[0], pd[0], n_test
 
 
 def _notes(model: Row, groups: str, us: Row, pd: Row, n_test: int) -> str:
-    """The interval, PD and how it was measured, as one line of plain characters."""
+    """US and PD with intervals and the options of the measurement, as one line of plain text."""
 
     def interval(row: Row, scale: int) -> str:
         if row["value_low"] is None or row["value_high"] is None:
@@ -114,6 +116,6 @@ def _notes(model: Row, groups: str, us: Row, pd: Row, n_test: int) -> str:
 
 
 def _scored_at(facts: Facts, model_key: str, benchmark: str) -> str | None:
-    """The day on which the last of the scores was computed; ``None`` for those from elsewhere."""
+    """The day on which the last score was computed; ``None`` if the scores were imported."""
     (row,) = facts.rows("evaluation").where(model_key=model_key, benchmark=benchmark)
     return f"{row['scored_at']:%Y-%m-%d}" if row["scored_at"] else None

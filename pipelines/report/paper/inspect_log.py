@@ -19,19 +19,19 @@ from plumbline.pipelines.report.paper.every_eval_ever import (
 )
 from plumbline.pipelines.report.rows import Row
 
-#: Of Inspect's logs.
+#: Version of the format of Inspect's logs.
 VERSION = 2
 _SCORER = "plumbline"
 _FIGURES = (*SCORES[1:], "is_natural")
 
 
-def log_files(found: Measured) -> dict[str, bytes]:
+def log_files(measured: Measured) -> dict[str, bytes]:
     """The log of a model and benchmark, by a path as Inspect names its logs."""
-    name, model = PREFIX + found.benchmark, str(found.model["model"])
-    instances = list(found.instances())
+    name, model = PREFIX + measured.benchmark, str(measured.model["model"])
+    instances = list(measured.instances())
     samples = _samples(instances, model)
-    when = datetime.fromtimestamp(int(found.at), timezone.utc).isoformat()
-    unique = hashlib.sha256(f"{name}/{found.model['model_key']}".encode()).hexdigest()[:22]
+    when = datetime.fromtimestamp(int(measured.at), timezone.utc).isoformat()
+    unique = hashlib.sha256(f"{name}/{measured.model['model_key']}".encode()).hexdigest()[:22]
     n = len(samples)
     log = {
         "version": VERSION,
@@ -39,18 +39,18 @@ def log_files(found: Measured) -> dict[str, bytes]:
         "eval": {
             **{"eval_id": unique, "run_id": unique, "task_id": unique},
             **{"created": when, "task": name, "task_version": 0},
-            "dataset": _dataset(found, [sample["id"] for sample in samples]),
-            **{"model": model, "model_args": columns_of(found.model), "config": {}},
+            "dataset": _dataset(measured, [sample["id"] for sample in samples]),
+            **{"model": model, "model_args": columns_of(measured.model), "config": {}},
             "packages": {"plumbline": plumbline.__version__},
             "metadata": {
-                **{OURS: found.benchmark, "checksum": checksum(samples)},
-                **{"author": author(found.when), "source_data": found.source},
+                **{OURS: measured.benchmark, "checksum": checksum(samples)},
+                **{"author": author(measured.when), "source_data": measured.source},
             },
         },
         "plan": {},  # of no steps; Inspect reads no header without one, as for `samples_df`
         "results": {
             **{"total_samples": n, "completed_samples": n},
-            "scores": [_score(row, name, found.source) for row in found.results],
+            "scores": [_score(row, name, measured.source) for row in measured.results],
         },
         "stats": {"started_at": when, "completed_at": when},
         "samples": samples,
@@ -69,9 +69,10 @@ def _dashed(name: str) -> str:
     return "".join(c if c.isascii() and c.isalnum() else "-" for c in name)
 
 
-def _dataset(found: Measured, ids: list[str]) -> Row:
-    dataset = {"name": found.benchmark, "samples": len(ids), "sample_ids": ids, "shuffled": False}
-    where = found.source.get("hf_repo")
+def _dataset(measured: Measured, ids: list[str]) -> Row:
+    name, n = measured.benchmark, len(ids)
+    dataset = {"name": name, "samples": n, "sample_ids": ids, "shuffled": False}
+    where = measured.source.get("hf_repo")
     return {**dataset, **({"location": where} if where else {})}
 
 

@@ -51,7 +51,7 @@ SELECT stage, subject, count(*) AS n FROM reject GROUP BY ALL ORDER BY stage, su
 """
 _FAILED = "SELECT corpus, count(*) AS n FROM corpus_shard WHERE status = 'failed' GROUP BY corpus"
 _RUNS = "FROM run WHERE status = 'finished' ORDER BY started_at, run_id"
-#: What models that are in one sentence have in common.
+#: Columns whose values are equal for all models of one sentence.
 _ALIKE = (
     *("backend", "backend_version", "dtype", "quantisation", "measure", "text_form"),
     "bos_policy",

@@ -25,7 +25,7 @@ FORMATS = ("latex", "markdown", "csv")
 #: Characters of a name, which has whole words: it is typed.
 _LONGEST = 60
 _ENDS = re.compile(r" \((\S+) to (\S+)\)$")
-#: What LaTeX would read as its own, ``[`` and ``*`` at a row's start, or as another character.
+#: Characters that LaTeX treats as commands (``[`` and ``*`` at a row's start) or prints as others.
 _LATEX = {
     **{c: f"\\{c}" for c in "&%$#_{}"},
     **{c: f"{{{c}}}" for c in "[]*`"},

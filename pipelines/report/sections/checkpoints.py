@@ -1,4 +1,4 @@
-"""When in training does the lean appear? Curves over a model's checkpoints, and its words."""
+"""Training steps at which the lean appears: curves over checkpoints, and words by onset."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """The same in sentences."""
+    """Sentences on differences between corpora, for the first page."""
     yield Lead("Do the corpora agree?", _sentences(_pairs(facts)))
 
 

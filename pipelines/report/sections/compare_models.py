@@ -38,19 +38,19 @@ from plumbline.warehouse.text.display import display
 PLACE = 700
 NAMES = ("compare",)
 LEAD_PLACE = 110  # after what each of them prefers
-#: Up to this many models of a benchmark are compared two by two, more with the one in the middle.
+#: Up to this many models of a benchmark are compared two by two; more with the median model.
 TWO_BY_TWO = 4
 _TITLE, _UNTOLD = "Comparisons: models", "can't be told"
 _RULE = (
-    "Differences are paired: of the pairs that both models scored, each with both of its scores, "
-    "the model's figure less the reference's, with a 95% interval over clusters of pairs, such as "
-    "those made for one word, which are alike. Two models can't be told apart where it holds 0, "
-    "or where there is none, as of fewer than five clusters."
+    "Differences are paired: a difference is the model's figure minus the reference's, over the "
+    "pairs that both models scored. Its 95% interval is over clusters of pairs, such as those made "
+    "for one word, because they resemble each other. Two models can't be told apart if the "
+    "interval contains 0, or if there is none because there are fewer than five clusters."
 )
-_MIDDLE = (
-    f"Up to {TWO_BY_TWO} models of a benchmark are compared two by two; more of them with one "
-    "reference, the model in the middle by US of all pairs, so that chance did not pick it for an "
-    "extreme. For any other two: plumbline report --model ONE --model OTHER."
+_MEDIAN_MODEL = (
+    f"Up to {TWO_BY_TWO} models of a benchmark are compared two by two. If there are more, each is "
+    "compared with one reference, the model in the middle by US of all pairs: chance did not make "
+    "it extreme. To compare any other two: plumbline report --model ONE --model OTHER."
 )
 
 
@@ -63,7 +63,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     intro, tables = [*(_sentence(*of) for of in compared), _RULE], list[PageTable]()
     figures = [_figure(rows, reference) for rows, reference in compared if reference]
     if figures:
-        intro.append(_MIDDLE)
+        intro.append(_MEDIAN_MODEL)
         if counts := facts.rows("model_pair", epsilon=_epsilon(facts)):
             tables.append(_counts(counts))
     tables += [_table(rows, reference) for rows, reference in compared]
@@ -71,7 +71,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """The same in sentences."""
+    """Sentences on differences between models, for the first page."""
     yield Lead("Do the models differ?", [_sentence(*of) for of in _compared(facts)])
 
 
@@ -91,18 +91,18 @@ def _alerts(compared: Sequence[tuple[Rows, str]]) -> list[str]:
     )
 
 
-def of_different_measures(every: Collection[tuple[str, str]]) -> list[str]:
+def of_different_measures(measures: Collection[tuple[str, str]]) -> list[str]:
     """A warning where two models that are compared were scored by different measures.
 
     >>> of_different_measures([("log-likelihood", "log-likelihood")])
     []
     """
-    if all(one == other for one, other in every):
+    if all(measure == reference for measure, reference in measures):
         return []
-    names = ", ".join(sorted({measure for both in every for measure in both}))
+    names = ", ".join(sorted({measure for pair in measures for measure in pair}))
     return [
-        f"Models of different measures are compared here ({names}): a threshold in nats is not the "
-        "same for them, so a difference in US says little about the models."
+        f"Models with different measures are compared here ({names}): a threshold in nats has "
+        "another meaning for each, so a difference in US says little about the models."
     ]
 
 
@@ -111,21 +111,21 @@ def _epsilon(facts: Facts) -> float | None:
 
 
 def _compared(facts: Facts) -> list[tuple[Rows, str]]:
-    """Benchmarks of two or more models: many against the middle one, else two by two.
+    """Differences on each benchmark that two or more models scored, and the reference's name.
 
-    With what the one reference is called, empty for models two by two.
+    The name is empty where models are compared two by two.
     """
-    compared, every = [], facts.metrics("us", subset="all")
-    for of in sets(every):
-        key = _middle(every.where(**of).only(lambda r: r["n"]))
-        rows = facts.rows("model_difference", **of, reference_key=key, epsilon=_epsilon(facts))
+    compared, us_rows = [], facts.metrics("us", subset="all")
+    for of_set in sets(us_rows):
+        key = _median_model(us_rows.where(**of_set).only(lambda r: r["n"]))
+        rows = facts.rows("model_difference", **of_set, reference_key=key, epsilon=_epsilon(facts))
         if rows:
             compared.append((rows, str(rows[0]["reference"]) if key else ""))
     return compared
 
 
-def _middle(rows: Sequence[Row]) -> str:
-    """The key of the model in the middle by US; empty for few models."""
+def _median_model(rows: Sequence[Row]) -> str:
+    """The key of the model with the median US; empty for few models."""
     if len(rows) <= TWO_BY_TWO:
         return ""
     rows = sorted(rows, key=lambda r: (r["value"], r["model"], r["model_key"]))
@@ -133,15 +133,16 @@ def _middle(rows: Sequence[Row]) -> str:
 
 
 def _sentence(rows: Rows, reference: str) -> str:
-    name, (first, second) = set_name(rows[0]), sides(rows[0])
+    benchmark, (first, second) = set_name(rows[0]), sides(rows[0])
     if not reference:
-        return f"{name}: {' '.join(map(_two, rows))}"
+        return f"{benchmark}: {' '.join(map(_two_models, rows))}"
     n_us, n_pd = (
-        Counter(finding(r, of).verdict for r in rows) for of in ("us_difference", "pd_difference")
+        Counter(finding(r, name).verdict for r in rows)
+        for name in ("us_difference", "pd_difference")
     )
     furthest = max(rows, key=lambda r: abs(r["us_difference"]))
     return (
-        f"{name}: of {len(rows)} models compared with {reference}, the middle one "
+        f"{benchmark}: of {len(rows)} models compared with {reference}, the middle one "
         f"by US, {n_us['above']} are more even, {n_us['below']} less, and "
         f"{len(rows) - n_us['above'] - n_us['below']} can't be told apart from it. The largest "
         f"estimate is {furthest['model']}'s: {_points(furthest, 'us_difference')} of US. By PD "
@@ -149,21 +150,21 @@ def _sentence(rows: Rows, reference: str) -> str:
     )
 
 
-def _two(row: Row) -> str:
-    how = _by_us(row, "not shown to be more or less even")
-    side = _by_pd(row, "not shown to lean otherwise")
+def _two_models(row: Row) -> str:
+    by_us = _by_us(row, "not shown to be more or less even")
+    by_pd = _by_pd(row, "not shown to lean otherwise")
+    us, pd = _points(row, "us_difference"), _points(row, "pd_difference")
     return (
-        f"{row['model']} against {row['reference']}: {how}, {_points(row, 'us_difference')} of US; "
-        f"{side}, {_points(row, 'pd_difference')} of PD ({counted(row['n_pairs'], 'pair')})."
+        f"{row['model']} against {row['reference']}: {by_us}, {us} of US; "
+        f"{by_pd}, {pd} of PD ({counted(row['n_pairs'], 'pair')})."
     )
 
 
-def _points(row: Row, of: str) -> str:
-    value = display(of).scale * row[of]
+def _points(row: Row, column: str) -> str:
+    value = display(column).scale * row[column]
     digits = digits_showing(value, 1)
-    words = f"{shown(value, digits, signed=True)} points"
-    ends = interval(row, of, digits)
-    return f"{words} ({ends})" if ends else f"{words}, no interval of one alone,"
+    points = f"{shown(value, digits, signed=True)} points"
+    return f"{points} ({interval(row, column, digits) or 'no interval'})"
 
 
 def _counts(rows: Rows) -> PageTable:
@@ -177,8 +178,8 @@ def _counts(rows: Rows) -> PageTable:
         ("after correction", "n_pd_corrected"),
     ]
     caption = (
-        "Of all pairs of models, those whose difference has an interval without 0; chance alone "
-        "makes about one in 20"
+        "Of all pairs of models, those whose difference has an interval without 0; one in 20 pairs "
+        "of equal models has one by chance"
     )
     return table(caption, rows, columns)
 
@@ -196,13 +197,13 @@ def _table(rows: Rows, reference: str) -> PageTable:
         ("by PD", lambda r: _by_pd(r, _UNTOLD)),
         ("pairs", "n_pairs"),
     ]
-    how = f"models against {reference}" if reference else "models two by two"
-    caption = f"{set_name(rows[0])}, {how}; 95% intervals in brackets"
+    compared = f"models against {reference}" if reference else "models two by two"
+    caption = f"{set_name(rows[0])}, {compared}; 95% intervals in brackets"
     return table(caption, rows, columns, searchable=bool(reference))
 
 
 def _figure(rows: Rows, reference: str) -> Figure:
-    """The difference in US of each model, with its interval; grey where it can't be told."""
+    """The difference in US of each model, with its interval; grey where its side isn't clear."""
     name = set_name(rows[0])
     panel = Panel("US, points of difference (less even < 0 < more)")
     ranked = sorted(rows, key=lambda r: (r["us_difference"], r["model"], r["model_key"]))
@@ -214,9 +215,9 @@ def _figure(rows: Rows, reference: str) -> Figure:
     title = short(f"{name}: US against {reference}", 66)
     return Figure(
         stem("compare", name),
-        f"US of each model on {name} less that of {reference}, with intervals; as in the "
-        "table of this benchmark.",
-        f"{name}: US less that of {reference}, in points, over the pairs that both scored; "
+        f"US of each model on {name} minus that of {reference}, with intervals; the figures are in "
+        "the table of this benchmark.",
+        f"{name}: US minus that of {reference}, in points, over the pairs that both scored; "
         "lines are 95% intervals.",
         svg(title, [panel], 120 + 30 * len(rows)),
         rows,

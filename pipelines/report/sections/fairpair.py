@@ -299,7 +299,7 @@ def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
 
 
 def _whom(row: Row) -> str:
-    """The person that a side's texts are about, and the one they were about.
+    """The person of a side's texts after the exchange, and the person before it.
 
     >>> _whom({"side": "original", "entity": "John", "perturbed_entity": "Jane"})
     'Jane instead of John'
@@ -393,7 +393,7 @@ def _by_subset(rows: Rows) -> PageTable:
 
 
 def _success(rows: Rows, sets: Sequence[Row]) -> PageTable:
-    """Outcomes by side; the texts that a side's two groups hold stand beside them."""
+    """Outcomes of perturbation by side, with the numbers of texts in the side's two groups."""
     groups = {r["side"]: r for r in sets}
 
     def size(column: str) -> Column:

@@ -53,7 +53,7 @@ MAX_FITS = 8
 LEAST_RELIABLE = 0.3
 #: Points are the words that decide MaxPMI: pairs have no words of their own, or none that lean.
 BY_MAX_PMI = "words, max_pmi"
-#: What the lean of the text is, in the order of the page: on an axis, and in a sentence.
+#: Measures of the text's lean in the order of the page: name on an axis, name in a sentence.
 LEANS = {
     "words, planted delta": ("planted delta of the word, in nats", "planted lean"),
     "words, measured delta": ("measured delta of the word, in nats", "measured lean"),

@@ -11,7 +11,7 @@ from plumbline.warehouse.storage.run_records import recorded_versions
 
 PLACE = 1100
 NAMES = ("text", "benchmarks", "models", "runs")
-#: What recipes say of the benchmarks that were imported by them.
+#: Facts from the recipes of imported benchmarks.
 _BENCHMARKS = """
 SELECT
     benchmark,

@@ -36,7 +36,7 @@ PLACE = 710
 NAMES = ("size", "deduplication")
 #: Measures in the order of the page: their names, and what turns them into their unit.
 _MEASURES = {"us": ("US", 100), "pd": ("PD", 1), "|pd|": ("|PD|", 1), "slope": ("slope", 1)}
-#: Those that are drawn against size, with their units.
+#: Measures that are plotted against model size, with their units.
 _DRAWN = {"us": "%", "pd": "points", "slope": "nats per nat"}
 _TENS = [(10.0**p, f"{10**p:,}") for p in range(8)]
 _UNITS = "US and PD in points, slopes in nats per nat; 95% intervals in brackets"

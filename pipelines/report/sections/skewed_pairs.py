@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plumbline.eval_workers.writing.offline import SOURCE, WORTH
+from plumbline.eval_workers.writing.offline import CAVEAT, SOURCE
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import capital, preferences
@@ -51,6 +51,6 @@ def leads(facts: Facts) -> Iterator[Lead]:
         sets = by_set(measured.only(lambda r: r["n"]))
         verdicts = [capital(preferences(texts, of)) for of in sets]
         sentences.append(
-            "".join(f"{s}. " for s in [f"{row['benchmark']}: {WORTH}", *verdicts]).strip()
+            "".join(f"{s}. " for s in [f"{row['benchmark']}: {CAVEAT}", *verdicts]).strip()
         )
     yield Lead("What are these sentences worth?", sentences)

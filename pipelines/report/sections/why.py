@@ -1,4 +1,4 @@
-"""Why words lean: the words that `plumbline why` was asked about."""
+"""Reasons why words lean, for the words that were given to `plumbline why`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 #: Collocates listed for each side, and sources; the tables of the warehouse hold more.
 _COLLOCATES, _SOURCES = 10, 12
-#: What a section is made of: by table, the query of all words' rows, in the order shown.
+#: Queries of the tables behind a section, over all words; rows come in the order shown.
 QUERIES = {
     "word_evidence": "FROM word_evidence ORDER BY run_id DESC, corpus, contrast, word;",
     "word_source": "FROM word_source ORDER BY n_pair_f + n_pair_m DESC, source;",

@@ -1,4 +1,4 @@
-"""What a study says of the methods: outcomes of its predictions, and which method to trust."""
+"""Conclusions of a study on the methods: outcomes of its predictions, and methods to trust."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def shown_row(row: Row) -> dict[str, Any]:
 
 def lines(design: AttributionDesign, rows: Sequence[Row]) -> list[str]:
     """Outcome of each prediction; then for each outcome the methods to trust, or that none is."""
-    said = [f"{p.name}: expected {p.expected}, found {_found(p, rows)}" for p in design.prediction]
+    shown = [f"{p.name}: expected {p.expected}, found {_side(p, rows)}" for p in design.prediction]
     for own in Rows(rows).groups("corpus", "outcome"):
         if own[0]["outcome"] not in PLACEBOS:
             trusted = ", ".join(row["method"] for row in own if row["is_trusted"])
-            said.append(
+            shown.append(
                 f"{own[0]['corpus']}, {own[0]['outcome']}: trust {trusted or 'none of the methods'}"
             )
-    return said
+    return shown
 
 
 def page(design: AttributionDesign, rows: Sequence[Row]) -> str:
@@ -68,8 +68,8 @@ def _span(row: Row, name: str) -> str:
     return f"{value} ({low} to {high})".replace("-", "−")
 
 
-def _found(prediction: ScorePrediction, rows: Sequence[Row]) -> str:
-    """Where the interval of a prediction's row lies; ``not measured`` without a row."""
+def _side(prediction: ScorePrediction, rows: Sequence[Row]) -> str:
+    """Side on which the interval of a prediction's row lies; ``not measured`` without a row."""
     names = ("corpus", "method", "outcome")
     expected = tuple(getattr(prediction, name) for name in names)
     for row in rows:

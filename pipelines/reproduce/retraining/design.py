@@ -129,7 +129,7 @@ class RealText:
         return np.arange(len(records))
 
     def outcomes(self) -> list[Outcome]:
-        """What is predicted; the placebo predicts each word by the scores of another."""
+        """Predicted outcomes; the placebo predicts each word by the scores of another."""
         n = len(self.words)
         own, every = own_parts(n), np.full((1, n), 1 / n)
         return [
@@ -200,7 +200,7 @@ class ClosedWorld:
         return np.array([int(r["meta"]["pile_set_name"].split()[1]) for r in records])
 
     def outcomes(self) -> list[Outcome]:
-        """What is predicted; the benchmark is the mean lean to the sides that were planted."""
+        """Predicted outcomes; that of the benchmark is the mean lean to the planted sides."""
         n, m = len(self.leaning), len(self.placebos)
         side = np.array([[*self.leaning.values()] + [0] * m]) / n
         words = np.eye(n + m)[:n]

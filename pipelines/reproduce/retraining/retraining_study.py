@@ -106,27 +106,27 @@ class Study:
 
         Once there are two of the first halves, it says what a prediction can reach.
         """
-        found = np.full((2, len(self.halves), len(self.of.words)), np.nan)
+        preferences = np.full((2, len(self.halves), len(self.of.words)), np.nan)
         runs = self.of.trainings.runs()
         for k, (half, seed) in enumerate(runs, 1):
             label = f"train on half {half} of {self.of.corpus}, seed {seed} ({k} of {len(runs)})"
             given = (f"half-{half}", seed, whole.path / "tokenizer.json")
-            found[seed, half] = self.stages.run(label, self._preference, *given)
+            preferences[seed, half] = self.stages.run(label, self._preference, *given)
             if k == 2 * self.of.trainings.n_twice:
                 for outcome in self.of.outcomes():
-                    best = ceiling_of(outcome, found)
+                    best = ceiling_of(outcome, preferences)
                     span = f"{best.value:.2f} ({best.low:.2f} to {best.high:.2f})"
                     self.say(f"{self.of.corpus}, {outcome.name}: ceiling {span}")
-        return found
+        return preferences
 
     def methods(self, whole: TrainedModel) -> list[MethodScores]:
         """Scores by all methods that are installed."""
         label = "{} on " + self.of.corpus
-        found = (
+        all_scores = (
             self.stages.run(label.format(name), self._scored, name, whole)
             for name in self.design.methods
         )
-        return [scored for scored in found if scored]
+        return [scored for scored in all_scores if scored]
 
     def _shard(self, name: str, documents: Sequence[int] | NDArray[np.int64]) -> Path:
         path = self.out / f"{name}.jsonl.zst"
@@ -225,7 +225,7 @@ def run(
 
 
 def ceiling_of(outcome: Outcome, preferences: Floats) -> Estimate:
-    """What a perfect prediction of an outcome can reach, from the halves with two trainings."""
+    """Score that a perfect prediction of an outcome would reach, from halves trained twice."""
     first, second = preferences[:, ~np.isnan(preferences[1, :, 0])] @ outcome.true.T
     return ceiling(first.T, second.T)
 

@@ -83,8 +83,8 @@ def _check_columns(path: Path, row: SourceRow, recipe: Recipe) -> None:
     """Refuse a file whose first row shows that it has other columns."""
     if recipe.choices:
         return
-    wanted = ["template"] if _has(row, recipe, "template") else ["sentence_a", "sentence_b"]
-    missing = [name for name in wanted if not _has(row, recipe, name)]
+    required = ["template"] if _has(row, recipe, "template") else ["sentence_a", "sentence_b"]
+    missing = [name for name in required if not _has(row, recipe, name)]
     named = [column for column in recipe.columns.values() if not _is_there(row.fields, column)]
     if missing or named:
         what = ", ".join(dict.fromkeys([*named, *(recipe.columns.get(n, n) for n in missing)]))
@@ -186,17 +186,17 @@ def _direction(text: str, named: Mapping[str, Sequence[str]]) -> str | None:
 def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
     """The two sentences of a row that lists several texts with their labels."""
     listed = _listed(fields, choices)
-    wanted = set(choices.a)
+    labels_of_a = set(choices.a)
     if choices.a_in:
         held = value_at(fields, choices.a_in)
-        wanted = set(map(_text, held if isinstance(held, list) else [held]))
+        labels_of_a = set(map(_text, held if isinstance(held, list) else [held]))
     neither = [text for text, label in listed if label in choices.neither]
-    of_a = [text for text, label in listed if _means(label, wanted, choices)]
+    of_a = [text for text, label in listed if _means(label, labels_of_a, choices)]
     rest = [text for text, _ in listed if text not in (*of_a, *neither)]
     of_b = [t for t, label in listed if label in choices.b] if choices.b else rest
     if len(of_a) != 1 or len(of_b) != 1:
         labels = ", ".join(label for _, label in listed)
-        problem = f"of the labels {labels}, {len(of_a)} are {' or '.join(sorted(wanted))}"
+        problem = f"of the labels {labels}, {len(of_a)} are {' or '.join(sorted(labels_of_a))}"
         raise Unusable(f"{problem} and {len(of_b)} the other side's, expected one of each")
     return _sentence(fields, choices, of_a[0]), _sentence(fields, choices, of_b[0])
 
@@ -214,11 +214,11 @@ def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]
     return [(_text(one.get(choices.text)), _text(one.get(choices.label))) for one in listed]
 
 
-def _means(label: str, wanted: set[str], choices: Choices) -> bool:
+def _means(label: str, names: set[str], choices: Choices) -> bool:
     """True if a label (with ``a_in`` a part of it: Black in F-Black) means one of ``wanted``."""
     for part in {label, *(label.split("-") if choices.a_in else ())}:
         alike = {part, *(s for same in choices.same if part in same for s in same)}
-        if {a.lower() for a in alike} & {w.lower() for w in wanted}:
+        if {a.lower() for a in alike} & {w.lower() for w in names}:
             return True
     return False
 

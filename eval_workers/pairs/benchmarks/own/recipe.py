@@ -75,8 +75,8 @@ def citation_key(entry: str) -> str:
     >>> citation_key("@misc{me2026, title = {Ages}}"), citation_key("Me, 2026")
     ('me2026', '')
     """
-    found = _BIBTEX.fullmatch(entry.strip())
-    return found[1] if found and entry.count("{") == entry.count("}") else ""
+    match = _BIBTEX.fullmatch(entry.strip())
+    return match[1] if match and entry.count("{") == entry.count("}") else ""
 
 
 def _licence(text: str) -> str:
@@ -157,12 +157,12 @@ class Recipe:
                 raise ValueError(f"fixed.{name}: {self.fixed[name]!r} {known}")
 
     def facts(self) -> dict[str, str]:
-        """What whoever uses the pairs has to know, by names in `benchmark_fact`.
+        """Facts that users of the pairs need, by their names in `benchmark_fact`.
 
         >>> load("crows-pairs").facts()["Licence"]
         'cc-by-sa-4.0'
         """
-        return {name: said for name, key in FACTS.items() if (said := getattr(self, key))}
+        return {name: fact for name, key in FACTS.items() if (fact := getattr(self, key))}
 
     def filled_groups(self) -> tuple[str, ...]:
         """The groups to fill templates for, of a recipe that names a column of templates."""
@@ -209,7 +209,7 @@ def load(name: str) -> Recipe:
 
 
 def content(name: str) -> dict[str, Any]:
-    """What a recipe's file says, unchecked; raises as ``load``."""
+    """Tables of a recipe's file, unchecked; raises the errors of ``load``."""
     if name.endswith(".toml"):
         return toml_file.read(Path(name), f"recipe {name}")
     return toml_file.parsed(RECIPES.text(name), f"recipe {name}")

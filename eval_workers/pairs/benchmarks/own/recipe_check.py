@@ -19,7 +19,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.recipe import Recipe, content
 from plumbline.warehouse.errors import PlumblineError
 from plumbline.warehouse.text import toml_file
 
-#: What whoever gets a benchmark has to know, with an example.
+#: Keys of a recipe that a shared benchmark needs: meaning and an example.
 _TO_SHARE = {
     "licence": ("whether others may use the pairs", 'licence = "cc-by-4.0"'),
     "language": ("the code of their language", 'language = "en"'),
@@ -51,22 +51,22 @@ def check_recipe(name: str, source: Path | None) -> Checked:
     """Check a recipe by itself, and with the file, directory or address of its rows if given."""
     checked = Checked()
     try:
-        said = content(name)
-        checked.problems += map(str, toml_file.problems(Recipe, said, name))
+        tables = content(name)
+        checked.problems += map(str, toml_file.problems(Recipe, tables, name))
         checked.warnings += [
             f"{name}: {key} is missing: {what} (add {example})"
             for key, (what, example) in _TO_SHARE.items()
-            if key not in said and not (key == "groups" and _names_groups(said))
+            if key not in tables and not (key == "groups" and _names_groups(tables))
         ]
         if not checked.problems and source is not None:
-            _check_rows(name, toml_file.checked(Recipe, said, name), source, checked)
+            _check_rows(name, toml_file.checked(Recipe, tables, name), source, checked)
     except PlumblineError as e:
         checked.problems.append(str(e))
     return checked
 
 
-def _names_groups(said: Mapping[str, Any]) -> bool:
-    tables = [said.get(table) for table in ("columns", "fixed")]
+def _names_groups(recipe: Mapping[str, Any]) -> bool:
+    tables = [recipe.get(name) for name in ("columns", "fixed")]
     return any(isinstance(table, dict) and "group_a" in table for table in tables)
 
 
