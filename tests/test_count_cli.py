@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,27 @@ def test_status_begins_with_what_calls_for_something(
     shown = run.invoke(app, ["corpus", "status", *where])
     assert "b.jsonl" in shown.output and "a.jsonl │" not in shown.output
     assert "and 1 more rows: give --format csv" in shown.output
+    code = "import sys; from plumbline.pipelines.command.main import main; main(sys.argv[1:]); "
+    code += "print('loaded', sorted({'duckdb', 'pandas'} & set(sys.modules)))"
+    words = [sys.executable, "-c", code, "corpus", "status", *where]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "b.jsonl" in done.stdout and done.stdout.endswith("loaded []\n"), done.stdout
+
+
+def test_files_that_many_small_shards_leave_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shards = [tmp_path / f"{name}.jsonl" for name in "abc"]
+    for shard in shards:
+        shard.write_text(json.dumps({"text": f"She saw {shard.stem}."}) + "\n")
+    where = ["--corpus", "c", "--warehouse", str(tmp_path / "w")]
+    line = "shards of 0.0 kB on average: up to 5 files of each stay"
+    few = run.invoke(app, ["corpus", "count", *map(str, shards[:2]), *where])
+    assert few.exit_code == 0 and line not in few.output, few.output
+    monkeypatch.setattr(corpus, "_MANY", 3)
+    for expected in (1, 0):  # nothing was counted the second time
+        many = run.invoke(app, ["corpus", "count", *map(str, shards), *where])
+        assert many.exit_code == 0 and many.output.count(f"3 {line}") == expected, many.output
 
 
 def test_count_associate_word(tmp_path: Path) -> None:

@@ -300,6 +300,77 @@ def test_after_a_fault_at_any_operation_the_state_is_the_old_or_the_new_one(
     assert n_old and n_new and n > 5
 
 
+class Forced:
+    """The module ``os``, noting what is forced to the disk; the rest is gone after a power cut."""
+
+    def __init__(self, root: Path, before: Callable[[], object]) -> None:
+        self._root, self._before = root, before
+        self._contents: dict[int, bytes] = {}
+        self._names: dict[Path, list[os.DirEntry[str]]] = {}
+        for path in (root, *root.rglob("*")):
+            self._note(path)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Watched.NAMES:
+            self._before()
+        return getattr(os, name)
+
+    def fsync(self, number: int) -> None:
+        self._before()
+        self._note(Path(f"/proc/self/fd/{number}").readlink())
+
+    def _note(self, path: Path) -> None:
+        if path.is_dir():
+            self._names[path] = list(os.scandir(path))
+        else:
+            self._contents[path.stat().st_ino] = path.read_bytes()
+
+    def left(self, made: Path, *, names: bool, of: Path | None = None) -> None:
+        """Make what a power cut leaves now; all ``names``, or those alone that were forced."""
+        made.mkdir()
+        here = of or self._root
+        for entry in os.scandir(here) if names else self._names.get(here, ()):
+            if entry.is_dir():
+                self.left(made / entry.name, names=names, of=here / entry.name)
+            else:
+                (made / entry.name).write_bytes(self._contents.get(entry.inode(), b""))
+
+
+@pytest.mark.parametrize("action", [name for name in ACTIONS if name != "migrate"])
+def test_after_a_power_cut_at_any_operation_the_state_is_the_old_or_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    """A killed process loses nothing that it wrote; a machine does, unless it was forced."""
+    store = Store.open(tmp_path / "w")
+    for unit in "ab":
+        store.publish("word_count", rows(unit, n_rows=2), unit=unit, run_id="r")
+    found: list[object] = []
+
+    def state(root: Path) -> tuple[dict[str, int], int]:
+        there = Store.open(root, create=False)
+        return words(there), there.read("word_delta").num_rows
+
+    def cut() -> None:
+        for names in (False, True):
+            with monkeypatch.context() as patched:
+                patched.setattr(place, "os", os)
+                left = tmp_path / f"left-{len(found)}"
+                forced.left(left, names=names)
+                try:
+                    found.append(state(left))
+                except BadInput as e:
+                    found.append(str(e))
+
+    old, forced = state(store.root), Forced(store.root, cut)
+    with monkeypatch.context() as patched:
+        patched.setattr(place, "os", forced)
+        ACTIONS[action](store)
+        cut()
+    new = state(store.root)
+    assert not [one for one in found if one not in (old, new)] and len(found) > 10
+    assert found[-2:] == [new, new], "a commit that was reported is gone"
+
+
 # What a command writes appears at once, and its past stays
 
 

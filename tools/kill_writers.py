@@ -2,10 +2,12 @@
 
 A developer's tool, see docs/faults.md. Three writers publish counters, each in two tables at once;
 beside them `warehouse compact` merges and removes, and `warehouse restore` goes back to an earlier
-version. One of the five is killed at a random moment and started again, time after time. After each
-kill the tables must be what the commits since the last one say: a number that was published, a
-state that was restored, and the same in both tables. A writer says on a pipe which number it has
-published; that number's commit must be there.
+version. One of the five is killed a few commits after the kill before, at a random moment or before
+a random file operation, and started again, time after time. The tables of each version must be what
+its commit says: a number that was published, a state that was restored, and the same in both
+tables; also those of an earlier version that is still to be kept. A writer says on a pipe which
+number it has published; that number's commit must be there. It goes on until each writer has
+published, compaction has merged and removed files, and a state was restored.
 
     python tools/kill_writers.py --kills 300 --seed 1 --directory /tmp/killed
 
@@ -25,8 +27,11 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
@@ -34,7 +39,7 @@ sys.path.insert(0, str(REPOSITORY))
 from plumbline.pipelines.command.base import execute  # noqa: E402
 from plumbline.pipelines.commands.warehouse import Compact, Restore  # noqa: E402
 from plumbline.warehouse.errors import UsageProblem  # noqa: E402
-from plumbline.warehouse.storage import log  # noqa: E402
+from plumbline.warehouse.storage import log, place  # noqa: E402
 from plumbline.warehouse.storage.check import check  # noqa: E402
 from plumbline.warehouse.storage.compaction import compact, leftovers  # noqa: E402
 from plumbline.warehouse.storage.store import Store  # noqa: E402
@@ -42,10 +47,16 @@ from plumbline.warehouse.storage.store import Store  # noqa: E402
 _UNITS, _N_ROWS = ("a", "b", "c"), 20
 _COMPACTOR, _RESTORER = "compactor", "restorer"
 _NAMES = (*_UNITS, _COMPACTOR, _RESTORER)
-#: A kill comes this long after the one before, at most.
-_SPREAD_S = 0.5
+#: A kill comes so many commits after the one before, at most, and then this long after the last.
+_COMMITS, _SPREAD_S = 8, 0.1
+#: Every other kill comes before one of the next so many file operations of these kinds. Publishing
+#: in two tables has about 30.
+_N_OPERATIONS, _OPERATIONS = 40, ("link", "rename", "unlink", "fsync", "mkdir", "rmdir")
+#: Without a commit for so long, something hangs.
+_WAIT_S = 300
 #: A writer rests this long between two numbers, at most; what compacts and restores five times.
-_PAUSE_S = 0.05
+#: All writers rest for the last part of each period, since compaction removes while nobody writes.
+_PAUSE_S, _PERIOD_S, _REST_S = 0.05, 4, 1.5
 #: Versions are kept this long: what is read after a kill must still be there.
 _KEPT_S = 60
 #: A restore goes back so many versions, at most.
@@ -56,6 +67,8 @@ _LEFT = (
     "a file or partition that was not finished",
     "ends before the newest state of the table",
 )
+#: What the journal holds of a history, besides its states.
+_KEPT = ("published", "n_restored", "n_merged", "n_removed")
 #: The number of each unit, as the tables have it.
 State = dict[str, int]
 
@@ -91,9 +104,12 @@ class History:
     states: dict[int, State] = field(default_factory=lambda: {0: dict.fromkeys(_UNITS, 0)})
     published: State = field(default_factory=lambda: dict.fromkeys(_UNITS, 0))
     n_restored: int = 0
+    n_merged: int = 0
+    n_removed: int = 0
+    times: dict[int, datetime] = field(default_factory=dict)
 
     def follow(self, store: Store) -> None:
-        """Read the commits since the last call, and compare the tables with the newest state."""
+        """Read the commits since the last call, and compare the tables with the state of each."""
         newest = store.snapshot().version
         for version in range(max(self.states) + 1, newest + 1):
             commit = log.snapshot(store.place, version)
@@ -104,22 +120,58 @@ class History:
             elif unit in _UNITS:
                 state = state | {unit: int(number)}
                 self.published[unit] = max(self.published[unit], int(number))
-            self.states[version] = state
-        found = state_of(store.pinned(newest))
-        assert found == self.states[newest], f"{newest}: {found}, not {self.states[newest]}"
+            self.n_merged += commit.about.startswith("compact ")
+            self.states[version], self.times[version] = state, commit.time
+            self._compare(store, version)
+
+    def look_back(self, store: Store, rng: random.Random) -> None:
+        """Compare the tables of an earlier version that is to be kept for a while."""
+        since = datetime.now(timezone.utc) - timedelta(seconds=_KEPT_S / 2)
+        if kept := [version for version, time in self.times.items() if time > since]:
+            self._compare(store, rng.choice(kept))
+
+    def _compare(self, store: Store, version: int) -> None:
+        found = state_of(store.pinned(version))
+        assert found == self.states[version], f"{version}: {found}, not {self.states[version]}"
+
+    def all_worked(self) -> bool:
+        """True if each writer published, compaction merged and removed files, and one restored."""
+        done = (*self.published.values(), self.n_restored, self.n_merged, self.n_removed)
+        return all(done)
+
+
+class Doomed:
+    """The module ``os``, which kills the process before a file operation once SIGUSR1 has come."""
+
+    def __init__(self) -> None:
+        self._left = -1
+        signal.signal(signal.SIGUSR1, self._doom)
+
+    def _doom(self, *_: object) -> None:
+        self._left = random.randint(1, _N_OPERATIONS)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OPERATIONS:
+            self._left -= 1
+            if self._left == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return getattr(os, name)
 
 
 class Worker:
     """A child process that writes one unit, compacts or restores, until it is killed."""
 
     def __init__(self, root: Path, name: str, number: int) -> None:
-        self.acknowledged = number
+        self.acknowledged, self.is_there = number, True
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})  # until the child can take it
         self._read, write = os.pipe()
         os.set_blocking(self._read, False)
         self.pid = os.fork()
         if self.pid == 0:
             try:
                 random.seed(os.getpid())
+                place.os = Doomed()  # type: ignore[assignment,attr-defined]
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
                 self._work(root, name, number, write)
             except BaseException:
                 traceback.print_exc()
@@ -134,38 +186,54 @@ class Worker:
             if name in _UNITS:
                 number += 1
                 time.sleep(random.uniform(0, _PAUSE_S))
+                time.sleep(max(0, time.time() % _PERIOD_S - (_PERIOD_S - _REST_S)))
                 publish(store, name, number)
                 os.write(write, number.to_bytes(8, "little"))
                 continue
             time.sleep(random.uniform(0, 5 * _PAUSE_S))
             if name == _COMPACTOR:
-                execute(Compact(warehouse=root, keep_days=_KEPT_S / 86_400))
+                done = execute(Compact(warehouse=root, keep_days=_KEPT_S / 86_400))
+                number += int(str(done.rows[0]["n_files_removed"]))
+                os.write(write, number.to_bytes(8, "little"))
             else:
                 back = max(0, store.snapshot().version - random.randint(1, _BACK))
                 with contextlib.suppress(UsageProblem):  # that version has gone meanwhile
                     execute(Restore(warehouse=root, version=str(back)))
 
-    def kill(self) -> int:
-        """Kill it; returns the last number it said that it has published."""
-        os.kill(self.pid, signal.SIGKILL)
-        status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> int:
+        """Kill it, now or by SIGUSR1; returns the last number it said that it has published."""
+        os.kill(self.pid, how)
+        status, self.is_there = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1]), False
         assert status == -signal.SIGKILL, f"ended by itself with {status}"
-        return self.heard()
+        last = self.heard()
+        os.close(self._read)
+        return last
 
     def heard(self) -> int:
         """The last number it said so far."""
-        while piece := self._piece():
-            self.acknowledged = int.from_bytes(piece[-8:], "little")
+        with contextlib.suppress(BlockingIOError):
+            while piece := os.read(self._read, 8 * 512):
+                self.acknowledged = int.from_bytes(piece[-8:], "little")
         return self.acknowledged
 
-    def _piece(self) -> bytes:
-        try:
-            return os.read(self._read, 8 * 512)
-        except BlockingIOError:
-            return b""
 
-    def close(self) -> None:
-        os.close(self._read)
+@contextlib.contextmanager
+def _stopped(workers: list[Worker]) -> Iterator[None]:
+    """Let nobody write for the block, or they would be faster than their commits are followed."""
+    for worker in workers:
+        os.kill(worker.pid, signal.SIGSTOP)
+    yield
+    for worker in workers:
+        os.kill(worker.pid, signal.SIGCONT)
+
+
+def _wait_for_commits(store: Store, after: int, rng: random.Random) -> None:
+    """Wait until so many versions came after one, and a little longer."""
+    wanted, until = after + rng.randint(1, _COMMITS), time.monotonic() + _WAIT_S
+    while store.snapshot().version < wanted:
+        assert time.monotonic() < until, f"no {wanted - after} commits in {_WAIT_S} s"
+        time.sleep(0.01)
+    time.sleep(rng.uniform(0, _SPREAD_S))
 
 
 def run(n_kills: int, seed: int, root: Path, journal: Path) -> str:
@@ -176,38 +244,34 @@ def run(n_kills: int, seed: int, root: Path, journal: Path) -> str:
         known = json.loads(journal.read_text())
         kills.update(known["kills"])
         kept = {int(version): state for version, state in known["states"].items()}
-        history = History(kept, known["published"], known["n_restored"])
+        history = History(kept, **{name: known[name] for name in _KEPT})
     history.follow(store)
     workers = {name: Worker(root, name, history.published.get(name, 0)) for name in _NAMES}
     try:
-        while kills.total() < n_kills:
+        while kills.total() < n_kills or not history.all_worked():
             rng = random.Random(f"{seed} {kills.total()}")
-            time.sleep(rng.uniform(0, _SPREAD_S))
+            _wait_for_commits(store, max(history.states), rng)
             name = rng.choice(_NAMES)
             heard = {unit: workers[unit].heard() for unit in _UNITS}
-            last = workers[name].kill()
+            last = workers[name].kill(rng.choice((signal.SIGKILL, signal.SIGUSR1)))
             kills[name] += 1
-            history.follow(store)
+            with _stopped([worker for one, worker in workers.items() if one != name]):
+                history.follow(store)
+                history.look_back(store, rng)
             for unit in _UNITS:
                 assert history.published[unit] >= heard[unit], f"{unit}: {heard[unit]} is lost"
             if name in _UNITS:
                 assert history.published[name] in (last, last + 1), f"{name}: after {last}"
-            workers[name].close()
+            history.n_removed += last if name == _COMPACTOR else 0
             workers[name] = Worker(root, name, history.published.get(name, 0))
-            kept = dict(sorted(history.states.items())[-1000:])
-            after = {"kills": kills, "states": kept} | {
-                "published": history.published,
-                "n_restored": history.n_restored,
-            }
-            journal.with_suffix(".new").write_text(json.dumps(after))
-            journal.with_suffix(".new").replace(journal)
+            _note(journal, kills, history)
             if kills.total() % 50 == 0:
                 print(f"{kills.total()} kills, version {max(history.states)}", flush=True)
     finally:
         for worker in workers.values():
-            with contextlib.suppress(AssertionError):
-                worker.kill()
-            worker.close()
+            if worker.is_there:
+                with contextlib.suppress(AssertionError):
+                    worker.kill()
     history.follow(store)
     problems = _problems(store)
     assert not problems - set(_LEFT), problems
@@ -215,12 +279,22 @@ def run(n_kills: int, seed: int, root: Path, journal: Path) -> str:
     compact(store, "r", 0)
     assert not _problems(store), _problems(store)
     assert state_of(store) == history.states[max(history.states)]
+    history.states[store.snapshot().version] = state_of(store)  # those between are gone now
+    _note(journal, kills, history)
     by_kind = ", ".join(f"{name} {kills[name]}" for name in _NAMES)
     ended = Counter(row["status"] for row in store.read("run").to_pylist())
     return (
         f"{kills.total()} kills ({by_kind}), {max(history.states)} commits, "
-        f"{history.n_restored} restores, runs {dict(ended)}, {n_left} files left"
+        f"{history.n_restored} restores, {history.n_merged} merges, {history.n_removed} files "
+        f"removed, runs {dict(ended)}, {n_left} files left"
     )
+
+
+def _note(journal: Path, kills: Counter[str], history: History) -> None:
+    kept = dict(sorted(history.states.items())[-1000:])
+    after = {"kills": kills, "states": kept} | {name: getattr(history, name) for name in _KEPT}
+    journal.with_suffix(".new").write_text(json.dumps(after))
+    journal.with_suffix(".new").replace(journal)
 
 
 def _problems(store: Store) -> set[str]:

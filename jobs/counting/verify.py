@@ -14,7 +14,6 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import describe, located
 from plumbline.warehouse.input.shards import fingerprint
 from plumbline.warehouse.options import words
-from plumbline.warehouse.query.connection import connect, query, sql, sql_names
 from plumbline.warehouse.regular_files import kept_object
 from plumbline.warehouse.storage.store import Store
 
@@ -113,7 +112,8 @@ def update_command(
 
 def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
     """Options the user gave that a row of the corpus holds as a hash: names, paths, the order."""
-    runs = [run for run in store.read("run").to_pylist() if run["run_id"] == row["run_id"]]
+    listed = store.read("run").select(["run_id", "config"])  # Arrow's times would load pandas
+    runs = [run for run in listed.to_pylist() if run["run_id"] == row["run_id"]]
     config = _with_count(kept_object(runs[0], "config"), row) if runs else row
     # A row of the corpus has the version of the token rules under that name.
     tokenizer = config.get("tokenizer", "") if runs else ""
@@ -157,6 +157,8 @@ def run_checks(store: Store, corpus: str) -> list[TableCheck]:
         UsageProblem: there is no such corpus, or it was imported and has no ledger.
         BadInput: a file of the tables can't be read.
     """
+    from plumbline.warehouse.query.connection import connect, query, sql, sql_names
+
     lists = corpus_lists(store, _counted(store, corpus))
     targets = sorted({word for x in lists for word in x.targets})
     names = sql_names("checks")

@@ -375,12 +375,13 @@ def execute(command: Command, stages: Stages | None = None) -> Done:
 def execute_on(store: Store | None, command: Command, stages: Stages | None = None) -> Done:
     """``execute`` on an open store, ``None`` for a command that opens none; checks nothing."""
     from plumbline.pipelines.stages import Stages
-    from plumbline.warehouse.storage.compaction import clear_killed
-    from plumbline.warehouse.storage.run_records import recorded
 
     stages = stages or Stages()
     if store is None or not command.records:
         return command.run(Context(store, "", stages))
+    from plumbline.warehouse.storage.compaction import clear_killed
+    from plumbline.warehouse.storage.run_records import recorded
+
     name, values = name_of(type(command)), values_of(command)
     done: Done | None = None
     clear_killed(store, name)

@@ -48,6 +48,8 @@ _ENDS = ("change_nats_low", "change_nats_high")
 _CHANGE = ("word", "delta_a_nats", "delta_b_nats", "change_nats", *_ENDS, "q")
 #: Shards that a terminal shows.
 _MOST = 100
+#: So many shards, and fewer bytes in each on average: their counts are many small files.
+_MANY, _SMALL_BYTES = 1_000, 1_000_000
 _SEED = ("position", "word", "n_word", "delta_nats", "verdict", "why")
 
 
@@ -120,6 +122,13 @@ class Count(CorpusName, CorpusOptions, Command):
             lists = ", ".join(counted.dropped)
             said.append(
                 f"{WARNING}dropped the added word lists {lists}; again: {again} --targets LIST"
+            )
+        n = len(counted.ledgers)
+        n_bytes = sum(ledger.n_bytes for ledger in counted.ledgers)
+        if counted.changed and n >= _MANY and n_bytes < n * _SMALL_BYTES:
+            said.append(
+                f"{n:,} shards of {n_bytes / n / 1_000:,.1f} kB on average: up to 5 files of each "
+                "stay, also after `warehouse compact`; of shards joined by `cat` there would be few"
             )
         return Done(
             rows=[{**{name: row[name] for name in _SHOWN}, "changed": counted.changed}],
@@ -283,7 +292,7 @@ class Status(CorpusName, Command):
             said.append("Up to date: every shard is counted as it is on disk")
         more = command or self.line("corpus verify")
         first = sorted(states, key=lambda one: one.state == "counted")  # what calls for something
-        rows = [asdict(one) | {"seconds": round(one.seconds, 1)} for one in first]
+        rows = [vars(one) | {"seconds": round(one.seconds, 1)} for one in first]
         failed = None
         if n_of["failed"]:
             problem = f"{n_of['failed']:,} of {len(states):,} shards failed, not in the counts"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.wordlists import from_rows, side_names
+
+if TYPE_CHECKING:  # with DuckDB, which no command needs to print its rows
+    from plumbline.pipelines.report.facts import Facts
 
 #: The groups of pairs about female and male people, which need no name beside the benchmark's.
 _USUAL = "female/male"
