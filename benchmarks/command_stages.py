@@ -18,7 +18,7 @@ from typing import Any
 
 from plumbline.pipelines.command.main import main
 
-_STATISTICS = "plumbline.eval_workers.scoring.statistics.metrics"
+_STATISTICS = "plumbline.eval_workers.scoring.statistics.metrics_by_sql"
 _WRITE = "plumbline.pipelines.report.write"
 _FACTS = "plumbline.pipelines.report.facts"
 #: Command -> name of a stage -> its functions, where they are looked up.

@@ -23,7 +23,7 @@ from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.prospect import model_size
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-from plumbline.eval_workers.vllm.vllm_engine import interpreter
+from plumbline.eval_workers.vllm.vllm_client import interpreter
 from plumbline.warehouse.errors import MissingComponent, PlumblineError
 from plumbline.warehouse.storage.store import Store
 

@@ -298,7 +298,7 @@ def check_plan(options: PipelineOptions) -> None:
     if plan.models:
         extras.require("torch")
     if options.score_workers and any(one.options.backend == "vllm" for one in plan.models):
-        from plumbline.eval_workers.vllm.vllm_engine import interpreter
+        from plumbline.eval_workers.vllm.vllm_client import interpreter
 
         _ = interpreter()
     if plan.corpora:

@@ -12,7 +12,10 @@ import numpy as np
 import pytest
 
 from plumbline.eval_workers.scoring.statistics import components
-from plumbline.eval_workers.scoring.statistics.cluster_errors import NO_CLUSTER, degrees_of_freedom
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
+    NO_CLUSTER,
+    degrees_of_freedom,
+)
 from plumbline.eval_workers.scoring.statistics.components import (
     AVERAGE,
     FIRST,

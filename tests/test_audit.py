@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.pairs.closed_world_corpus.corpus_writer import WorldOptions, write_world
-from plumbline.eval_workers.vllm import vllm_engine
+from plumbline.eval_workers.vllm import vllm_client
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import good_script, serving
@@ -87,7 +87,7 @@ def test_one_command_counts_has_written_scores_samples_probes_and_reports(tmp_pa
 @pytest.mark.vllm
 def test_a_deployment_does_it_with_vllm(request: pytest.FixtureRequest) -> None:
     try:
-        _ = vllm_engine.interpreter()
+        _ = vllm_client.interpreter()
     except MissingComponent as e:
         pytest.skip(str(e))
     there: Place = request.getfixturevalue("place")

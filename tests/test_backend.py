@@ -19,7 +19,7 @@ from plumbline.eval_workers.models import BACKENDS, open_backend, vllm_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.remote.echo import _read
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.vllm import vllm_engine, vllm_server
+from plumbline.eval_workers.vllm import vllm_client, vllm_server
 from plumbline.pipelines.stages import may_pass
 from plumbline.warehouse.errors import (
     BadInput,
@@ -95,7 +95,7 @@ def test_a_python_that_is_none_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path
     monkeypatch.setenv("PLUMBLINE_VLLM", str(tmp_path / "python"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises(MissingComponent, match="can't be run: Permission denied"):
-        vllm_engine.VllmProcess()
+        vllm_client.VllmProcess()
     assert [path.name for path in tmp_path.iterdir()] == ["python"]
 
 
@@ -104,10 +104,10 @@ def test_a_server_that_died_is_started_anew(
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_VLLM", sys.executable)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    started: list[vllm_engine.VllmProcess] = []
+    started: list[vllm_client.VllmProcess] = []
 
-    def start(_: str) -> tuple[vllm_engine.VllmProcess, str]:
-        started.append(vllm_engine.VllmProcess())
+    def start(_: str) -> tuple[vllm_client.VllmProcess, str]:
+        started.append(vllm_client.VllmProcess())
         return started[-1], f"http://127.0.0.1:{len(started)}/v1"
 
     monkeypatch.setattr(vllm_server, "_start", start)
@@ -128,7 +128,7 @@ def test_a_process_that_dies_leaves_its_log_and_one_that_is_closed_leaves_nothin
 ) -> None:
     monkeypatch.setenv("PLUMBLINE_VLLM", sys.executable)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    process = vllm_engine.VllmProcess()
+    process = vllm_client.VllmProcess()
     assert process.popen.poll() is None and len(list(tmp_path.iterdir())) == 1
     if how == "itself":
         process.popen.kill()

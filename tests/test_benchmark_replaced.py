@@ -7,7 +7,7 @@ from pathlib import Path
 from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.scoring.pair_scores import text_id
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, score
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.pairs.benchmarks import How, import_benchmark
-from plumbline.eval_workers.scoring.statistics.cluster_errors import (
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     NO_CLUSTER,
     clustered_variance,
     degrees_of_freedom,

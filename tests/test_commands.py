@@ -13,7 +13,7 @@ import pytest
 import plumbline
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.base import class_of, line_of
-from plumbline.pipelines.command.line import _print_rows
+from plumbline.pipelines.command.command_line import _print_rows
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.score import Score

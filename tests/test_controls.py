@@ -17,7 +17,7 @@ from plumbline.eval_workers.scoring.statistics.controls import (
     effects_of_all,
     within,
 )
-from plumbline.eval_workers.scoring.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.command.app import app
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sections.follow import leads

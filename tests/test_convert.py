@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.pronouns.agreement import TOKEN, decide_her, stands_alone
 from plumbline.eval_workers.pairs.pronouns.conversion import Conversion, to_template
 from plumbline.eval_workers.pairs.pronouns.conversion_check import answered, check_conversion
+from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import TOKEN, decide_her, stands_alone
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import fill
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 

@@ -13,7 +13,7 @@ import transformers
 from plumbline.eval_workers.models import prospect as prospects
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.prospect import model_size, prospect
-from plumbline.eval_workers.scoring.dry_run import Task, _memory, todo
+from plumbline.eval_workers.scoring.scoring_forecast import Task, _memory, todo
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store
 from tests.test_score import TEMPLATES, _pairs

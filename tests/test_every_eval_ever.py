@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
 from plumbline.eval_workers.pairs.harness.every_eval_ever_records import import_records
 from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
-from plumbline.eval_workers.scoring.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.eval_workers.writing.sharing.dataset import dataset
 from plumbline.eval_workers.writing.sharing.upload import Repository
 from plumbline.pipelines.command.main import main

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics import compute, measure
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute, measure
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import fits

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics import compute
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
 from plumbline.warehouse.storage.store import Store
 from tests.published import load, results_of
 

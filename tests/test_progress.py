@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plumbline.eval_workers.scoring.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.jobs.association.associations import associate
 from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting import pair_sums as pairs

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.scoring.statistics.cluster_errors import (
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     NO_CLUSTER,
     clustered_variance,
     degrees_of_freedom,
@@ -20,7 +20,7 @@ from plumbline.eval_workers.scoring.statistics.cluster_errors import (
     n_clusters,
     variances,
 )
-from plumbline.eval_workers.scoring.statistics.metrics import measure
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.eval_workers.scoring.statistics.multiplicity import holm
 from plumbline.eval_workers.scoring.statistics.power import (
     STATED,

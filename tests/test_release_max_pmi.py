@@ -10,7 +10,7 @@ from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 from plumbline.eval_workers.pairs.released.max_pmi_import import import_max_pmi
 from plumbline.eval_workers.pairs.released.score_import import import_scores
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics import compute
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from tests.released_files import PAIRS, as_csv, import_pairs, score_rows, write_scores

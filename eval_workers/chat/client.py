@@ -267,7 +267,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     'dummy'
     """
     if base_url == SERVED_HERE:
-        from plumbline.eval_workers.vllm.vllm_engine import interpreter
+        from plumbline.eval_workers.vllm.vllm_client import interpreter
 
         _ = interpreter(environment)
         return ""

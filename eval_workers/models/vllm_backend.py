@@ -1,6 +1,6 @@
 """Scores and continues with vLLM, whose engine is a process in an environment of its own.
 
-Texts are encoded here, as in every backend; the process (``vllm_process``) gets token ids and
+Texts are encoded here, as in every backend; the process (``vllm_engine``) gets token ids and
 returns log-probabilities or new ids.
 """
 
@@ -23,7 +23,7 @@ from plumbline.eval_workers.models.local.weights import check_complete, n_embedd
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
-from plumbline.eval_workers.vllm.vllm_engine import EngineFailed, RemoteEngine, killed
+from plumbline.eval_workers.vllm.vllm_client import EngineFailed, RemoteEngine, killed
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent, UsageProblem
 
 #: Memory for attention's keys and values on a CPU, where vLLM would take nine tenths of all memory.

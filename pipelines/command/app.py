@@ -59,11 +59,11 @@ class Commands(Mapping[str, Any]):
 
 def _command(whole: str, name: str, inside: Commands | None) -> Any:
     """The command that a class is, with the commands ``inside`` the group of its name."""
-    from plumbline.pipelines.command import line
+    from plumbline.pipelines.command import command_line
     from plumbline.pipelines.command.base import class_of
 
     kind = class_of(whole)
-    settings, function = line.context_settings(kind), line.function_of(kind)
+    settings, function = command_line.context_settings(kind), command_line.function_of(kind)
     if inside is None:
         app = typer.Typer(add_completion=False, rich_markup_mode="rich")
         app.command(name, context_settings=settings)(function)

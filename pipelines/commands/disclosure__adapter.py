@@ -41,9 +41,12 @@ from plumbline.pipelines.commands._disclosure import (
     names,
     to_do,
 )
-from plumbline.pipelines.report.comparison.comparison_answer import leads
-from plumbline.pipelines.report.comparison.comparison_page import not_measured, write_comparison
-from plumbline.pipelines.report.comparison.results import ComparedModels, read_results
+from plumbline.pipelines.report.tuning_comparison.comparison_answer import leads
+from plumbline.pipelines.report.tuning_comparison.comparison_page import (
+    not_measured,
+    write_comparison,
+)
+from plumbline.pipelines.report.tuning_comparison.results import ComparedModels, read_results
 from plumbline.pipelines.report.write import write_report
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.options import STRICT, part

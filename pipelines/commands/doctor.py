@@ -215,7 +215,7 @@ def _bitsandbytes(_: Doctor) -> str:
 
 def _vllm(_: Doctor) -> str:
     """It has an environment of its own, and starts."""
-    from plumbline.eval_workers.vllm.vllm_engine import RemoteEngine, interpreter
+    from plumbline.eval_workers.vllm.vllm_client import RemoteEngine, interpreter
 
     versions = ", ".join(f"{name} {version}" for name, version in RemoteEngine().versions.items())
     return f"{versions}, in {interpreter().parent.parent}"

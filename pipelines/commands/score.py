@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from plumbline.eval_workers.models.model_options import OF_SCORES, ModelOptions
 from plumbline.eval_workers.scoring.choices.choice_questions import ChoiceOptions
-from plumbline.eval_workers.scoring.dry_run import Task
+from plumbline.eval_workers.scoring.scoring_forecast import Task
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.failures import Failures
 from plumbline.pipelines.command.fields import InputDirectory
@@ -91,7 +91,7 @@ class Score(ModelOptions, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Pairs, tokens, memory and time of each model, and what the pairs could show."""
-        from plumbline.eval_workers.scoring.dry_run import forecast
+        from plumbline.eval_workers.scoring.scoring_forecast import forecast
 
         assert store is not None, "this command makes no warehouse"
         tasks = self._tasks()

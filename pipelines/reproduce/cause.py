@@ -190,7 +190,7 @@ def _controls(design: StudyDesign, shards: tuple[Path, ...], out: Path, warehous
     """Score an n-gram model of the unchanged text, then compute every metric."""
     from plumbline.eval_workers.models.ngram import NgramOptions
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
-    from plumbline.eval_workers.scoring.statistics.metrics import measure
+    from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
     from plumbline.eval_workers.training.trained_models import record_model, train_model
     from plumbline.eval_workers.training.training_options import FIVE_GRAM
     from plumbline.warehouse.storage.run_records import recorded

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.statistics.cluster_errors import (
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     clustered_variance,
     influences,
     variances,

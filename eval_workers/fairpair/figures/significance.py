@@ -16,7 +16,7 @@ from scipy.special import ndtr, stdtr, stdtrit
 
 from plumbline.eval_workers.fairpair.figures.metric import ratios
 from plumbline.eval_workers.fairpair.phi import Floats, Means
-from plumbline.eval_workers.scoring.statistics.cluster_errors import (
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     ROUNDING,
     Ints,
     clustered_variance,

@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from plumbline.eval_workers.fairpair.perturbation.noun_rules import NounRules
 from plumbline.eval_workers.fairpair.perturbation.terms import Terms
 from plumbline.eval_workers.fairpair.perturbation.text_parts import words_of
-from plumbline.eval_workers.pairs.pronouns.agreement import decide_her, stands_alone
 from plumbline.eval_workers.pairs.pronouns.conversion import around, like
+from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import decide_her, stands_alone
 
 #: Reasons why a text has no perturbation.
 COUNTERPART_NAMED = "names the counterpart already"

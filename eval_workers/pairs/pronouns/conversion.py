@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from plumbline.eval_workers.pairs.pronouns.agreement import (
+from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import (
     TOKEN,
     Masculine,
     decide_her,

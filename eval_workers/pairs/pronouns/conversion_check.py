@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
-from plumbline.eval_workers.pairs.pronouns.agreement import Masculine
 from plumbline.eval_workers.pairs.pronouns.conversion import PRONOUN, Conversion, like
+from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import Masculine
 
 Kind = Literal["text", "punctuation", "pronoun", "capitals", "count"]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib import resources
 
-from plumbline.eval_workers.pairs.pronouns.agreement import TOKEN, stands_alone
+from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import TOKEN, stands_alone
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import capital_at, template_problem
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.placeholders import PLACEHOLDER

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from plumbline.eval_workers.scoring.statistics.cluster_errors import Floats, Ints
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats, Ints
 from plumbline.eval_workers.scoring.statistics.multiplicity import holm
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.opening import OpenWarehouse

@@ -18,14 +18,14 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.statistics.cluster_errors import (
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     NO_CLUSTER,
     Bools,
     degrees_of_freedom,
     n_clusters,
 )
-from plumbline.eval_workers.scoring.statistics.cluster_errors import Floats as Floats
-from plumbline.eval_workers.scoring.statistics.cluster_errors import Ints as Ints
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats as Floats
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import Ints as Ints
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 CONSTANT, PAIR = "constant", "pair"

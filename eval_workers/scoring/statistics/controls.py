@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.statistics.cluster_errors import Floats
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats
 from plumbline.warehouse.query.connection import connect
 from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.storage.opening import OpenWarehouse

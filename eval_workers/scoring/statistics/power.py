@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from plumbline.eval_workers.scoring.statistics.cluster_errors import (
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     NO_CLUSTER,
     ROUNDING,
     Floats,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plumbline.eval_workers.scoring.statistics.cluster_errors import (
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     ROUNDING,
     Floats,
     Ints,

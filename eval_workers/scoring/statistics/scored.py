@@ -12,7 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.eval_workers.scoring.statistics.cluster_errors import NO_CLUSTER, Bools, Floats, Ints
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
+    NO_CLUSTER,
+    Bools,
+    Floats,
+    Ints,
+)
 from plumbline.warehouse.query.connection import connect, query, sql
 from plumbline.warehouse.storage.opening import OpenWarehouse
 

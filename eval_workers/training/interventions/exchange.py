@@ -12,8 +12,8 @@ from functools import cached_property
 from itertools import pairwise
 
 from plumbline.eval_workers.models.ngram import SENTENCE_END
-from plumbline.eval_workers.pairs.pronouns.agreement import decide_her, stands_alone
 from plumbline.eval_workers.pairs.pronouns.conversion import around, like
+from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import decide_her, stands_alone
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 

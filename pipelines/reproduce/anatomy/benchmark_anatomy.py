@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from plumbline.eval_workers.models.model_texts import family
 from plumbline.eval_workers.scoring.statistics import components
-from plumbline.eval_workers.scoring.statistics.cluster_errors import (
+from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     NO_CLUSTER,
     clustered_variance,
     influences,

@@ -1,7 +1,7 @@
 """Rules that read a "her" as his or him, by the words beside it.
 
-Closed word classes and a few verb frames decide; the words are listed in ``agreement.toml``. Where
-both readings make a sentence ("I saw her smile") the answer is ``None``. Pure, without other
+Closed word classes and a few verb frames decide; their words are in ``her_as_his_or_him.toml``.
+Where both readings make a sentence ("I saw her smile") the answer is ``None``. Pure, without other
 language data.
 """
 
@@ -133,7 +133,7 @@ def _is(word: str, *kinds: str) -> bool:
 @cache
 def _lists() -> Mapping[str, frozenset[str]]:
     """Each list of the file, its verbs with every regular ending: bring, brings, bringing."""
-    content = read(resources.files(__package__) / "agreement.toml")
+    content = read(resources.files(__package__) / "her_as_his_or_him.toml")
     lists = {name: frozenset(text.split()) for name, text in content["words"].items()}
     ends = ("", "s", "es", "d", "ed", "ing")
     for name, text in content["verbs"].items():

@@ -1,4 +1,7 @@
-"""Errors of means over clustered pairs: of one word, one frame, one occupation."""
+"""Errors of means over clustered pairs: of one word, one frame, one occupation.
+
+Intervals of the metrics themselves are in ``warehouse/sql/views/07_clustered_interval.sql``.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.rows import Row, Rows, with_ends
 
 if TYPE_CHECKING:
-    from plumbline.pipelines.report.comparison.results import Results
+    from plumbline.pipelines.report.tuning_comparison.results import Results
 
 _MEASURES = {"gas": "GAS", "gld": "GLD", "add_nats": "ADD"}
 #: Up to this many sets are listed; of more, only the one that changed most.

@@ -5,13 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from plumbline.pipelines.report.comparison.comparison_answer import leads
-from plumbline.pipelines.report.comparison.results import (
-    MEASURES,
-    ComparedModels,
-    Results,
-    read_results,
-)
 from plumbline.pipelines.report.findings.estimates import finding
 from plumbline.pipelines.report.findings.sentences import moved
 from plumbline.pipelines.report.model import (
@@ -30,6 +23,13 @@ from plumbline.pipelines.report.model import (
 )
 from plumbline.pipelines.report.plots import disclosure_plots
 from plumbline.pipelines.report.rows import Row, Rows
+from plumbline.pipelines.report.tuning_comparison.comparison_answer import leads
+from plumbline.pipelines.report.tuning_comparison.results import (
+    MEASURES,
+    ComparedModels,
+    Results,
+    read_results,
+)
 from plumbline.pipelines.report.write import publish
 from plumbline.warehouse.query.connection import sql
 from plumbline.warehouse.storage.run_records import package_versions

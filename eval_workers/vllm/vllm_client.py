@@ -1,0 +1,179 @@
+"""vLLM as a process in its own environment: started, asked and stopped here.
+
+The process runs ``vllm_engine``. It ends with this one, however this one ends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from plumbline.eval_workers.vllm import vllm_engine
+from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
+
+#: Names the Python that has vLLM, or its environment.
+VARIABLE = "PLUMBLINE_VLLM"
+_GRACE_S = 10.0
+_RESUME = "finished work is kept: run the same command again to resume"
+_MEND = "its last lines say why; a model that is asked to chat needs a chat template"
+
+
+class EngineFailed(Exception):
+    """An error raised by vLLM: its message and kind."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class EngineDied(ConnectionError):
+    """The process was killed: a transient error."""
+
+
+def killed(what: str, event: str) -> Interrupted:
+    """The error for a process of vLLM that was killed, by a user or for want of memory.
+
+    >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
+    "model m: vLLM's process was killed by SIGKILL"
+    """
+    line = Interrupted(what, f"vLLM's process {event}", _RESUME)
+    line.__cause__ = EngineDied()
+    return line
+
+
+def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
+    """The Python that has vLLM: of ``PLUMBLINE_VLLM``, this one, or that of `make setup-vllm`.
+
+    Raises ``MissingComponent`` where there is none.
+
+    >>> interpreter({"PLUMBLINE_VLLM": "/nowhere"})
+    Traceback (most recent call last):
+    ...
+    plumbline.warehouse.errors.MissingComponent: PLUMBLINE_VLLM: no Python in /nowhere (name an \
+environment with vLLM)
+    """
+    if named := environment.get(VARIABLE):
+        path = Path(named) / "bin" / "python" if Path(named).is_dir() else Path(named)
+        if not path.is_file():
+            problem, fix = f"no Python in {named}", "name an environment with vLLM"
+            raise MissingComponent(VARIABLE, problem, fix)
+        return path
+    if find_spec("vllm") is not None:
+        return Path(sys.executable)
+    beside = Path(sys.prefix).with_name(".venv-vllm") / "bin" / "python"
+    if not beside.is_file():
+        fix = f"run `make setup-vllm`, or name an environment that has it in {VARIABLE}"
+        raise MissingComponent("--backend vllm", "vLLM is not installed", fix)
+    return beside
+
+
+class VllmProcess:
+    """``vllm_engine`` with some arguments; closed with the last reference to it.
+
+    ``popen`` is the process, which has its own temporary directory. The output of it and its
+    workers goes to an unnamed file, which gets a name if the process dies.
+    """
+
+    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+        python = interpreter()
+        self._place = tempfile.mkdtemp(prefix=vllm_engine.PLACE)
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the process
+        try:
+            self.popen = subprocess.Popen(
+                # -I: nothing of this environment is imported there.
+                [str(python), "-I", vllm_engine.__file__, *arguments],
+                stdin=subprocess.PIPE,
+                stdout=self._log if arguments else subprocess.PIPE,
+                stderr=self._log,
+                env={**(environment or {}), **os.environ, "TMPDIR": self._place},
+                start_new_session=True,  # Ctrl-C reaches this process, which ends it
+                text=True,
+            )
+        except OSError as e:
+            shutil.rmtree(self._place, ignore_errors=True)
+            problem, fix = f"{python} can't be run: {e.strerror}", "name an environment with vLLM"
+            raise MissingComponent(VARIABLE, problem, fix) from e
+        self.close = weakref.finalize(self, _end, self.popen, self._place)
+
+    def printed(self) -> str:
+        """Output of vLLM and its workers so far."""
+        n_bytes = os.fstat(self._log.fileno()).st_size
+        return os.pread(self._log.fileno(), n_bytes, 0).decode("utf-8", "replace")
+
+    def death(self, what: str) -> BadInput | Interrupted:
+        """The error for its end: ``Interrupted`` if it was killed, else permanent."""
+        status = self.popen.wait()
+        self.close()
+        number, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log", text=True)
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.write(self.printed())
+        if status >= 0:
+            problem, fix = f"vLLM's process ended with {status}, see {log}", _MEND
+            return BadInput(what, problem, fix)
+        return killed(what, f"was killed by {signal.Signals(-status).name}, see {log}")
+
+
+class RemoteEngine(VllmProcess):
+    """A process that scores and continues token ids; ``versions`` of the packages in it.
+
+    ``what`` names it in an error when it ends too early.
+    """
+
+    def __init__(
+        self, what: str = "--backend vllm", environment: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(environment=environment)
+        self._what = what
+        self.versions: dict[str, str] = self._answer()
+        if not set(vllm_engine.DISTRIBUTIONS) & set(self.versions):
+            problem = f"{interpreter()} has no vLLM"
+            raise MissingComponent("--backend vllm", problem, "make setup-vllm")
+
+    def ask(self, name: str, **arguments: Any) -> Any:
+        """The result of a method of ``vllm_engine.VllmEngine``.
+
+        Raises ``EngineFailed`` for errors of vLLM, ``Interrupted`` when the process was killed,
+        ``BadInput`` when it ended by itself.
+        """
+        assert self.popen.stdin is not None
+        with suppress(BrokenPipeError):  # its missing answer reports that it is gone
+            self.popen.stdin.write(json.dumps([name, arguments]) + "\n")
+            self.popen.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self.popen.stdout is not None
+        line = self.popen.stdout.readline()
+        if not line.endswith("\n"):
+            raise self.death(self._what)
+        answer = json.loads(line)
+        if "error" in answer:
+            raise EngineFailed(answer["error"], answer["kind"])
+        return answer["found"]
+
+
+def _end(process: subprocess.Popen[str], place: str) -> None:
+    """End a process and its workers by closing its input; kill it after a grace period."""
+    assert process.stdin is not None
+    with suppress(BrokenPipeError):
+        process.stdin.close()
+    try:
+        process.wait(_GRACE_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+    shutil.rmtree(place, ignore_errors=True)
