@@ -509,7 +509,7 @@ def test_a_past_state_is_read_by_version_run_and_time_and_restored(
         assert main(["warehouse", "restore", empty, *where]) == 2
     assert not (tmp_path / "page").exists()
     past = store.pinned(version)
-    with pytest.raises(UsageProblem, match="of the past"):
+    with pytest.raises(UsageProblem, match="can only be read"):
         past.publish("word_count", rows("b"), unit="b", run_id="r")
     assert main(["warehouse", "history", *where]) == 0
     assert "drop word_count" in capsys.readouterr().out
