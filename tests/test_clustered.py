@@ -39,7 +39,7 @@ def estimate(
 ) -> dict[str, Any]:
     """The row of `clustered` for one subject."""
     connection = duckdb.connect()
-    connection.execute(sql("views/00_interval_macro") + sql("views/07_clustered"))
+    connection.execute(sql("views/00_interval_macro") + sql("views/07_clustered_interval"))
     connection.execute(
         "CREATE TABLE f (subject VARCHAR, cluster_1 VARCHAR, cluster_2 VARCHAR, stratum VARCHAR, "
         "numerator DOUBLE, denominator DOUBLE)"
@@ -167,7 +167,7 @@ def test_errors_hold_where_half_of_the_rows_have_one_cluster() -> None:
         f["two"] += [None if s else f"{k}" for s, k in zip(is_single, second, strict=True)]
         f["x"] += x.tolist()
     connection = duckdb.connect()
-    connection.execute(sql("views/00_interval_macro") + sql("views/07_clustered"))
+    connection.execute(sql("views/00_interval_macro") + sql("views/07_clustered_interval"))
     connection.register("drawn", pa.table(f))
     rows = connection.sql(
         "WITH f AS (SELECT subject, one AS cluster_1, two AS cluster_2, NULL AS stratum, "

@@ -33,9 +33,9 @@ from plumbline.jobs.kernel import (
     tokenize_all,
 )
 from plumbline.jobs.kernel import Counter as Kernel
+from plumbline.jobs.kernel.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.counter import BATCH_BYTES
 from plumbline.jobs.kernel.json_lines import LONGEST_JUDGED
-from plumbline.jobs.kernel.word_splitting import MAX_CHUNK
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.oracle_counts import OracleCounts, as_oracle, oracle

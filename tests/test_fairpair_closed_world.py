@@ -20,8 +20,8 @@ from plumbline.eval_workers.fairpair.closed_world_pairs import (
     slot_prompts,
 )
 from plumbline.eval_workers.fairpair.fairpair_options import CLOSED_WORLD, FigureOptions
+from plumbline.eval_workers.fairpair.figures.fairpair_f import fairpair_f
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
-from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
 from plumbline.eval_workers.fairpair.figures.text_groups import PerturbedSamples
 from plumbline.eval_workers.fairpair.perturbation.perturbed_set import check, perturb_set
 from plumbline.eval_workers.fairpair.perturbation.perturber import RulePerturber

@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from plumbline.contracts import check_scoring_function
-from plumbline.eval_workers.fairpair.figures.metric import fairpair_f, folds, prompt_figures, ratios
+from plumbline.eval_workers.fairpair.figures.fairpair_f import (
+    fairpair_f,
+    folds,
+    prompt_figures,
+    ratios,
+)
 from plumbline.eval_workers.fairpair.phi import (
     SCORING_FUNCTIONS,
     Means,

@@ -100,7 +100,7 @@ def perfect_means(
     those of the text. Raises ``UsageProblem`` for a control prompt, whose F is 1, and for an
     unknown world.
 
-    >>> from plumbline.eval_workers.fairpair.figures.metric import fairpair_f
+    >>> from plumbline.eval_workers.fairpair.figures.fairpair_f import fairpair_f
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> straight, mixed = (
     ...     perfect_means(slot_prompts()[0], find("jaccard"), 0.9, world=world)

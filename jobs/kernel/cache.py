@@ -36,7 +36,7 @@ _COMPILED = (
     "pair_runs",
     "records",
     "splitting_rules",
-    "word_splitting",
+    "chunk_words",
     "urls",
     "words",
 )

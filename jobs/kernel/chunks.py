@@ -15,6 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
+from plumbline.jobs.kernel.chunk_words import (
+    MAX_CHUNK,
+    IdState,
+    SplitState,
+    answered_words,
+    put_utf8,
+    split_words,
+)
 from plumbline.jobs.kernel.memory import (
     address,
     get8,
@@ -28,14 +36,6 @@ from plumbline.jobs.kernel.memory import (
     put64,
     range_bits,
     trailing_zeros,
-)
-from plumbline.jobs.kernel.word_splitting import (
-    MAX_CHUNK,
-    IdState,
-    SplitState,
-    answered_words,
-    put_utf8,
-    split_words,
 )
 from plumbline.jobs.kernel.words import Words, WordState, add_word, find_word
 from plumbline.jobs.spacy_rules import language_shapes, pieces, tokenizer_of

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
+from plumbline.jobs.kernel.chunk_words import IdState
 from plumbline.jobs.kernel.memory import (
     address,
     get32,
@@ -26,7 +27,6 @@ from plumbline.jobs.kernel.memory import (
     slot_of,
 )
 from plumbline.jobs.kernel.pair_runs import PairRuns
-from plumbline.jobs.kernel.word_splitting import IdState
 from plumbline.jobs.kernel.words import WordState
 
 #: Names of the counting rules.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
+from plumbline.jobs.kernel.chunk_words import put_utf8
 from plumbline.jobs.kernel.memory import (
     get8,
     get64,
@@ -19,7 +20,6 @@ from plumbline.jobs.kernel.memory import (
     range_bits,
     trailing_zeros,
 )
-from plumbline.jobs.kernel.word_splitting import put_utf8
 from plumbline.jobs.kernel.words import WordState, add_word, find_word
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")

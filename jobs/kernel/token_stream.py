@@ -14,11 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from plumbline.jobs.kernel.chunk_words import IdState
 from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS, TargetPairs
 from plumbline.jobs.kernel.limits import Limits
 from plumbline.jobs.kernel.memory import address, new_record
 from plumbline.jobs.kernel.records import MAX_SOURCE, NO_SOURCE, OTHER, ReaderState
-from plumbline.jobs.kernel.word_splitting import IdState
 from plumbline.jobs.kernel.words import END_WORD, Words, WordState
 
 #: Kept words, and document ends, of a table.

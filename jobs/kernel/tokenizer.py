@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.jobs import spacy_rules
+from plumbline.jobs.kernel.chunk_words import IdState, Splitter
 from plumbline.jobs.kernel.chunks import Answers, ChunkCache, scan
 from plumbline.jobs.kernel.language_tables import TOKENIZER_VERSION
 from plumbline.jobs.kernel.language_tables import stop_words as english_stop_words
 from plumbline.jobs.kernel.limits import Limits
 from plumbline.jobs.kernel.memory import SLACK, address, new_record
-from plumbline.jobs.kernel.word_splitting import IdState, Splitter
 from plumbline.jobs.kernel.words import Words, WordState
 from plumbline.warehouse.languages import TokenRules
 

@@ -22,18 +22,16 @@ from plumbline.pipelines.command.base import (
     Parameter,
     Row,
     execute,
-    has_plan,
     line_of,
     parameters,
     plan_of,
 )
-from plumbline.pipelines.command.value_sources import here, made, of_config
+from plumbline.pipelines.command.general_options import GENERAL, as_typed, general_options
+from plumbline.pipelines.command.value_sources import here, made
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.paths import address
 from plumbline.warehouse.text.escape import csv_cell, say, terminal
 
-#: Options of every command that has none of its own by this name.
-_GENERAL = ("config", "conf", "dry_run", "format")
 #: Formats of results.
 FORMATS = ("table", "json", "csv")
 
@@ -72,7 +70,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         if ctx.invoked_subcommand is not None:  # of a group that is a command, too
             return
         own = {p.name for p in parameters(kind)}
-        given = {n: None if n in own else values.pop(n, None) for n in _GENERAL}
+        given = {n: None if n in own else values.pop(n, None) for n in GENERAL}
         if given["format"] not in (None, *FORMATS):
             problem = f"there is {', '.join(FORMATS)}"
             raise UsageProblem(f"--format {given['format']}", problem)
@@ -89,58 +87,13 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         show(execute(command, Stages(out)), command, form)
 
     signature = map(_declared, parameters(kind))
-    run.__signature__ = inspect.Signature([_CONTEXT, *signature, *_general(kind)])  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature([_CONTEXT, *signature, *general_options(kind)])  # type: ignore[attr-defined]
     run.__doc__ = inspect.getdoc(kind)
     run.__name__ = kind.__name__
     return run
 
 
 _CONTEXT = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-
-
-def _general(kind: type[Command]) -> Iterator[inspect.Parameter]:
-    """The options that every command has."""
-    about: list[tuple[str, Any, Any, str]] = [
-        ("conf", Path | None, None, "Settings file (TOML), or cluster.")
-        if kind.at_top
-        else ("config", Path | None, None, "TOML file with any of these options."),
-        ("format", str, "table", "table, json or csv."),
-    ]
-    if has_plan(kind):
-        text = "Say what it would take; do and write nothing."
-        about.insert(0, ("dry_run", bool, False, text))
-    own = {p.name for p in parameters(kind)}
-    for name, hint, default, text in about:
-        if name in own:  # such as `why --format markdown`
-            continue
-        option = typer.Option(
-            f"--{name.replace('_', '-')}",
-            help=text,
-            show_default=bool(default),
-            show_envvar=False,
-            callback=_taken_from(kind) if name == "config" else None,
-            is_eager=name == "config",
-        )
-        yield inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=default,
-            annotation=Annotated[hint, option],
-        )
-
-
-def _taken_from(kind: type[Command]) -> Callable[..., Path | None]:
-    """Let `--config` give a required option; an argument is typed."""
-    known = {one.name: one for one in parameters(kind) if not one.on.positional}
-
-    def taken(ctx: typer.Context, config: Path | None) -> Path | None:
-        there = of_config(config) if config and config.exists() else {}  # else `made` says so
-        values = {n: _shown(known[n], one.value) for n, one in there.items() if n in known}
-        given = {name: value for name, value in values.items() if value is not None}
-        ctx.default_map = {**(ctx.default_map or {}), **given}
-        return config
-
-    return taken
 
 
 def _is_typed(ctx: typer.Context, name: str) -> bool:
@@ -151,19 +104,8 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 def context_settings(kind: type[Command]) -> dict[str, Any]:
     """Values from settings and variables, which Typer shows as defaults and takes as typed."""
     known = {one.name: one for one in parameters(kind)}
-    values = {name: _shown(known[name], one.value) for name, one in here(kind).items()}
+    values = {name: as_typed(known[name], one.value) for name, one in here(kind).items()}
     return {"default_map": {name: value for name, value in values.items() if value is not None}}
-
-
-def _shown(parameter: Parameter, value: Any) -> Any:
-    if parameter.is_list:
-        return [str(v) for v in (value if isinstance(value, list | tuple) else [value])]
-    if isinstance(value, list | tuple) and get_origin(parameter.kind) is tuple:
-        return parameter.on.separator.join(map(str, value))
-    # What isn't of the type is complained of by `made`, which knows where it stands.
-    kinds = {parameter.kind, *get_args(parameter.kind)}
-    is_path = Path in kinds and isinstance(value, str | Path)
-    return value if str in kinds or is_path or type(value) in kinds else None
 
 
 def _show_plan(command: Command, form: str) -> None:

@@ -191,7 +191,7 @@ ORDER BY subject
 def intervals(shape: Shape, kind: str, figure: Floats) -> Floats:
     """The ends of the interval of each draw, two columns; NaN where there is none."""
     connection = duckdb.connect()
-    connection.execute(sql("views/00_interval_macro") + sql("views/07_clustered"))
+    connection.execute(sql("views/00_interval_macro") + sql("views/07_clustered_interval"))
     n_draws, n = figure.shape
     other = "" if shape.is_dyadic else "second "
     columns = {

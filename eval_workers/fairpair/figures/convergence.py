@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from plumbline.eval_workers.fairpair.fairpair_options import texts_of
+from plumbline.eval_workers.fairpair.figures.fairpair_f import folds, ratios
 from plumbline.eval_workers.fairpair.figures.fairpair_set import prompt_rng, shared_columns
-from plumbline.eval_workers.fairpair.figures.metric import folds, ratios
 from plumbline.eval_workers.fairpair.figures.significance import weighted
 from plumbline.eval_workers.fairpair.figures.text_groups import Group, PerturbedSamples, read_groups
 from plumbline.eval_workers.fairpair.phi import Floats, Phi, find

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
-from plumbline.eval_workers.fairpair.figures.metric import (
+from plumbline.eval_workers.fairpair.figures.fairpair_f import (
     PromptFigures,
     fairpair_f,
     folds,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, stdtr, stdtrit
 
-from plumbline.eval_workers.fairpair.figures.metric import ratios
+from plumbline.eval_workers.fairpair.figures.fairpair_f import ratios
 from plumbline.eval_workers.fairpair.phi import Floats, Means
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
     ROUNDING,

@@ -16,7 +16,8 @@ The text is read once from left to right; the entity is the person named at its 
   Also where it is of the other group, except words that are used for both ("She is a fireman"): a
   model that calls John a mother calls Jane a father. "the man" alone may be anybody: undecided.
   Other nouns name other people and stay ("his wife").
-- Plurals, "he or she", "she-wolf" and "man's" stay. "her" is his or him as ``agreement`` tells.
+- Plurals, "he or she", "she-wolf" and "man's" stay. ``her_as_his_or_him``
+  decides what "her" is.
 
 An undecided text has no perturbation: a wrong one would count as a difference of the model.
 """

@@ -2,8 +2,8 @@
 
 Only pronouns are replaced: she, her, hers, herself and he, him, his, himself, as whole words, also
 before a contraction (he's, she'd've). A woman stays a woman. ``she-wolf`` holds no pronoun. "her"
-is his or him by the rules of ``agreement``, or undecided. The template language has no form for
-hers, nor for a his that stands alone ("a friend of his, Ann"): such sentences are rejected with the
+is his or him by the rules of ``her_as_his_or_him``, or undecided. The template language has no
+form for hers, nor for a his that stands alone ("a friend of his, Ann"): such sentences are rejected with the
 reason, like those that mix both genders or write "s/he".
 """
 
@@ -209,7 +209,7 @@ def _placeholder(sentence: str, match: re.Match[str]) -> tuple[str | None, str |
 
 
 def around(sentence: str, start: int, end: int) -> tuple[list[str], list[str]]:
-    """The tokens before and after a pronoun, for the rules of ``agreement``.
+    """The tokens before and after a pronoun, for the rules of ``her_as_his_or_him``.
 
     >>> around("I saw her key.", 6, 9)
     (['I', 'saw'], ['key', '.'])
