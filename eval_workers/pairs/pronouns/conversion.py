@@ -2,9 +2,9 @@
 
 Only pronouns are replaced: she, her, hers, herself and he, him, his, himself, as whole words, also
 before a contraction (he's, she'd've). A woman stays a woman. ``she-wolf`` holds no pronoun. "her"
-is his or him by the rules of ``her_as_his_or_him``, or undecided. The template language has no
-form for hers, nor for a his that stands alone ("a friend of his, Ann"): such sentences are rejected with the
-reason, like those that mix both genders or write "s/he".
+is his or him by the rules of ``her_as_his_or_him``, or undecided. The template language has no form
+for hers, nor for a his that stands alone ("a friend of his, Ann"): such sentences are rejected with
+the reason, like those that mix both genders or write "s/he".
 """
 
 from __future__ import annotations
