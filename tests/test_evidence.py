@@ -304,7 +304,7 @@ def test_evidence_that_is_elsewhere_or_damaged(store: Store, tmp_path: Path) -> 
             kept(store, "c")
         assert "\n" not in str(caught.value)
     tokens.unlink()
-    with pytest.raises(BadInput, match=r"can't be read.*counted again"):
+    with pytest.raises(BadInput, match=r"can't be read.*to count its shard again"):
         kept(store, "c")
     shutil.rmtree(tokens.parent)
     with pytest.raises(MissingComponent, match=r"a\.jsonl: is not on this machine.*count again"):

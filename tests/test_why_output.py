@@ -297,7 +297,7 @@ def test_unknown_words(store: Store, capsys: pytest.CaptureFixture[str]) -> None
     ("arguments", "status", "message"),
     [
         (["tea", "--corpus", "no"], 2, "no"),
-        (["tea NEAR she", "--corpus", "c"], 2, "plumbline corpus concordance 'tea NEAR she'"),
+        (["tea NEAR", "--corpus", "c"], 2, "query 'tea NEAR': is not complete (give words on"),
         (["tea", "--corpus", "c", "--contrast", "cat/dog"], 2, "contrast 'cat/dog'"),
         (["tea", "--corpus", "c", "--target", "tea"], 2, "target 'tea': is not a word of she/he"),
         (["tea", "--corpus", "c", "--format", "html"], 2, "markdown"),

@@ -68,6 +68,34 @@ def test_a_phrase_is_a_word_of_the_text_written_so(
             assert one == pytest.approx(other, nan_ok=True), table
 
 
+@pytest.mark.parametrize("rule", ["pairs", "windows"])
+@pytest.mark.parametrize("near", ["nurse", "tea walked", "old", "MALE"])
+def test_a_word_near_others_is_a_word_of_the_text_written_so(
+    store: Store, tmp_path: Path, rule: str, near: str
+) -> None:
+    others = {"he", "his", "man"} if near == "MALE" else set(near.split())
+
+    def written(text: str) -> str:
+        words = text.split()
+        around = [{*words[max(0, k - 9) : k], *words[k + 1 : k + 10]} for k in range(len(words))]
+        return " ".join(
+            "phrase" if word == "old" and not others.isdisjoint(around[k]) else word
+            for k, word in enumerate(words)
+        )
+
+    some = texts(3)
+    counted(store, "apart", some, rule, tmp_path)
+    counted(store, "joined", list(map(written, some)), rule, tmp_path)
+    ours = answers(store, "apart", f"old NEAR {near}", "x")
+    theirs = answers(store, "joined", "phrase", "x")
+    n, n_old = ours["word_evidence"][0]["n_word"], sum(text.split().count("old") for text in some)
+    assert n == sum(written(text).count("phrase") for text in some) and 9 < n < n_old
+    for table, rows in theirs.items():
+        own, rest = (sorted(x, key=str) for x in (ours[table], rows))
+        for one, other in zip(own, rest, strict=True):
+            assert one == pytest.approx(other, nan_ok=True), table
+
+
 def test_sentences_show_the_phrase_as_it_stands(
     store: Store,
     tmp_path: Path,

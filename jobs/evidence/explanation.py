@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +33,7 @@ from plumbline.jobs.evidence.copies import (
     signatures,
 )
 from plumbline.jobs.evidence.lean import OF_PART, Leans, Row, lean, lean_tables
+from plumbline.jobs.evidence.phrases import of_phrase, parsed
 from plumbline.jobs.evidence.sightings import (
     DocumentTable,
     Inquiry,
@@ -50,8 +51,6 @@ from plumbline.warehouse.wordlists import WordPair
 
 #: Sampling units of intervals.
 CLUSTERS = ("document", "source")
-#: Most words of a phrase.
-LONGEST_PHRASE = 5
 #: Collocates kept for each side of a word.
 N_COLLOCATES = 20
 
@@ -83,11 +82,13 @@ def explain(
     a whole: for pieces of one book, which are not independent. By default they take sources if the
     corpus has ten or more. Rows of other words stay. Words that don't occur near the contrast have
     a row without a delta. Several words in a row (at most ``LONGEST_PHRASE``) are a phrase: each of
-    its occurrences counts as one word, as if the text were written so, in a pass of its own.
+    its occurrences counts as one word, as if the text were written so, in a pass of its own. So do
+    those of a word or phrase near others, as in ``nurse NEAR doctor`` (``phrases.parsed``).
 
     Raises:
         UsageProblem: unknown corpus, contrast or target; no word of it is in the corpus; or a
-            phrase is too long or has a word that isn't in the corpus.
+            phrase is too long or has a word that isn't in the corpus, or nothing stands on a side
+            of ``NEAR``.
         MissingComponent: its documents are not on this machine.
         BadInput: what was kept of them is damaged.
     """
@@ -108,7 +109,10 @@ def explain(
     clusters = clusters or widest_clusters(evidence)
     check(question, contrast, sampling, clusters)
     questions = [question] if question.words else []
-    questions += [of_phrase(question, corpus, text) for text in requested if " " in text]
+    for text in requested:
+        if " " in text:
+            phrase, near = parsed(store, evidence.corpus, text)
+            questions.append(of_phrase(question, corpus, phrase, near, text))
     config = {"corpus": corpus, "words": requested, "contrast": contrast, "clusters": clusters}
     with recorded(store, "why", {**config, **vars(sampling)}) as run_id:
         n_word = counts["n_word"].to_numpy()
@@ -123,22 +127,6 @@ def explain(
             for table, some in rows.items():
                 replace_words(store, corpus, contrast, requested, some, table, run_id)
     return rows
-
-
-def of_phrase(question: Inquiry, corpus: str, text: str) -> Inquiry:
-    """The question about a phrase, or one word. Raises ``UsageProblem`` as ``explain`` does."""
-    phrase = tuple(text.split())
-    if len(phrase) > LONGEST_PHRASE:
-        raise UsageProblem(f"phrase {text!r}", f"has more than {LONGEST_PHRASE} words")
-    ids = question.ids(pa.array(phrase, pa.string()))
-    if (ids < 0).any():
-        word = phrase[int(np.argmin(ids))]
-        what = "phrase" if phrase[1:] else "word"
-        raise UsageProblem(f"{what} {text!r}", f"corpus {corpus!r} kept no word {word!r}")
-    if not phrase[1:]:
-        return replace(question, words=phrase)
-    vocabulary = pa.concat_arrays([question.vocabulary, pa.array([text], pa.string())])
-    return replace(question, words=(text,), vocabulary=vocabulary, phrase=phrase)
 
 
 def _rows_by_table(

@@ -10,16 +10,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.corpus_lookup import corpus_lists
 from plumbline.jobs.counting.kept_documents import Documents, evidence_of
 from plumbline.jobs.evidence.concordance import OccurrenceSample
-from plumbline.jobs.evidence.explanation import (
-    Sampling,
-    of_phrase,
-    snippet_rows,
-    widest_clusters,
-)
+from plumbline.jobs.evidence.explanation import Sampling, snippet_rows, widest_clusters
 from plumbline.jobs.evidence.lean import Row
+from plumbline.jobs.evidence.phrases import of_phrase, parsed
 from plumbline.jobs.evidence.sightings import (
     ALL_SOURCES,
     UNNAMED,
@@ -33,10 +28,7 @@ from plumbline.jobs.evidence.sightings import (
     read_shards,
     source_index,
 )
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
-
-NEAR = "NEAR"
 
 
 @dataclass(frozen=True)
@@ -67,7 +59,7 @@ def occurrences(
         BadInput: what was kept of them is damaged.
     """
     evidence = evidence_of(store, corpus)
-    text, near = _parsed(store, evidence.corpus, query)
+    text, near = parsed(store, evidence.corpus, query)
     how = evidence.options.rule, evidence.options.window
     vocabulary = store.read("word_count", corpus=corpus)["word"].combine_chunks()
     question = of_phrase(Inquiry((), near or (text,), (), (), *how, vocabulary), corpus, text)
@@ -125,27 +117,6 @@ class _BatchCounts(NamedTuple):
     n_word: Ints
     n: Ints
     n_pair: Ints
-
-
-def _parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]:
-    """The word or phrase of a query, and the words that it is to be near; none without NEAR."""
-    left, _, right = f" {' '.join(query.split())} ".partition(f" {NEAR} ")
-    text, others = left.strip().lower(), right.split()
-    if not text or (not others and NEAR in query.split()):
-        fix = "give words on both sides, as 'nurse NEAR she her'"
-        raise UsageProblem(f"query {query!r}", "is not complete", fix)
-    groups: dict[str, list[str]] = {}
-    known = set(store.read("word_count", corpus=corpus["corpus"])["word"].to_pylist())
-    for one in corpus_lists(store, corpus):
-        known.update(one.targets)  # kept wherever they occur
-        for name, side in zip(one.groups or (), "ab", strict=False):
-            groups.setdefault(name.upper(), []).extend(getattr(p, side) for p in one.pairs)
-    if unknown := [x for x in others if x not in groups and x.lower() not in known]:
-        problem = f"corpus {corpus['corpus']!r} kept no word {unknown[0]!r}"
-        fix = ", ".join(["give kept words", *(f"or {name}" for name in groups)])
-        raise UsageProblem(f"query {query!r}", problem, fix)
-    words = (word for x in others for word in groups.get(x, [x.lower()]))
-    return text, tuple(dict.fromkeys(words))
 
 
 def ratio(

@@ -44,6 +44,8 @@ class Inquiry:
         vocabulary: the words of the corpus by id, sorted, and a phrase asked about as the last.
         phrase: the words of that phrase, the only one in ``words``; each time they stand in a row
             they count as one word, as if the text were written so.
+        near: if any, only occurrences of the phrase with one of these less than a window before its
+            first or after its last word count so.
     """
 
     words: tuple[str, ...]
@@ -54,6 +56,7 @@ class Inquiry:
     window: int
     vocabulary: pa.StringArray
     phrase: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -109,6 +112,8 @@ def joined(question: Inquiry, documents: Documents) -> Documents:
         if not starts or at >= starts[-1] + n:
             starts.append(at)
     start = np.array(starts, np.int64)
+    if question.near:
+        start = start[_have_near(question, documents, start)]
     values, is_kept = values.copy(), np.ones(values.size, np.bool_)
     values[start] = len(question.vocabulary) - 1
     is_kept[(start[:, None] + np.arange(1, n)).ravel()] = False
@@ -116,6 +121,18 @@ def joined(question: Inquiry, documents: Documents) -> Documents:
     ends = np.concatenate([[0], np.cumsum(is_kept)])[offsets]
     place = kept - np.repeat(offsets[:-1], np.diff(ends))
     return documents._replace(values=values[kept], offsets=ends, place=place)
+
+
+def _have_near(question: Inquiry, documents: Documents, start: Ints) -> NDArray[np.bool_]:
+    """Whether a phrase has one of the words near that it is to have, from where it starts."""
+    offsets, end = documents.offsets, start + len(question.phrase)
+    document = np.searchsorted(offsets, start, side="right") - 1
+    first = np.maximum(start - question.window + 1, offsets[document])
+    last = np.minimum(end + question.window - 1, offsets[document + 1])
+    is_near = question.table(question.near)[documents.values] >= 0
+    before = np.concatenate([[0], np.cumsum(is_near)])
+    found: NDArray[np.bool_] = before[start] - before[first] + before[last] - before[end] > 0
+    return found
 
 
 @dataclass(frozen=True)

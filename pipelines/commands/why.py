@@ -61,7 +61,8 @@ class Why(ContrastOption, Command):
     again; only the sentences come from the shards. The answers are in the tables word_evidence,
     word_source, word_copies, word_collocate and word_snippet, too.
 
-    A phrase in quotes counts as one word wherever its words stand in a row.
+    A phrase in quotes counts as one word wherever its words stand in a row; so does a word near
+    others, as in 'nurse NEAR doctor', less than a window away from one of them.
 
     `--top 20000` writes the leans, sources and sentences of the most frequent words in one go, for
     the report's word explorer, and prints no answers; words answered before are left alone.
@@ -74,7 +75,7 @@ class Why(ContrastOption, Command):
 
     words: Annotated[
         tuple[str, ...],
-        Field(description="Words, as kept tokens; in quotes a phrase of up to five."),
+        Field(description="Words, as kept tokens; in quotes a phrase, or 'WORD NEAR OTHER...'."),
         On(positional=True),
     ] = ()
     words_from: Annotated[
@@ -160,10 +161,10 @@ class Why(ContrastOption, Command):
         """The words and phrases asked about, lowercase, each once: those given and of the file.
 
         Raises:
-            UsageProblem: there are none, or one is a query of ``corpus concordance``.
+            UsageProblem: there are none.
             BadInput: the file can't be read, or is not UTF-8.
         """
-        from plumbline.jobs.evidence.occurrences import NEAR
+        from plumbline.jobs.evidence.phrases import normalised
 
         listed, file = list(self.words), self.words_from
         if file:
@@ -172,12 +173,7 @@ class Why(ContrastOption, Command):
                     listed += raw.read().decode("utf-8-sig").splitlines()
             except (OSError, UnicodeDecodeError) as e:
                 raise BadInput(f"words {file}", f"can't be read: {e}", "one word per line") from e
-        if query := next((x for x in listed if NEAR in x.split()), ""):
-            problem = f"what is {NEAR} a group is counted, not explained"
-            raise UsageProblem(
-                f"query {query!r}", problem, f"plumbline corpus concordance {query!r}"
-            )
-        words = list(dict.fromkeys(" ".join(x.split()).lower() for x in listed if x.strip()))
+        words = list(dict.fromkeys(map(normalised, filter(str.strip, listed))))
         if not words:
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
         return words
@@ -199,6 +195,7 @@ class Why(ContrastOption, Command):
         """
         from plumbline.jobs.association.word_summary import describe_word
         from plumbline.jobs.evidence.explanation import explain
+        from plumbline.jobs.evidence.phrases import NEAR
 
         asked, how = self.asked(), (self.contrast, self._sampling(), self.clusters)
         lines: list[str] = []
@@ -208,7 +205,8 @@ class Why(ContrastOption, Command):
             counts: dict[str, list[str]] = {}
             for word in asked:
                 try:
-                    parts = (describe_word(store, name, w, self.contrast) for w in word.split())
+                    own = word.split(f" {NEAR}")[0].split()
+                    parts = (describe_word(store, name, w, self.contrast) for w in own)
                     counts[word] = [line for part in parts for line in part]
                 except UsageProblem as e:
                     problems.append(e)

@@ -1,0 +1,75 @@
+"""What is asked of a corpus's documents: a word, a phrase, or either near other words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from plumbline.jobs.corpus_lookup import corpus_lists
+from plumbline.jobs.evidence.lean import Row
+from plumbline.jobs.evidence.sightings import Inquiry
+from plumbline.warehouse.errors import UsageProblem
+from plumbline.warehouse.storage.store import Store
+
+NEAR = "NEAR"
+#: Most words of a phrase.
+LONGEST_PHRASE = 5
+
+
+def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]:
+    """The word or phrase of a query, and the words that it is to be near; none without NEAR.
+
+    A group of the corpus's lists in capitals (``nurse NEAR FEMALE``) stands for its words. Raises
+    ``UsageProblem`` for nothing on a side of ``NEAR``, and for words near that weren't kept.
+    """
+    left, near, right = f" {normalised(query)} ".partition(f" {NEAR} ")
+    text, others = left.strip(), right.split()
+    if not text or (near and not others):
+        fix = "give words on both sides, as 'nurse NEAR she her'"
+        raise UsageProblem(f"query {query!r}", "is not complete", fix)
+    groups: dict[str, list[str]] = {}
+    known = set(store.read("word_count", corpus=corpus["corpus"])["word"].to_pylist())
+    for one in corpus_lists(store, corpus):
+        known.update(one.targets)  # kept wherever they occur
+        for name, side in zip(one.groups or (), "ab", strict=False):
+            groups.setdefault(name.upper(), []).extend(getattr(p, side) for p in one.pairs)
+    if unknown := [x for x in others if x not in groups and x.lower() not in known]:
+        problem = f"corpus {corpus['corpus']!r} kept no word {unknown[0]!r}"
+        fix = ", ".join(["give kept words", *(f"or {name}" for name in groups)])
+        raise UsageProblem(f"query {query!r}", problem, fix)
+    words = (word for x in others for word in groups.get(x, [x.lower()]))
+    return text, tuple(dict.fromkeys(words))
+
+
+def normalised(query: str) -> str:
+    """A query in lower case with single spaces, but for ``NEAR`` and what is after it.
+
+    >>> normalised("Old  Nurse NEAR  FEMALE")
+    'old nurse NEAR FEMALE'
+    """
+    left, near, right = f" {' '.join(query.split())} ".partition(f" {NEAR} ")
+    return f"{left.lower()}{near}{right}".strip()
+
+
+def of_phrase(
+    question: Inquiry, corpus: str, text: str, near: tuple[str, ...] = (), name: str = ""
+) -> Inquiry:
+    """The question about a phrase or one word, ``near`` others if any; ``name`` is its own.
+
+    Raises ``UsageProblem`` for a phrase that is too long, and a word that isn't in the corpus.
+    """
+    phrase = tuple(text.split())
+    if len(phrase) > LONGEST_PHRASE:
+        raise UsageProblem(f"phrase {text!r}", f"has more than {LONGEST_PHRASE} words")
+    ids = question.ids(pa.array(phrase, pa.string()))
+    if (ids < 0).any():
+        word = phrase[int(np.argmin(ids))]
+        what = "phrase" if phrase[1:] else "word"
+        raise UsageProblem(f"{what} {text!r}", f"corpus {corpus!r} kept no word {word!r}")
+    if not phrase[1:] and not near:
+        return replace(question, words=phrase)
+    name = name or text
+    vocabulary = pa.concat_arrays([question.vocabulary, pa.array([name], pa.string())])
+    return replace(question, words=(name,), vocabulary=vocabulary, phrase=phrase, near=near)
