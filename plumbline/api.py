@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from plumbline.warehouse.errors import MissingComponent, UsageProblem
+from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.query.guard import read_only
 from plumbline.warehouse.schema.catalog import TABLES
@@ -506,7 +506,11 @@ def _arrow(source: Any) -> pa.Table:
     ['sentence_a']
     """
     if isinstance(source, Sequence) and all(isinstance(row, Mapping) for row in source):
-        return pa.Table.from_pylist(list(source))
+        try:
+            return pa.Table.from_pylist(list(source))
+        except UnicodeEncodeError as e:
+            fix = "take out what isn't Unicode"
+            raise BadInput("pairs", f"half a surrogate pair in {e.object!r:.80}", fix) from e
     if not hasattr(source, "__arrow_c_stream__"):
         fix = "give a file, a data frame, or a list of dictionaries"
         raise UsageProblem(f"pairs of type {type(source).__name__}", "can't be read", fix)

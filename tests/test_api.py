@@ -230,6 +230,12 @@ def test_a_frame_without_a_lean_is_empty(here: Path) -> None:
     assert np.isinf(every[["lean_nats_low", "lean_nats_high"]][alone]).any(axis=1).all()
 
 
+def test_half_a_surrogate_pair_is_one_line(tmp_path: Path) -> None:
+    wh = plumbline.open(tmp_path / "w", "arrow", create=True)
+    with pytest.raises(BadInput, match=r"^pairs: half a surrogate pair in"):
+        wh.benchmark("b", [{"sentence_a": "x \ud800 y", "sentence_b": "z"}])
+
+
 def test_errors_of_the_machine_are_those_of_the_command_line(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

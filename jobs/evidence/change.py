@@ -352,7 +352,7 @@ def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: i
         of_a, of_b = a.weights, b.weights
         variance = a.covariance(of_a, of_a) + b.covariance(of_b, of_b)
         variance -= 2 * both.covariance(of_a, of_b)
-    change = (deltas[1] - deltas[0])[words]
+    change = deltas[1][words] - deltas[0][words]
     rows = pa.table(
         {
             "word": question.vocabulary.take(pa.array(words)),
