@@ -129,7 +129,7 @@ def show(done: Done, command: Command, form: str) -> None:
         if shown:
             _print_rows(shown, form)
         if n_more := len(done.rows) - len(shown):
-            to_file = "--out FILE, or " if getattr(command, "out", "") is None else ""
+            to_file = "--out FILE, or " if hasattr(command, "out") else ""
             say(f"and {n_more:,} more rows: give {to_file}--format csv")
         for line in _lines(done, command):
             say(line, err=form != "table")
