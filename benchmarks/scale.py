@@ -147,7 +147,8 @@ def _family(first: int) -> Iterator[tuple[int, str, int, float]]:
 def terabyte(runs: Sequence[Run], n_cores: int = 64) -> str:
     """A model of 1,000 such shards on so many cores, from the largest run of each way.
 
-    Counting takes the same CPU time a kept token, the merge the same seconds a row on two cores.
+    Counting takes the same CPU time a kept token (the merge's is in it, so it is a little too
+    long), the merge the same seconds a row on two cores.
     The rows to merge grow with the number of shards: each has as many as the average one here.
     """
     here, spark = (max((r for r in runs if r.way == w), key=lambda r: r.n_shards) for w in WAYS)
