@@ -35,7 +35,7 @@ from plumbline.pipelines.attribution.contract import METHODS, Query, Subject, Te
 from plumbline.pipelines.attribution.queries import of_benchmark, of_words
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.input.shards import documents, write_jsonl_zst
+from plumbline.warehouse.input.shards import RecordForm, documents, write_jsonl_zst
 from plumbline.warehouse.input.token_files import indexed
 from plumbline.warehouse.query import method_validation
 from plumbline.warehouse.query.method_validation import OWN
@@ -157,6 +157,9 @@ def test_an_ngram_model_has_read_every_word_once(
     assert read.tolist() == [len(re.findall(r"\w+|[.,]", text)) for text in texts]
     other = train_model(world.shards[:1], "one", "c", NgramOptions(), tmp_path)
     assert training_text(world.store, "c", other.path).n_read is None
+    sources = RecordForm("meta.pile_set_name")
+    field = train_model(world.shards, "field", "c", NgramOptions(), tmp_path, form=sources)
+    assert training_text(world.store, "c", field.path).n_read is None, "another field of them"
     asked = ["attribute", "--corpus", "c", "--word", "nurse", "--method", "counts", "--n", "1"]
     asked += ["--warehouse", str(world.store.root), "--model"]
     for model, is_known in ((trained, True), (other, False)):

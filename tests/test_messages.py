@@ -196,6 +196,8 @@ yes = ["yes"]
 
 # fmt: off
 COMMAND_LINES = [
+    Typed("scoer", 2, "No such command 'scoer'. Did you mean 'score'?"),
+    Typed("methods", 2, "No such command 'methods'. Did you mean 'report methods'?"),
     # without a warehouse: the command that makes one
     Typed("why tea", 3,
         "warehouse out/warehouse: does not exist (give --warehouse, or make one with "
@@ -569,7 +571,8 @@ CALLS = [
         "or give --source FILE)"),
     Called("recipe without a file", lambda: import_benchmark(store(), "winoqueer", None, "r"),
         "recipe winoqueer: needs a file (--source: Felkner et al., WinoQueer, ACL 2023; "
-        "github.com/katyfelkner/winoqueer, data/winoqueer_final.csv)"),
+        "github.com/katyfelkner/winoqueer, data/winoqueer_final.csv (as jerryspan/WinoQueer-NL "
+        "has it at a4bac04380aa))"),
     Called("one group", lambda: filler(["she"]),
         "--groups she: is not two or more different groups (such as she,he,they)"),
     Called("a group twice", lambda: filler(["she", "she"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -328,7 +329,8 @@ def _longest(a: tuple[str, ...], b: tuple[str, ...]) -> int:
 def test_every_recipe_says_what_it_is() -> None:
     assert {"bbq", "crows-pairs", "stereoset", "winoqueer"} <= set(RECIPES.names())
     for name in RECIPES.names():
-        assert load(name).about and "\n" not in load(name).about and load(name).source
+        assert load(name).about and "\n" not in load(name).about
+        assert re.search(r"github\.com/\S+, .* at [0-9a-f]{12}\b", load(name).source)
 
 
 def test_crows_pairs(store: Store, tmp_path: Path) -> None:

@@ -322,7 +322,7 @@ def test_tables_1_to_3_and_12_to_14_are_compared(
         assert float(same[0]["ours"]) == pytest.approx(float(value)), line
     shown = capsys.readouterr().out
     n_printed = sum("│" in line for line in shown.splitlines())
-    n_more = int(next(iter(re.findall(r"and (\d+) more rows: give --out FILE", shown))))
+    n_more = int(next(iter(re.findall(r"and (\d+) more rows: see .*figures.csv", shown))))
     assert n_printed == 12 and n_more > 0
     assert shown.index("more rows") < shown.index("figures of models:"), "verdict last"
     (change,) = [row for row in rows if row["n_fell"] and row["measure"] == "us"][:1]

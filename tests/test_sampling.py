@@ -258,7 +258,7 @@ def test_a_model_that_computes_no_number_has_a_problem(
 
     def broken(**given: Any) -> Any:
         output = forward(**given)
-        rows = [row.tolist() == bad for row in given["input_ids"]]
+        rows = [row.tolist()[-len(bad) :] == bad for row in given["input_ids"]]
         output.logits[torch.tensor(rows)] = math.nan
         return output
 

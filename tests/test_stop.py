@@ -228,3 +228,38 @@ def test_a_stop_that_a_compiler_swallows_is_one_line() -> None:
     )
     line = "error: interrupted; run the same command again to resume\n"
     assert (done.returncode, done.stderr) == (5, line)
+
+
+_COMPILE = """
+import os, signal, time
+import numba
+from numba.core import event
+from plumbline.pipelines.process import stop_signals
+
+class Press(event.Listener):
+    def on_start(self, event):
+        for _ in range({presses}):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.2)
+    def on_end(self, event): pass
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+stop_signals.listen()
+twice = numba.njit(lambda x: 2 * x)
+try:
+    with event.install_listener("numba:compile", Press()):
+        twice(1)
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("compiled", len(twice.signatures))
+"""
+
+
+@pytest.mark.parametrize(("presses", "status", "said"), [(1, 0, "compiled 1\n"), (2, 5, "")])
+def test_a_compilation_of_numba_ends_first(presses: int, status: int, said: str) -> None:
+    """An exception in LLVM's callbacks was lost, or ended Python; a second press doesn't wait."""
+    code = _COMPILE.format(presses=presses)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (status, said), done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from plumbline.eval_workers.models import transformers_backend
+from plumbline.eval_workers.models.local.drawing import Read
 from plumbline.eval_workers.models.local.tree import end_of_tree, tree
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.eval_workers.models.transformers_backend import TREE_TYPES, TransformersBackend
 from plumbline.warehouse.errors import BadInput
@@ -122,6 +125,23 @@ def test_each_architecture_scores_trees_as_single_texts(
         backend = TransformersBackend(str(path), ModelOptions(batch_tokens=batch_tokens))
         assert backend.longest_in_tree > 1000
         assert _far_off(backend, path) < 1e-4
+
+
+@pytest.mark.parametrize("model_type", TREE_TYPES)
+def test_each_architecture_continues_padded_prompts_as_single_ones(
+    model_type: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = TransformersBackend(str(_made(model_type, tmp_path / model_type)), ModelOptions())
+    options, read, lengths = SamplingOptions(max_new_tokens=8), backend._read, set[int]()
+
+    def noted(prompts: Sequence[Tokens]) -> Read:
+        lengths.add(len({*map(len, prompts)}))
+        return read(prompts)
+
+    draws = [options.draw(text, k) for text in SENTENCES for k in range(2)]
+    alone = [sample for draw in draws for sample in backend.continue_([draw], options)]
+    monkeypatch.setattr(backend, "_read", noted)
+    assert backend.continue_(draws, options) == alone and max(lengths) > 1
 
 
 @pytest.mark.parametrize("model_type", ["mpt", "bloom", "falcon"])  # two with ALiBi

@@ -81,10 +81,18 @@ class TransformersBackend(LocalContinuer):
         outlier columns, length-dependent rotary positions change their frequencies, and a model's
         own code may change anything.
         """
-        rotary = getattr(self.config, "rope_parameters", None) or {}
-        is_stateless = rotary.get("rope_type", "default") not in _ROTARY_STATE
         is_plain = self.identity.quantisation is None and self.longest_in_tree > 0
-        return self._model.device.type == "cpu" and is_plain and is_stateless
+        return self._model.device.type == "cpu" and is_plain and self._is_stateless
+
+    @cached_property
+    def longest_padded(self) -> int:
+        """As ``longest_in_tree``: what takes trees takes positions and a mask."""
+        return self.longest_in_tree if self._is_stateless else 0
+
+    @cached_property
+    def _is_stateless(self) -> bool:
+        rotary = getattr(self.config, "rope_parameters", None) or {}
+        return rotary.get("rope_type", "default") not in _ROTARY_STATE
 
     def n_computed(self, sequences: Collection[Tokens]) -> int:
         """Tokens that go through the model for distinct sequences; shared beginnings count once."""

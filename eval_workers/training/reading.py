@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.training.trained_models import MARKER
+from plumbline.eval_workers.training.trained_models import MARKER, form_mark
 from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.warehouse.input.shards import RecordForm, fingerprint
 from plumbline.warehouse.regular_files import json_object
@@ -24,20 +24,21 @@ def training_of(model: Path) -> dict[str, Any]:
         return {}
 
 
-def trained_on(model: Path, shards: Sequence[Path]) -> dict[str, Any] | None:
-    """The identity of a model's training if that tells what it read of these very shards.
+def trained_on(model: Path, shards: Sequence[Path], form: RecordForm) -> dict[str, Any] | None:
+    """The identity of a model's training if that tells what it read of these very texts.
 
     ``None`` also for an adapter, and for text that was changed part of the way.
     """
     identity: dict[str, Any] = training_of(model).get("identity", {})
     if "window" in identity or (identity.get("base") or {}).get("lora_rank"):
         return None
-    is_same = identity.get("shards") == [fingerprint(shard) for shard in shards]
+    read = identity.get("shards"), identity.get("form")
+    is_same = read == ([fingerprint(shard) for shard in shards], form_mark(form))
     return identity if is_same else None
 
 
 def reading(model: Path, shards: Sequence[Path], form: RecordForm) -> Reading:
-    """The text that a neural model read, which :func:`trained_on` has to know for these shards."""
+    """The text that a neural model read, which :func:`trained_on` has to know for these texts."""
     from plumbline.eval_workers.models.transformers_backend import TransformersBackend
     from plumbline.eval_workers.training import trainer
     from plumbline.eval_workers.training.learner import continued

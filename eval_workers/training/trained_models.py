@@ -79,6 +79,11 @@ class TrainedModel:
         return str(self.path), replace(base.how, revision=None)
 
 
+def form_mark(form: RecordForm) -> list[str] | None:
+    """What tells a form of records from others in a training's identity; ``None`` by default."""
+    return None if form == DEFAULT else [form.text_field, digest(form.decoder)]
+
+
 def train_model(
     shards: Sequence[Path],
     name: str,
@@ -116,8 +121,8 @@ def train_model(
     }
     if isinstance(options, NgramOptions):
         identity["ngram_version"] = NGRAM_VERSION
-    if form != DEFAULT:
-        identity["form"] = [form.text_field, digest(form.decoder)]
+    if mark := form_mark(form):
+        identity["form"] = mark
     if n_checkpoints:  # the weights are the same, but one made without them has to be made again
         identity["n_checkpoints"] = n_checkpoints
     if tokenizer is not None:

@@ -97,7 +97,7 @@ def _n_read(text: TrainingText, model: Path) -> Ints | None:
 
     An n-gram model read every word once.
     """
-    identity = trained_on(model, text.shards)
+    identity = trained_on(model, text.shards, text.evidence.form)
     if identity is None:
         return None
     if "ngram_version" in identity:

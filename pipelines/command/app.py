@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
 
 import plumbline
 from plumbline.pipelines.command import registry
@@ -97,6 +98,16 @@ class LazyGroup(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, in the registry's order."""
         return list(self.commands)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find a command; the error for an unknown one names those of this name in other groups."""
+        try:
+            return super().resolve_command(ctx, args)
+        except TyperException as e:
+            elsewhere = [repr(name) for name in registry.targets() if name.endswith(f" {args[0]}")]
+            if elsewhere:
+                e.message = f"No such command {args[0]!r}. Did you mean {', '.join(elsewhere)}?"
+            raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Show the help of a group with the same texts, whose commands can do nothing."""

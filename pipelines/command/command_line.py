@@ -129,12 +129,18 @@ def show(done: Done, command: Command, form: str) -> None:
         if shown:
             _print_rows(shown, form)
         if n_more := len(done.rows) - len(shown):
-            to_file = "--out FILE, or " if hasattr(command, "out") else ""
-            say(f"and {n_more:,} more rows: give {to_file}--format csv")
+            say(f"and {n_more:,} more rows: {_all_rows(command)}")
         for line in _lines(done, command):
             say(line, err=form != "table")
     if done.failed is not None:
         raise done.failed
+
+
+def _all_rows(command: Command) -> str:
+    """Where all rows of a command are that shows the first: in its file, or how to get them."""
+    if file := getattr(command, "out", None):
+        return f"see {file}"
+    return f"give {'--out FILE, or ' if hasattr(command, 'out') else ''}--format csv"
 
 
 def _lines(done: Done, command: Command) -> Iterator[str]:

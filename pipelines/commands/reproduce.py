@@ -194,7 +194,8 @@ class _Beside(_Published, _Figures):
         lines += [*paper.claims(store, names), *paper.remarks, *paper.misfits(printed)]
         said = lines[:_MOST_LINES]
         if n_more := len(lines) - len(said):
-            said += [f"and {n_more:,} more lines on the runs and the paper: give --out FILE"]
+            where = f"see {self.out}" if self.out else "give --out FILE"
+            said += [f"and {n_more:,} more lines on the runs and the paper: {where}"]
         is_whole = all(b.run is not None for b in found)
         measured = [b for b in found if b.run is not None]
         return Done(

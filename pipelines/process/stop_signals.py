@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -75,7 +75,16 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     elif received():  # somebody is in a hurry: all that is kept is safe from a kill
         _end()
     _received.set()
-    raise KeyboardInterrupt
+    if (lock := _compiler_lock()) is None:
+        raise KeyboardInterrupt
+    _thread.start_new_thread(_interrupt_after, (lock,))
+
+
+def _compiler_lock() -> AbstractContextManager[None] | None:
+    """Numba's, if this thread compiles: an exception in LLVM's callbacks is lost or ends Python."""
+    numba = sys.modules.get("numba.core.compiler_lock")
+    lock = getattr(numba, "global_compiler_lock", None)
+    return lock if lock is not None and lock.is_locked() else None
 
 
 def _again(unraisable: Any) -> None:
@@ -83,14 +92,16 @@ def _again(unraisable: Any) -> None:
     if not received():
         sys.__unraisablehook__(unraisable)
     elif isinstance(unraisable.exc_value, KeyboardInterrupt):
+        _thread.start_new_thread(_interrupt_after, (nullcontext(),))
+
+
+def _interrupt_after(busy: AbstractContextManager[None]) -> None:
+    with busy:
+        time.sleep(_SOON_S)  # the callback has returned
         _lost.set()
         _expected.set()
-        _thread.start_new_thread(_interrupt_soon, ())
-
-
-def _interrupt_soon() -> None:
-    time.sleep(_SOON_S)  # when the callback has returned
-    _thread.interrupt_main()
+        # While this thread holds the lock the main one compiles nothing; a signal ends its waiting.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def _end_in_time(signals: int) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.rows import Row, Rows, filled
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import connect, model_labels, opened, query, sql
+from plumbline.warehouse.query.connection import answer, connect, model_labels, opened, query, sql
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Facts:
 
     def query(self, text: str) -> Rows:
         """Rows of a query that isn't a file of ``sql/report``, over any tables and views."""
-        return self._once(text, lambda: self.connection.sql(text).to_arrow_table())
+        return self._once(text, lambda: answer(self.connection, text))
 
     def metrics(self, name: str, **wanted: object) -> Rows:
         """Rows of ``metric_value`` of one metric whose columns have the wanted values."""

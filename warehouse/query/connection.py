@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import resource
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -257,8 +258,21 @@ def rows_of(
     [{'n': 0}]
     """
     with connect(source, text) as connection:
-        rows = connection.sql(text, params=params).to_arrow_table()
+        rows = answer(connection, text, params)
     return list(rows.to_pylist())
+
+
+def answer(
+    connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
+) -> pa.Table:
+    """Rows of one query, which is planned once: for a relation of it DuckDB plans it twice.
+
+    Raises as DuckDB where the query is wrong.
+    """
+    with warnings.catch_warnings():
+        # Here rows are copied, which takes less time than views that use views.
+        warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
+        return connection.execute(text, params or None).to_arrow_table()
 
 
 def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -295,4 +309,4 @@ def query(
     text = sql(name)
     named = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     used = {key: value for key, value in (params or {}).items() if key in named}
-    return connection.sql(text, params=used).to_arrow_table()
+    return answer(connection, text, used)

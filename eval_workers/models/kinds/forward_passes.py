@@ -191,8 +191,9 @@ def equal_lengths(length: Callable[[Item], int]) -> EndOfPass[Item]:
     return end_of
 
 
-#: Tokens whose keys and values are held at once while drawing, per token of a forward pass.
-_HELD = 16
+#: Tokens whose keys and values are held at once while drawing, and of the prompts that are read at
+#: once with logits of the last token alone, per token of a forward pass.
+_HELD, _READ = 16, 4
 
 #: A prompt with its special tokens, and its number.
 _Draw = tuple[Tokens, int]
@@ -201,12 +202,17 @@ _Draw = tuple[Tokens, int]
 class LocalContinuer(LocalModel, Continuer):
     """A model loaded here that continues prompts; see ``TextReader`` for what it raises."""
 
+    @cached_property
+    def longest_padded(self) -> int:
+        """Longest sequence in tokens that may be in a pass with others of other lengths."""
+        return 0
+
     def _with_special(self, prompt: Tokens) -> Tokens:
         """The prompt with the special tokens around it."""
         return (self.identity.bos_token_id, *prompt)
 
     def _read(self, prompts: Sequence[Tokens]) -> Read:
-        """The model's state after prompts of one length with their special tokens."""
+        """The model's state after prompts with their special tokens."""
         return Read(self._model, prompts)
 
     def _new_tokens(
@@ -214,13 +220,21 @@ class LocalContinuer(LocalModel, Continuer):
     ) -> list[Tokens | str]:
         draws = [(self._with_special(prompt), i) for i, prompt in enumerate(prompts)]
 
+        # As many in each lane: a step takes hardly longer for a few rows more.
+        most = -(-len(draws) // devices.n_threads()) if self.takes_lanes else len(draws)
+        n_times = _READ if self.longest_padded else 1
+
         def end_of(draws: Sequence[_Draw], start: int, n_tokens: int) -> int:
-            length = len(draws[start][0])
-            n_rows = max(1, min(n_tokens, _HELD * n_tokens // (length + options.max_new_tokens)))
-            n_read, end = length, start + 1
-            while end < min(start + n_rows, len(draws)) and len(draws[end][0]) == length:
-                n_read += length * (draws[end][0] != draws[end - 1][0])
-                if n_read > n_tokens:
+            first, n_distinct, end = len(draws[start][0]), 1, start + 1
+            while end < len(draws):
+                length = len(draws[end][0])
+                longest, n_rows = length + options.max_new_tokens, end + 1 - start
+                n_distinct += draws[end][0] != draws[end - 1][0]
+                if n_rows > min(most, n_tokens) or n_rows * longest > _HELD * n_tokens:
+                    break
+                if n_distinct * length > n_times * n_tokens or (
+                    length != first and longest > self.longest_padded
+                ):
                     break
                 end += 1
             return end

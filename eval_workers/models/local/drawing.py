@@ -1,14 +1,15 @@
-"""Drawing tokens with a transformers model: one random stream per sample, no padding.
+"""Drawing tokens with a transformers model: one random stream per sample.
 
-The sequences of a pass have one length, so nothing is padded; equal prompts are read once, and
-their keys and values copied to each of their samples. A sample's k-th token is where its k-th
-uniform number falls in the distribution after transformers' own filters, so its tokens do not
-depend on the others drawn with it.
+Equal prompts of a pass are read once, and their keys and values copied to each of their samples;
+shorter prompts are padded on the left, and no token attends to padding. A sample's k-th token is
+where its k-th uniform number falls in the distribution after transformers' own filters, so its
+tokens do not depend on the others drawn with it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def draw(
 ) -> list[Tokens | str]:
     """New tokens after each prompt, with the end token where there is one; or its problem.
 
-    Prompts have one length and one seed each. ``read`` makes the model read distinct ones.
+    Each prompt has a seed. ``read`` makes the model read distinct prompts.
     """
     distinct = list(dict.fromkeys(prompts))
     place = {prompt: i for i, prompt in enumerate(distinct)}
@@ -134,24 +135,35 @@ class _TopP(TopPLogitsWarper):
 
 
 class Read:
-    """Sequences of one length that a model has read, and its float32 logits after each."""
+    """Sequences that a model has read, and its float32 logits after each.
+
+    Sequences of several lengths are padded on the left, for models that take positions.
+    """
 
     def __init__(self, model: Any, sequences: Sequence[Tokens]) -> None:
         self._model = model
-        self._ids = torch.tensor(sequences, device=model.device)
+        width = max(map(len, sequences))
+        padded = [(*sequence[:1] * (width - len(sequence)), *sequence) for sequence in sequences]
+        self._ids = torch.tensor(padded, device=model.device)
+        lengths = torch.tensor([len(sequence) for sequence in sequences], device=model.device)
+        self._mask = (torch.arange(width, device=model.device) >= width - lengths[:, None]).long()
+        self._is_padded = len({*map(len, sequences)}) > 1
+        self._keeps_last = "logits_to_keep" in signature(model.forward).parameters
         self._cache: Any = None
         self.logits = torch.empty(0)
         self._advance(self._ids)
 
     def select(self, rows: torch.Tensor) -> None:
         """Keep only these rows; a row may be named several times."""
-        self._ids, self.logits = self._ids[rows], self.logits[rows]
+        self._ids, self._mask = self._ids[rows], self._mask[rows]
+        self.logits = self.logits[rows]
         if self._cache is not None:
             self._cache.batch_select_indices(rows)
 
     def append(self, tokens: torch.Tensor) -> None:
         """Read one more token of each sequence."""
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
+        self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
         self._advance(self._ids if self._cache is None else tokens[:, None])
 
     def _advance(self, ids: torch.Tensor) -> None:
@@ -162,11 +174,16 @@ class Read:
 
     def _output(self, ids: torch.Tensor) -> Any:
         """The model's output for tokens after those in the cache."""
+        how: dict[str, Any] = {"logits_to_keep": 1} if self._keeps_last else {}
+        if self._is_padded:
+            positions = (self._mask.cumsum(dim=1) - 1).clamp(min=0)
+            how["position_ids"] = positions[:, -ids.shape[1] :]
         return self._model(
             input_ids=ids,
-            attention_mask=torch.ones_like(self._ids),
+            attention_mask=self._mask,
             past_key_values=self._cache,
             use_cache=True,
+            **how,
         )
 
 

@@ -43,7 +43,7 @@ _SIZES = re.compile(
 _LARGEST = 1 << 27
 #: A size that may be 0: such models have other widths.
 _MAY_BE_0 = "head_dim"
-_NAMES = ("architectures", "model_type", "problem_type", "dtype", "torch_dtype")
+_NAMES = ("architectures", "model_type", "problem_type", "hidden_act", "dtype", "torch_dtype")
 _COMMIT = re.compile("[0-9a-f]{40}")
 #: BOS by convention, for tokenizers of these model types that name none.
 _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
@@ -123,11 +123,11 @@ def check_configuration(source: Source) -> None:
     for part in parts:  # grows by the configurations inside it
         for key, value in part.items():
             problem = ""
-            if isinstance(value, dict):
+            if isinstance(value, dict) and key not in _NAMES:
                 parts.append(value)
             elif _COUNTED.fullmatch(key) and isinstance(value, int) and value > _MOST:
                 problem = f"claims {key} {f'{value:,}'[:40]}, more than {_MOST:,}"
-            elif _SIZES.fullmatch(key) and not _is_size(value, least := int(key != _MAY_BE_0)):
+            elif _SIZES.fullmatch(key) and not _is_size(key, value, least := int(key != _MAY_BE_0)):
                 size = f"{value!r:.40}"
                 problem = f"claims {key} {size}, no whole number from {least} to {_LARGEST:,}"
             elif key in _NAMES and value is not None:
@@ -140,9 +140,9 @@ def check_configuration(source: Source) -> None:
                 raise BadInput(f"model {source.name}", f"its config.json {problem}", fix)
 
 
-def _is_size(value: Any, least: int) -> bool:
+def _is_size(key: str, value: Any, least: int) -> bool:
     """True for a size, and for what is left to the library: none, or one for each layer."""
-    if value is None or isinstance(value, list):
+    if value is None or (isinstance(value, list) and key != "vocab_size"):
         return True
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return is_number and least <= value <= _LARGEST and bool(value == int(value))

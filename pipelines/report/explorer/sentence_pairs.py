@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.rows import Row
+from plumbline.warehouse.query.connection import answer
 from plumbline.warehouse.text.escape import terminal
 
 #: Pairs, log ratios, and log ratios by word (of a pair and model): more would not load at once.
@@ -222,7 +223,7 @@ def _named(row: Row) -> tuple[str, str, str]:
 
 def _rows(facts: Facts, text: str, **params: object) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]]
-    rows = facts.connection.sql(text, params=params or None).to_arrow_table().to_pylist()
+    rows = answer(facts.connection, text, params).to_pylist()
     return rows
 
 
