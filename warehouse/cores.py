@@ -25,7 +25,7 @@ def n_cores() -> int:
 
 
 def within(n_cores: int, quotas: Sequence[float]) -> int:
-    """A number of cores, cut to the smallest quota (in cores, rounded up).
+    """``n_cores``, or the smallest quota (in cores, rounded up) if it is less; at least 1.
 
     >>> within(64, [3.5, 16.0]), within(2, []), within(2, [8.0]), within(8, [0.5])
     (4, 2, 2, 1)
@@ -34,10 +34,10 @@ def within(n_cores: int, quotas: Sequence[float]) -> int:
 
 
 def quotas(cgroups: Path, own: Path) -> list[float]:
-    """CPU quotas in cores of a process's control groups, v2 or v1, and of those around them.
+    """CPU quotas, in cores, of a process's control groups (v1 or v2) and of their parent groups.
 
-    ``own`` lists the groups as ``/proc/self/cgroup`` does. Inside a container they may be named as
-    its host sees them: the groups that can't be found there are left out.
+    ``own``: a file that lists the groups, like ``/proc/self/cgroup``. In a container it may give
+    their paths on the host: groups that don't exist under ``cgroups`` are left out.
     """
     limits = []
     for line in _lines(own):
@@ -46,13 +46,13 @@ def quotas(cgroups: Path, own: Path) -> list[float]:
             continue
         root = cgroups / controllers  # v2 names no controllers
         group = root / name.lstrip("/")
-        for place in (group, *(p for p in group.parents if p.is_relative_to(root))):
-            limits += _quota(place)
+        for directory in (group, *(p for p in group.parents if p.is_relative_to(root))):
+            limits += _quota(directory)
     return limits
 
 
 def _quota(group: Path) -> list[float]:
-    """A quota in cores: microseconds of CPU per period, over the period; empty without a limit."""
+    """A group's quota in cores (CPU time per period, over the period); empty without a limit."""
     words = " ".join(_lines(group / "cpu.max")).split()
     if not words:
         words = [*_lines(group / "cpu.cfs_quota_us"), *_lines(group / "cpu.cfs_period_us")]

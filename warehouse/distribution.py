@@ -1,4 +1,4 @@
-"""The installed distribution of Plumbline; its name on package indexes isn't the package's."""
+"""The installed distribution of Plumbline, whose name on PyPI differs from the package's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def distribution() -> Distribution:
 
     Raises ``PackageNotFoundError`` for a copy that isn't installed.
     """
-    from importlib import metadata  # takes longer than many a command
+    from importlib import metadata  # importing it takes longer than many commands do
 
     try:
         return metadata.distribution(NAME)
@@ -27,7 +27,7 @@ def distribution() -> Distribution:
 
 
 def install_line(extra: str) -> str:
-    """The command that installs an extra, or several with commas.
+    """The command that installs an extra, or several separated by commas.
 
     >>> install_line("spark")
     "pip install 'plumbline-lm[spark]'"

@@ -1,4 +1,4 @@
-"""Errors for users: one line, and an exit status by the kind of error.
+"""Errors for users: each has one line, and an exit status by its kind.
 
 Any other exception is a defect and keeps its traceback.
 """
@@ -28,26 +28,26 @@ _OF_CONNECTIONS = frozenset(
         *(errno.ENETUNREACH, errno.ENOBUFS, errno.ENOTCONN, errno.ENOTSOCK),
     )
 )
-#: Transient errors: a network or server that is away; a file of a shared disk that moved.
-_PASSING = frozenset(
+#: Numbers of transient errors, of a network, a server or a moved file of a shared disk.
+_TRANSIENT = frozenset(
     (
         *(errno.EAGAIN, errno.EBUSY, errno.ECONNABORTED, errno.ECONNREFUSED, errno.ECONNRESET),
         *(errno.EHOSTUNREACH, errno.EINTR, errno.ENETDOWN, errno.ENETRESET, errno.ENETUNREACH),
         *(errno.EPIPE, errno.ESTALE, errno.ETIMEDOUT),
     )
 )
-#: Status codes of too many requests, and of servers that are busy.
+#: HTTP status codes for too many requests, and of busy servers.
 _BUSY = frozenset((408, 425, 429, 500, 502, 503, 504))
-_ASKED_TO_STAY_OFFLINE = "OfflineModeIsEnabled"
-#: Clients' own errors for a network or server that is away, which are neither ``ConnectionError``
-#: nor have an error number; by name they need no import.
+_OFFLINE_MODE = "OfflineModeIsEnabled"
+#: Client libraries' errors for an unreachable network or server, by package. They are not of class
+#: ``ConnectionError`` and have no error number; names, unlike classes, need no import.
 _OF_CLIENTS = {
     "httpx": frozenset(("NetworkError", "RemoteProtocolError", "TimeoutException")),
     "requests": frozenset(("ConnectionError", "Timeout", "ChunkedEncodingError")),
 }
 _OF_CLIENTS["httpx2"] = _OF_CLIENTS["httpx"]
-#: Errors of the object-store client are told apart by their messages, even plain ``OSError``s. In
-#: messages without an HTTP status, only the patterns of ``_WRONG`` mean wrong input.
+#: Start of the object-store client's messages, which alone tell its errors apart (some are plain
+#: ``OSError``). A message without an HTTP status means wrong input only if it matches ``_WRONG``.
 _OF_STORES = re.compile(r"Generic \S+ error: ")
 _STATUS = re.compile(r"status code: (\d{3})")
 _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]nsupported|Range req")
@@ -64,8 +64,8 @@ class PlumblineError(Exception):
     >>> str(BadInput("shard 3", "truncated", "download it again"))
     'shard 3: truncated (download it again)'
 
-    It may quote foreign text: as a string it is one line that can't steer a terminal, and secrets
-    of the environment are hidden in it.
+    The message may quote foreign text: ``str`` makes it one line that can't steer a terminal, and
+    secrets of the environment are hidden in it.
 
     >>> print(BadInput("word \\x1b[2J", "not\\nfound"))
     word \\x1b[2J: not found
@@ -91,12 +91,12 @@ class PlumblineError(Exception):
         return terminal(" ".join(self.message.split()))
 
     def _render_traceback_(self) -> list[str]:
-        """The line alone, which notebooks show instead of a traceback."""
+        """The class and the message, which notebooks show instead of a traceback."""
         return [f"{type(self).__name__}: {self}"]
 
 
 class UsageProblem(PlumblineError):
-    """The request names something that does not exist or contradicts itself (status 2)."""
+    """The request contradicts itself or names something that does not exist (status 2)."""
 
     exit_code = 2
 
@@ -114,10 +114,10 @@ class MissingComponent(PlumblineError):
 
 
 class Interrupted(PlumblineError):
-    """The same command, unchanged, resumes or may succeed later (status 5).
+    """A command that stopped; run again unchanged, it resumes or may succeed (status 5).
 
-    It was stopped, a process of it was killed, or a network or server is away. Where something has
-    to be changed first, it is ``BadInput``.
+    The user stopped it, one of its processes was killed, or a network or server was unreachable. If
+    the user has to change something first, the error is ``BadInput``.
     """
 
     exit_code = 5
@@ -125,7 +125,7 @@ class Interrupted(PlumblineError):
 
 @contextmanager
 def disk_problems(path: Path) -> Iterator[None]:
-    """Turn errors of the disk under ``path`` inside the block into one line of bad input.
+    """Turn an ``OSError`` about a file, raised in the block, into ``BadInput`` that names ``path``.
 
     Other errors of the system, such as those of connections, pass unchanged.
 
@@ -148,9 +148,9 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 
 def _is_of_disk(error: OSError) -> bool:
-    """True if an error of the system is about a file: it names one, or its kind and number may.
+    """True if an error of the system is about a file: it names one, or its class and number fit.
 
-    Libraries have classes of their own for connections; `urllib` calls an address a file name.
+    Libraries' own subclasses are about connections; `urllib` sets the file name to an address.
 
     >>> _is_of_disk(OSError(28, "No space left on device")), _is_of_disk(ConnectionResetError())
     (True, False)
@@ -161,9 +161,9 @@ def _is_of_disk(error: OSError) -> bool:
 
 
 def is_outage(error: BaseException | None) -> bool:
-    """True if an error, or one in its chain of causes, is of a network or server that is away.
+    """True if an error, or one of its causes, means that a network or server is down or busy.
 
-    A full disk, a missing file and a refused permission are not.
+    False for a full disk, a missing file and a refused permission.
 
     >>> is_outage(ConnectionResetError()), is_outage(OSError(errno.ESTALE, "stale"))
     (True, True)
@@ -178,7 +178,7 @@ def is_outage(error: BaseException | None) -> bool:
 
 
 def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput | Interrupted:
-    """The error of work that ``cause`` stopped: status 5 if it was an outage, else bad input.
+    """The error for work that ``cause`` stopped: ``Interrupted`` for an outage, else ``BadInput``.
 
     >>> failure(TimeoutError(), "model m", "can't be had", "check its name")
     Interrupted('model m', "can't be had", 'run the same command again; check its name')
@@ -189,7 +189,7 @@ def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput
 
 
 def _is_away(error: BaseException) -> bool:
-    if type(error).__name__ == _ASKED_TO_STAY_OFFLINE:  # a ConnectionError by its class
+    if type(error).__name__ == _OFFLINE_MODE:  # a ConnectionError by its class
         return False
     status = getattr(getattr(error, "response", None), "status_code", None)
     if status is not None:
@@ -200,7 +200,7 @@ def _is_away(error: BaseException) -> bool:
         if kind.__name__ in _OF_CLIENTS.get(kind.__module__.partition(".")[0], ()):
             return True
     if isinstance(error, OSError) and error.errno is not None:
-        return error.errno in _PASSING
+        return error.errno in _TRANSIENT
     message = str(error)
     if not _OF_STORES.match(message):
         return False

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-#: Python puts the working directory first on its path, also for `-m`: a file there would be
-#: imported in place of a module. Only ``sys`` is imported before it is taken out.
+#: With `-c` and `-m` Python puts the working directory first on its path, so that a file there
+#: could replace a module. Only ``sys`` is imported before that directory is taken off the path.
 _PROGRAM = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; import runpy; "
     "runpy.run_module({module!r}, run_name='__main__', alter_sys=True)"
@@ -13,7 +13,7 @@ _PROGRAM = (
 
 
 def command(module: str, *arguments: str) -> list[str]:
-    """Run a module as ``python -m`` does, without the working directory on Python's path.
+    """The command that runs a module like ``python -m``, without the working directory on the path.
 
     >>> command("json.tool", "--compact")[1], command("json.tool", "--compact")[-1]
     ('-c', '--compact')

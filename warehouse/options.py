@@ -10,16 +10,18 @@ from pydantic import ConfigDict, ValidationError
 
 from plumbline.warehouse.errors import UsageProblem
 
-#: Configuration of these dataclasses: the text "3" is not a number, and no other key is allowed.
+#: Configuration of these dataclasses: text such as "3" is no number, unknown keys are refused.
 STRICT = ConfigDict(strict=True, extra="forbid")
-#: Upper bound of quantities without a natural one: every format can hold it.
+#: Upper bound of quantities that have no natural one; every file format can hold it.
 MOST = 10**12
 #: A frozen dataclass of options.
 Options = TypeVar("Options", bound=Any)
 
 
 def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> Options:
-    """Options of a kind. Raises ``UsageProblem`` that begins with ``where`` for invalid values.
+    """Make options of the class ``kind``.
+
+    Raises ``UsageProblem`` for invalid values; its message begins with ``where``.
 
     >>> from plumbline.eval_workers.models.model_options import ModelOptions
     >>> make(ModelOptions, {"batch_tokens": 0}, "models.toml: ")
@@ -32,15 +34,15 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
         return options
     except ValidationError as e:
         error = e.errors()[0]
-        if not error["loc"]:  # of all options together
+        if not error["loc"]:  # an error of several options together
             problem = error["msg"].removeprefix("Value error, ")
             raise UsageProblem(where.rstrip(": ") or "options", problem) from None
         name = str(error["loc"][0])
         if error["type"] in ("missing", "missing_keyword_only_argument"):
             raise UsageProblem(f"{where}{name}", "is missing") from None
         if error["type"] == "unexpected_keyword_argument":
-            known = ", ".join(field.name for field in fields(kind))
-            raise UsageProblem(f"{where}key {name!r}", "is unknown", f"known: {known}") from None
+            names = ", ".join(field.name for field in fields(kind))
+            raise UsageProblem(f"{where}key {name!r}", "is unknown", f"known: {names}") from None
         if error["type"] in ("too_short", "string_too_short") and not error["input"]:
             raise UsageProblem(f"{where}{name}", "is empty", "give a value") from None
         problem = error["msg"].removeprefix("Input ")
@@ -52,7 +54,7 @@ def make(kind: type[Options], values: Mapping[str, object], where: str = "") -> 
 
 
 def changed(options: Options, values: Mapping[str, object], where: str = "") -> Options:
-    """The same options but for ``values``. Raises as :func:`make`.
+    """A copy of options with ``values`` changed. Raises as :func:`make`.
 
     >>> from plumbline.eval_workers.models.model_options import ModelOptions
     >>> changed(ModelOptions(), {"dtype": "bfloat16"}).dtype
@@ -63,7 +65,7 @@ def changed(options: Options, values: Mapping[str, object], where: str = "") -> 
 
 
 def part(kind: type[Options], larger: object) -> Options:
-    """The options of a kind among larger options.
+    """Options of the class ``kind``, whose fields are all fields of ``larger`` too.
 
     >>> from plumbline.eval_workers.fairpair.fairpair_spec import FairPairSpec
     >>> from plumbline.eval_workers.models.model_options import ModelOptions
@@ -74,7 +76,7 @@ def part(kind: type[Options], larger: object) -> Options:
 
 
 def words(options: object) -> list[str]:
-    """The words of a command line that give these options; what is a default is left out.
+    """The words of a command line that set these options; defaults are left out.
 
     >>> from plumbline.eval_workers.models.model_options import ModelOptions
     >>> words(ModelOptions(dtype="float16", per_token=True))

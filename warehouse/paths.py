@@ -1,6 +1,6 @@
 """Paths in a warehouse: names as parts of a path, files and directories replaced in one step.
 
-Names come from files and servers; neither they nor links may lead out of their directory.
+Names come from files and servers. Neither names nor links may lead out of their directory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from plumbline.warehouse.errors import BadInput
 
-#: Bytes of a file name that the usual file systems allow.
+#: Most bytes of a file name on the usual file systems.
 _LONGEST = 255
 #: For renameat2 (Linux): paths are relative to the working directory; exchange both names.
 _AT_FDCWD = -100
@@ -31,7 +31,7 @@ _ANY_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:(/+|$)")
 
 
 class Address(type(Path())):  # type: ignore[misc]
-    """An address in the place of a path: it can be shown and extended, but not opened.
+    """An address instead of a path: it can be shown and extended, but not opened.
 
     >>> str(Address("s3://bucket/w") / "run"), Address("hf://datasets/a/b.parquet").suffix
     ('s3://bucket/w/run', '.parquet')
@@ -55,7 +55,7 @@ def address(text: str | Path) -> Path | None:
 
 
 def as_url(path: Path) -> str:
-    """A path that was given as an address of any kind, as it was typed; empty for a path.
+    """The address of any kind that a path was made from, as typed; empty for a path of a disk.
 
     >>> as_url(Path("https://host/w")), as_url(Path("out/warehouse"))
     ('https://host/w', '')
@@ -91,7 +91,7 @@ def segment(name: str, before: str = "", after: str = "") -> str:
 
 
 def refuse_links(root: Path, path: Path) -> Path:
-    """Return ``path``; ``BadInput`` if it, or a directory from ``root`` to it, is a symbolic link.
+    """Return ``path``; ``BadInput`` if it or a directory above it in ``root`` is a symbolic link.
 
     Through a link, files outside the warehouse would be replaced or removed.
 
@@ -124,7 +124,7 @@ def replacing(path: Path) -> Iterator[Path]:
     ('tea', 1)
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Also of ".", which has no name; absolute, since libraries take `a:b/c` for an address.
+    # A name of its own, since "." has none; absolute, since libraries take `a:b/c` for an address.
     temporary = path.parent.absolute() / f"_{uuid.uuid4().hex}.tmp"
     try:
         yield temporary
@@ -136,9 +136,9 @@ def replacing(path: Path) -> Iterator[Path]:
 def replace_directory(directory: Path, destination: Path) -> None:
     """Replace ``destination`` by ``directory``; an empty ``directory`` only removes it.
 
-    Of concurrent calls the last one wins. Where ``exchange`` is not supported, neither directory is
-    at ``destination`` for an instant; a kill then leaves the old one beside ``directory``, under a
-    name that ends with ``-retired``.
+    The last of concurrent calls wins. Without ``exchange`` neither directory is at ``destination``
+    for an instant; a process killed then leaves the old one beside ``directory``, under a name that
+    ends with ``-retired``.
     """
     destination.parent.mkdir(parents=True, exist_ok=True)
     old = [directory]  # which holds the old files after an exchange
@@ -152,7 +152,7 @@ def replace_directory(directory: Path, destination: Path) -> None:
 
 
 def exchange(one: Path, other: Path) -> bool:
-    """Exchange the names of two paths in one step; false where that is not supported.
+    """Exchange the names of two paths in one step; returns false where the system can't.
 
     Raises ``OSError`` when one of them does not exist.
     """
@@ -182,8 +182,8 @@ def _moved(directory: Path, destination: Path) -> bool:
         return False
 
 
-def _retired(path: Path, where: Path) -> list[Path]:
-    aside = where / f"{uuid.uuid4().hex}-retired"
+def _retired(path: Path, directory: Path) -> list[Path]:
+    aside = directory / f"{uuid.uuid4().hex}-retired"
     try:
         os.rename(path, aside)
     except FileNotFoundError:

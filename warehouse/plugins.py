@@ -1,7 +1,7 @@
-"""Registries of parts (backends, metrics, ...): ours, and those of other packages' entry points.
+"""Registries of parts (backends, metrics, ...): Plumbline's, and other packages' entry points.
 
-A name that several packages give is refused when it's used, so that no installation changes what a
-name means. See docs/extend.md.
+Using a name that several packages register is an error, so that installing a package never changes
+the meaning of a name. See docs/extend.md.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Registry:
-    """The parts of a kind, by name.
+    """All parts of one kind, by name.
 
     Args:
         noun: name of a part in messages, such as ``benchmark``.
-        package: package of ours, one file each; names that start with ``_`` are not parts.
-        suffix: suffix of our files, such as ``.py`` or ``.sql``.
-        group: the group of entry points; without one the kind is closed to other packages.
-        contract: a protocol whose members every part must have, for a kind that is code.
-        made: names of parts of ours that are made by code and have no file.
-        instead: alternative to a name, for the message about an unknown one.
+        package: Plumbline's package with one file per part; files named ``_...`` are not parts.
+        suffix: suffix of these files, such as ``.py`` or ``.sql``.
+        group: the group of entry points; if empty, other packages can't add parts.
+        contract: a protocol whose public members every part of another package must have.
+        made: names of Plumbline's parts that are made by code and have no file.
+        instead: advice added to the list of names in the message about an unknown name.
 
     >>> lists = Registry("word list", "plumbline.warehouse.wordlists", ".toml")
     >>> "she-he" in lists.names(), lists.text("she-he").count("pairs")
@@ -56,15 +56,15 @@ class Registry:
         return sorted({*self._ours, *(entry.name for entry in self._theirs())})
 
     def find(self, name: str) -> EntryPoint | None:
-        """The entry point of a name; ``None`` for a part of ours.
+        """The entry point of a name; ``None`` for a part of Plumbline's.
 
-        Raises ``UsageProblem`` for a name that no package or several packages give.
+        Raises ``UsageProblem`` for a name that no package registers, or several do.
         """
         theirs = [entry for entry in self._theirs() if entry.name == name]
         holders = [*(["plumbline"] if name in self._ours else []), *map(_package, theirs)]
         if not holders:
-            known = f"there are {', '.join(self.names())}{self.instead and f'; or {self.instead}'}"
-            raise UsageProblem(f"{self.noun} {name!r}", "unknown", known)
+            advice = f"there are {', '.join(self.names())}{self.instead and f'; or {self.instead}'}"
+            raise UsageProblem(f"{self.noun} {name!r}", "unknown", advice)
         if len(holders) > 1:
             problem = f"{' and '.join(holders)} each have one of this name"
             raise UsageProblem(f"{self.noun} {name!r}", problem, "rename or uninstall one")
@@ -87,7 +87,7 @@ class Registry:
         return part
 
     def text(self, name: str) -> str:
-        """The text of a part's file. Raises as ``load``, ``BadInput`` also for a missing file."""
+        """The text of a part's file. Raises as ``load``; ``BadInput`` for a missing file."""
         file = f"{name}{self.suffix}"
         if (entry := self.find(name)) is None:
             return (self._folder() / file).read_text("utf-8")
@@ -109,7 +109,7 @@ class Registry:
 
     @contextmanager
     def _one_line(self, entry: EntryPoint, expected: str) -> Iterator[None]:
-        """Turn errors of another package's part inside the block into one line."""
+        """Turn an error of another package's part inside the block into ``BadInput``."""
         try:
             yield
         except PlumblineError:

@@ -16,7 +16,7 @@ from plumbline.warehouse.paths import as_url, replacing
 
 #: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
 LARGEST = 256 << 20
-#: Directories that are not on a disk, and the one below them that takes files all the same.
+#: Top directories that are not on a disk, and the one below them that does hold files.
 _NOT_ON_DISK, _ON_DISK = frozenset(("proc", "sys", "dev")), ("dev", "shm")
 _ANOTHER = "give another path"
 
@@ -41,7 +41,7 @@ def opened(path: Path) -> io.BufferedReader:
 
 
 def kind_of(path: Path) -> int | None:
-    """The kind of file at a path, as of ``stat``; ``None`` if there is none.
+    """The type of the file at a path, such as ``stat.S_IFREG``; ``None`` if there is no file.
 
     >>> kind_of(Path("/")) == stat.S_IFDIR, kind_of(Path("no such file"))
     (True, None)
@@ -130,20 +130,20 @@ def json_object(path: Path) -> dict[str, Any]:
 
 
 def begin_directory(directory: Path, ledger: str, facts: Mapping[str, Any]) -> None:
-    """Write ``facts`` to a ledger in an empty directory, or check that its ledger has the same.
+    """Write ``facts`` as JSON to the file ``ledger`` of an empty directory.
 
-    Raises ``UsageProblem`` for a directory that holds anything else, ``BadInput`` for one that
-    can't be written.
+    A directory whose ledger already holds these facts is left as it is. Raises ``UsageProblem`` for
+    one that holds anything else, ``BadInput`` for one that can't be written.
     """
-    path, content = directory / ledger, json.dumps(facts)
+    path, facts_json = directory / ledger, json.dumps(facts)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        if path.is_file() and json_object(path) == json.loads(content):
+        if path.is_file() and json_object(path) == json.loads(facts_json):
             return
         if any(directory.iterdir()):
             raise UsageProblem(f"directory {directory}", "is not empty", "give another --out")
         with replacing(path) as temporary:
-            temporary.write_text(content, encoding="utf-8")
+            temporary.write_text(facts_json, encoding="utf-8")
     except (OSError, ValueError) as e:
         problem = f"can't be written: {e}"
         raise BadInput(f"directory {directory}", problem, "give another --out") from e

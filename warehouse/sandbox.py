@@ -1,4 +1,4 @@
-"""A process to read other people's files: little memory and time, no network.
+"""A child process that reads other people's files with limits and without a network.
 
 A Parquet file can crash the library that reads it, or unpack to any size.
 """
@@ -18,12 +18,12 @@ from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 MOST_BYTES = 8 << 30
 #: Most processor time of a whole command.
 MOST_SECONDS = 600
-#: Each thread reserves address space, so on a machine of many cores only these are used.
+#: Most cores that are used, since each thread reserves address space.
 _MOST_CORES = 4
 #: Name of the processor, its number in seccomp, and its number of the system call ``socket``.
 _PROCESSORS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 _IO_URING_SETUP = 425  # on all processors; it can make sockets too
-#: System calls of x86_64 from this number on are the same calls under a second number.
+#: On x86_64, system calls from this number on are the others under a second number (x32).
 _X32 = 0x40000000
 #: Signals that a person or a system short of memory sends; no crash ends with one of them.
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -32,11 +32,11 @@ _EACCES = 0x00050000 | 13
 
 
 def status_of_child() -> int | None:
-    """Fork; ``None`` in the child, which is in the sandbox, and its exit status in the parent.
+    """Fork; returns ``None`` in the child, which is in the sandbox, its exit status in the parent.
 
-    To be called while no other thread works. The child ends with the parent. Raises in the parent
+    Call it while no other thread runs. The child ends with the parent. Raises in the parent
     ``BadInput`` when the child crashed or reached a limit, ``Interrupted`` when it was killed,
-    ``MissingComponent`` where there is no sandbox.
+    ``MissingComponent`` on a system without a sandbox.
     """
     processor()
     parent = os.getpid()
@@ -61,14 +61,14 @@ def status_of_child() -> int | None:
 
 
 def _is_out_of_time() -> bool:
-    """True if children used up this process's limit: the system kills at a hard limit."""
+    """True if children used up the hard limit of processor time, at which the system kills."""
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return hard != resource.RLIM_INFINITY and used.ru_utime + used.ru_stime > hard - 1
 
 
 def end_with(parent: int) -> None:
-    """Let Linux kill this process when its parent, the process ``parent``, ends."""
+    """Let Linux kill this process when its parent, whose number is ``parent``, ends."""
     if platform.system() == "Linux":
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:  # it ended already
@@ -92,9 +92,9 @@ def limit_time(seconds: int) -> None:
 
 
 def close_network() -> None:
-    """Let this process open no more sockets, for good, nor those that it starts.
+    """Forbid this process, and those that it will start, to open sockets, for good.
 
-    Raises ``MissingComponent`` where the system can't.
+    Raises ``MissingComponent`` on a system that can't do this.
     """
     arch, socket = processor()
     loads, equals, above, ends = 0x20, 0x15, 0x35, 0x06
@@ -114,7 +114,9 @@ def close_network() -> None:
 
 
 def processor() -> tuple[int, int]:
-    """Numbers of this processor and its ``socket``. Raises ``MissingComponent`` without a sandbox.
+    """Seccomp's number of this processor, and the number of its system call ``socket``.
+
+    Raises ``MissingComponent`` on a system without a sandbox.
 
     >>> len(processor()) if platform.system() == "Linux" else 2
     2

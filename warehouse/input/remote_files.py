@@ -43,7 +43,7 @@ _BLOCK = 1 << 22
 _BUCKETS = ("s3", "s3a", "gs", "az", "abfs", "abfss")
 _WEB = ("https", "http")
 _HUB = "hf"
-#: Variables that name a server of their own instead of the cloud's.
+#: Environment variables that name another server instead of the cloud's.
 _ENDPOINTS = (
     *("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"),
     *("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
@@ -62,10 +62,10 @@ RETRIES: Any = {
 
 
 def located(text: str | Path) -> Path:
-    """The path or, for a text with ``://``, the address that a file's name means.
+    """A file's name as a path or, if it is a text with ``://``, as an address.
 
-    Raises ``UsageProblem`` for an address of an unknown kind, or one that holds a password or key,
-    which tables and logs would keep.
+    Raises ``UsageProblem`` for an address of an unknown kind, and for one with a user, password or
+    query, which tables and logs would store.
 
     >>> located("a.jsonl").suffix, str(located("s3://bucket/a.jsonl"))
     ('.jsonl', 's3://bucket/a.jsonl')
@@ -100,7 +100,7 @@ def located(text: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Description:
-    """A file's metadata: its bytes, and a mark that changes with its content, or None."""
+    """A file's metadata; ``mark`` changes with its content, None where no server reports one."""
 
     n_bytes: int
     is_directory: bool
@@ -108,10 +108,10 @@ class Description:
 
 
 def find(pattern: str) -> list[tuple[Path, Description | None]]:
-    """The files of a path, address or glob pattern, globs sorted, each with its metadata.
+    """The files of a path, address or glob pattern (sorted), with their metadata or ``None``.
 
-    Raises ``BadInput`` when a server can't be asked, ``UsageProblem`` as :func:`located` and for a
-    pattern on a web server.
+    Raises ``Interrupted`` when a server can't be reached, ``BadInput`` when it refuses the request,
+    ``UsageProblem`` as :func:`located` and for a pattern on a web server.
     """
     place = located(pattern)
     if not isinstance(place, Address):
@@ -128,8 +128,8 @@ def find(pattern: str) -> list[tuple[Path, Description | None]]:
         details = files.glob(str(place), detail=True)
     except Exception as e:
         raise _unreachable(place, e) from e
-    named = {files.unstrip_protocol(name): info for name, info in details.items()}
-    return [(Address(name), _description(named[name])) for name in sorted(named)]
+    info_of = {files.unstrip_protocol(name): info for name, info in details.items()}
+    return [(Address(name), _description(info_of[name])) for name in sorted(info_of)]
 
 
 def describe(path: Path) -> Description | None:
@@ -168,9 +168,9 @@ def _description(info: Mapping[str, Any]) -> Description:
 def content_mark(path: Path) -> str:
     """Hash of a file's content: the first 32 hex digits of a SHA-256.
 
-    On a disk it is over the file's bytes. For an address it is over the address, the size, and the
-    ETag, hash or time of change that the server reports; over the bytes if it reports nothing.
-    Raises ``BadInput`` for a file that can't be read.
+    On a disk it covers the file's bytes. For an address it covers the address, the size, and the
+    ETag, hash or time of change that the server reports, or else the bytes. Raises ``BadInput`` for
+    a file that can't be read.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:
@@ -201,10 +201,10 @@ def open_file(path: Path) -> pa.NativeFile:
 
 
 def fetched(directory: Path, patterns: Sequence[str]) -> Path:
-    """Copy the files of a remote directory to the user's cache, once for each content.
+    """Copy files of a remote directory to the user's cache, unless it has them already.
 
-    Files whose names match no pattern are left out, and so are subdirectories. The copy has the
-    directory's own name. Raises ``BadInput`` where no such file is there or one can't be read.
+    Only files that match a pattern are copied, no subdirectories. Returns the copy, a directory of
+    the same name. Raises ``BadInput`` if no file matches or one can't be read.
     """
     import platformdirs  # Spark's executors lack it: they have only what counting needs
 
@@ -279,7 +279,7 @@ class ByteStream(io.RawIOBase):
 
 
 def unreadable(path: Path, error: Exception) -> BadInput | Interrupted:
-    """The error of a file that can't be read to its end; ``Interrupted`` if its server is away."""
+    """The error of a file that can't be read to its end; ``Interrupted`` if its server is down."""
     line, fix = _first_line(error), "fetch or make it again"
     if "Range request not supported" in line:
         fix = "the server must answer requests for a part of a file; download it, count the copy"
@@ -357,7 +357,7 @@ def _file_system(scheme: str) -> Any:
 
 
 def is_plain(scheme: str) -> bool:
-    """True if connections aren't encrypted: an address, or an endpoint's, begins with ``http:``.
+    """True if connections aren't encrypted: the scheme, or that of an endpoint, is ``http``.
 
     Raises ``UsageProblem`` for an endpoint that is not an address.
 
@@ -379,6 +379,6 @@ def _unreachable(path: Path, error: Exception) -> Exception:
 
 
 def _first_line(error: Exception) -> str:
-    """The start of an error's message, without the query of an address, which may be signed."""
+    """The start of an error's message, without queries of addresses, which may hold keys."""
     line = (hidden(str(error)).strip() or type(error).__name__).splitlines()[0]
     return re.sub(r"\?\S+", "", line)[:300]

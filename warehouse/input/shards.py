@@ -119,7 +119,7 @@ class RecordForm:
 
 
 def record_form(text_field: str, tokenizer: str) -> RecordForm:
-    """The form of records with a text field or, if ``tokenizer`` names a model, with its tokens.
+    """The form of records with text or, if ``tokenizer`` names a model, with that model's tokens.
 
     Raises ``BadInput`` for a model whose tokenizer can't be read.
     """
@@ -135,9 +135,9 @@ class Kind:
     """A kind of shard: the reader of its texts, and the reason why it rejects a document.
 
     ``texts`` yields the documents in order, in batches of large strings or binaries; a rejected one
-    is NULL. ``missing`` is the reason; ``None`` means that the text field itself is NULL. ``texts``
-    raises ``BadInput`` for an unreadable, truncated or damaged file and for a column that is not
-    there or not text, ``UsageProblem`` for tokens without a decoder.
+    is NULL. ``missing`` is the reason; ``None``: its text field itself is NULL. ``texts`` raises
+    ``BadInput`` for an unreadable, truncated or damaged file and for a column that is missing or
+    not text, ``UsageProblem`` for tokens without a decoder.
     """
 
     texts: Callable[[Path, RecordForm], Iterator[pa.Array]]
@@ -198,12 +198,12 @@ KINDS = {
     **{".wet": _ARCHIVE, ".warc": _ARCHIVE},
     **{".bin": _TOKENS, ".npy": _TOKENS},
 }
-#: Kinds that may be compressed.
+#: Suffixes of shards that may be compressed.
 _STREAMS = (_JSON_LINES, ".wet", ".warc")
 
 
 def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
-    """The texts of a shard as Python strings: the documents that are counted, in the same order.
+    """The documents of a shard that are counted, in the same order, as Python strings.
 
     Rejected records (see ``jobs.kernel.json_lines``) are skipped. Convenience API, not optimised.
     Raises ``BadInput`` for a truncated, damaged or unreadable shard, or a line of more than
@@ -225,7 +225,7 @@ def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
 
 
 def field_value(record: Mapping[str, object], field: str) -> object:
-    """A field of a JSON record, or MISSING; ``a.b`` is the key ``a.b`` or, without one, b in a.
+    """A field of a JSON record, or ``MISSING``; ``a.b`` is the key ``a.b``, else ``b`` in ``a``.
 
     >>> field_value({"doc": {"body": "tea"}}, "doc.body"), field_value({"a.b": 1}, "a.b")
     ('tea', 1)

@@ -1,4 +1,4 @@
-"""Texts of token files in the order of training: Megatron's `.bin` with its `.idx`, and `.npy`.
+"""Texts of token files, in their order: Megatron's `.bin` with its `.idx`, and `.npy`.
 
 In both, the token that ends a text ends a document.
 """
@@ -60,7 +60,7 @@ def decoder(name: str) -> bytes:
         ends.append(end.get("content") if isinstance(end, dict) else end)
     text = tokenizer.decode("utf-8", "replace")
     content = json.dumps({"tokenizer": text, "end": next(filter(None, ends), None)}).encode()
-    loaded(content)  # raises for one that can't be read
+    loaded(content)  # raises if it can't be read
     return content
 
 
@@ -74,7 +74,7 @@ def digest(content: bytes) -> str:
 
 
 def texts(path: Path, content: bytes) -> Iterator[pa.LargeStringArray]:
-    """The documents of a token file in order, in batches; NULL where a token is unknown.
+    """The documents of a token file in order, in batches; NULL for one with an unknown token.
 
     ``content`` is that of :func:`decoder`. Raises ``UsageProblem`` without one, ``BadInput`` for a
     truncated, damaged or unreadable file or index.
@@ -106,7 +106,7 @@ def index_of(path: Path) -> Path:
 def write_sequences(path: Path, sequences: Iterable[Tokens]) -> None:
     """Write sequences of tokens of one length as a `.bin` of 16 or 32 bits and its `.idx`.
 
-    The index names each sequence as a document, as Pythia's files do. Each file appears whole.
+    The index lists each sequence as a document, as Pythia's does. Each file appears when complete.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "text.bin"
@@ -130,7 +130,7 @@ def write_sequences(path: Path, sequences: Iterable[Tokens]) -> None:
 
 
 class Decoder:
-    """A tokenizer; ``end`` is the token that ends a text, tokens are less than ``n_ids``."""
+    """A tokenizer, of tokens below ``n_ids``; ``end`` is the token that ends a text, or None."""
 
     def __init__(self, content: bytes) -> None:
         try:
@@ -153,7 +153,7 @@ class Decoder:
         self._bytes = table if kind == "ByteLevel" else None
 
     def batches(self, documents: Iterable[Tokens]) -> Iterator[pa.LargeStringArray]:
-        """The texts of documents, as those of :meth:`texts`, in batches."""
+        """The texts of documents, as :meth:`texts` returns them, in batches."""
         batch: list[Tokens] = []
         n_tokens = 0
         for ids in documents:
@@ -166,10 +166,10 @@ class Decoder:
             yield pa.array(self.texts(batch), pa.large_string())
 
     def texts(self, documents: Sequence[Tokens]) -> list[str | None]:
-        """The texts of documents; ``None`` for one with a token that is not the tokenizer's."""
+        """The texts of documents; ``None`` for a document with a token that the tokenizer lacks."""
         # Without the cast numpy makes floats of unsigned 64-bit ids.
-        none = np.empty(0, np.int64)
-        ids = np.concatenate([none, *documents], dtype=np.int64, casting="unsafe")
+        empty = np.empty(0, np.int64)
+        ids = np.concatenate([empty, *documents], dtype=np.int64, casting="unsafe")
         number = np.where((ids >= 0) & (ids < self.n_ids), ids, self.n_ids)
         ends = np.cumsum([ids.size for ids in documents])
         if self._bytes is None:
@@ -180,7 +180,7 @@ class Decoder:
                 else str(decode(part.tolist(), skip_special_tokens=False))
                 for part in np.split(number, ends[:-1])
             ]
-        # The same, many times as fast: the bytes of all tokens lie one after the other.
+        # The same texts, many times as fast: the bytes of all tokens lie one after the other.
         tokens = self._bytes.take(pa.array(number))
         lost = np.concatenate([[0], np.cumsum(tokens.is_null().to_numpy(zero_copy_only=False))])
         _, places, data = tokens.buffers()
@@ -203,8 +203,8 @@ class Decoder:
 def _bytes(vocabulary: Mapping[str, int]) -> dict[int, bytes]:
     """The bytes of each token of a byte-level vocabulary, which writes each byte as a character.
 
-    Printable ones of Latin-1 stand for themselves, the others for those from U+0100 on. A token
-    with any other character was added as text.
+    It writes printable bytes of Latin-1 as themselves, the others as characters from U+0100 on. A
+    token with any other character was added as text.
     """
     plain = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in plain]
@@ -223,7 +223,7 @@ def loaded(content: bytes) -> Decoder:
 
 
 def _file(name: str, file: str) -> bytes | None:
-    """A file of a model in a directory or on the hub; ``None`` if it has none of that name."""
+    """A file of a model in a directory or on the hub; ``None`` if the model lacks it."""
     if Path(name).is_dir():
         path = Path(name) / file
         return path.read_bytes() if path.is_file() else None
@@ -247,30 +247,30 @@ def _file(name: str, file: str) -> bytes | None:
 
 
 def _array(path: Path, decode: Decoder) -> Iterator[Tokens]:
-    """The documents of an array of tokens, with NumPy's header or without any, as OLMo's are."""
+    """The documents of an array of tokens, with NumPy's header or, like OLMo's files, without."""
     where = f"shard {path.name}"
     if decode.end is None:
         problem = "the tokenizer has no eos_token, which ends documents"
         raise BadInput(where, problem, "add it to tokenizer_config.json")
     with open_file(path) as file:
         kind = array_type(file, where, decode.n_ids)
-        kept = np.empty(0, kind)
+        rest = np.empty(0, kind)
         while block := read(file, _BLOCK):
             if len(block) % kind.itemsize:
                 raise BadInput(where, f"ends inside a token of {kind.itemsize} bytes")
-            ids = np.concatenate([kept, np.frombuffer(block, kind)])
+            ids = np.concatenate([rest, np.frombuffer(block, kind)])
             ends = np.flatnonzero(ids == decode.end)
             whole = int(ends[-1]) + 1 if ends.size else 0
             yield from decode.cut(ids[:whole])
-            kept = ids[whole:]
-            if kept.size > _LONGEST:
+            rest = ids[whole:]
+            if rest.size > _LONGEST:
                 problem = f"no token {decode.end} in {_LONGEST:,} tokens, which ends documents"
                 raise BadInput(where, problem, "name the model's own --tokenizer")
-        yield from decode.cut(kept)
+        yield from decode.cut(rest)
 
 
 def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
-    """The type of an array, by NumPy's header; the file then stands at the array's first value.
+    """The type of an array's values, by NumPy's header; leaves the file at the first value.
 
     Without a header it is 16 bits if they can hold ``n_values`` values, else 32. Raises
     ``BadInput`` for a header of another kind, or of more or fewer values than follow it.
@@ -296,7 +296,7 @@ def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
 
 
 def indexed(path: Path, *, sequences: bool = False) -> Iterator[tuple[int, Tokens]]:
-    """The documents, or sequences, that begin in a `.bin` or a part of one, by number from 0."""
+    """Number from 0 and tokens of each document, or sequence, that begins in a `.bin` or a part."""
     before, after = _parts(path)
     first, size, index_path = sum(map(_size, before)), _size(path), index_of(path)
     with open_file(index_path) as index_file, open_file(path) as file:
@@ -319,13 +319,13 @@ def indexed(path: Path, *, sequences: bool = False) -> Iterator[tuple[int, Token
 
 
 def n_sequences(path: Path) -> int:
-    """Sequences in the index of a `.bin`, of all its parts. Raises ``BadInput`` for a bad one."""
+    """Number of sequences in a `.bin`, in all its parts; ``BadInput`` for an invalid index."""
     with open_file(index_of(path)) as file:
         return _Index(index_of(path), file, True).n_documents
 
 
 class _Index:
-    """An open `.idx`: where documents begin, read piece by piece, since it can be large.
+    """An open `.idx`, which holds where documents begin; it can be large, so it is read in parts.
 
     With ``sequences``, each sequence is a document, whatever the list of documents says.
     """
@@ -341,14 +341,14 @@ class _Index:
         self.type = np.dtype(_TYPES[code])
         self._pointers = _HEADER.size + 4 * self._n_sequences
         self._documents = self._pointers + 8 * self._n_sequences
-        # Without a list of documents that spans the file, each sequence is one.
+        # Without a list of documents that spans the file, each sequence is a document.
         ends = [0, n_entries - 1] if n_entries > 1 else []
         span = [int(self._numbers("<i8", self._documents + 8 * k, 1)[0]) for k in ends]
         self._has_documents = not sequences and span == [0, self._n_sequences]
         self.n_documents: int = n_entries - 1 if self._has_documents else self._n_sequences
 
     def starts(self, low: int, high: int) -> NDArray[np.int64]:
-        """The bytes at which the documents low..high begin, ``high`` included."""
+        """Offsets of documents ``low`` to ``high``, both included; ``n_documents`` has the end."""
         places: Tokens = np.arange(low, high + 1)
         if self._has_documents:
             places = self._numbers("<i8", self._documents + 8 * low, high + 1 - low)
@@ -396,8 +396,8 @@ def _parts(path: Path) -> tuple[list[Path], list[Path]]:
 def _refuse_truncated(path: Path, n_bytes: int, after: Iterable[Path], index: _Index) -> None:
     """Raise ``BadInput`` if all parts exist and their sizes don't sum to the size in the index.
 
-    ``n_bytes`` are those up to the end of this part. Every document after a truncated part would be
-    read at a wrong offset.
+    ``n_bytes`` is the size up to the end of this part. After a truncated part, every document would
+    be read at a wrong offset.
     """
     for part in after:
         if (description := describe(part)) is None:

@@ -1,8 +1,8 @@
 """The order in which the steps of a training read the sequences of its token files.
 
-Those of a `.bin` are in its index, as in `pile-deduped-pythia-preshuffled` (arXiv:2304.01373).
-Arrays are cut into sequences of one length; a file of their numbers gives their order, as OLMo's
-`global_indices.npy` does.
+The index of a `.bin` has its sequences and their order, as in `pile-deduped-pythia-preshuffled`
+(arXiv:2304.01373). Arrays are cut into sequences of one length; a file of sequence numbers, such as
+OLMo's `global_indices.npy`, gives the order.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class TrainingOrder:
         block_steps: steps of a block; the last block may have fewer.
         n_read: sequences that all steps read; the last step may have fewer.
         sequence_tokens: tokens of a sequence of an array; 0 for a `.bin`.
-        index: file with the numbers of an array's sequences in the order in which they are read;
+        index: file with the numbers of the arrays' sequences in the order in which they are read;
             empty for the order of the shards.
-        index_mark: hash of its content.
+        index_mark: hash of the content of that file; empty without one.
         first: number of the first sequence of each array, by its path.
     """
 
@@ -57,7 +57,7 @@ class TrainingOrder:
     first: Mapping[str, int]
 
     def end_step(self, position: int) -> int:
-        """Steps of the training at the end of the block in which a sequence is read, from 1.
+        """The last step, from 1, of the block that reads the sequence at ``position``, from 0.
 
         >>> order = TrainingOrder(2, 10, 50, 0, "", "", {})
         >>> [order.end_step(k) for k in (0, 19, 20, 49)]
@@ -75,7 +75,7 @@ def training_order(
     sequence_tokens: int = 0,
     index: str = "",
 ) -> bytes:
-    """The order in which a training reads shards, as :func:`blocks` takes it.
+    """The order in which a training reads shards, as bytes for :func:`blocks`.
 
     Arrays are given in the order in which the training numbers their sequences. Raises
     ``UsageProblem`` for shards without tokens and options that don't fit their kind, ``BadInput``
@@ -110,11 +110,11 @@ def training_order(
 
 
 def blocks(path: Path, decoder: bytes, content: bytes) -> Iterator[tuple[int, pa.Array]]:
-    """The documents of a shard as its training read them, in batches, each with its block.
+    """The documents of a shard as its training read them, in batches within a block of steps.
 
-    A block is named by the step at its end. A sequence is cut at the tokens that end a text, and a
-    document at the end of its sequence, the end of its context in training. NULL where a token is
-    unknown. Raises ``BadInput`` for a truncated, damaged or unreadable file, index or order.
+    Yields the last step of the block with each batch. A document ends at a token that ends a text,
+    or with its sequence, the end of its context in training. NULL for one with an unknown token.
+    Raises ``BadInput`` for a truncated, damaged or unreadable file, index or order.
     """
     order, decode = TrainingOrder(**json.loads(content)), loaded(decoder)
     sequences = indexed(path, sequences=True)
@@ -148,26 +148,26 @@ class _Array:
         self.n = n_bytes // self._kind.itemsize // sequence_tokens
 
     def sequences(self, places: Iterator[NDArray[np.int64]]) -> Iterator[tuple[int, Tokens]]:
-        """Yield sequences with their positions in the training; ``places`` as of :func:`_places`.
+        """Yield sequences with their positions in the training; ``places`` are from ``_places``.
 
-        They are read one by one: a file on a disk should be on a fast one.
+        Sequences are read one by one, so the file should be on a fast disk.
         """
         n_bytes = self._n_tokens * self._kind.itemsize
         with open_file(self._path) as file:
-            for some in places:
-                for position, number in some.tolist():
+            for rows in places:
+                for position, number in rows.tolist():
                     file.seek(self._start + number * n_bytes)
                     yield position, np.frombuffer(read(file, n_bytes), self._kind)
 
 
 def _places(order: TrainingOrder, first: int, n: int) -> Iterator[NDArray[np.int64]]:
-    """Rows of a sequence's position in the training and its number in the array."""
+    """Batches of rows: a sequence's position in the training, and its number in the array."""
     if not order.index:
         yield np.stack([np.arange(first, first + n), np.arange(n)], axis=1)
         return
     for start, entries in _entries(located(order.index)):
-        own = np.flatnonzero((entries >= first) & (entries < first + n))
-        yield np.stack([start + own, entries[own] - first], axis=1)
+        in_array = np.flatnonzero((entries >= first) & (entries < first + n))
+        yield np.stack([start + in_array, entries[in_array] - first], axis=1)
 
 
 def _n_entries(index: Path, n_sequences: int) -> int:
@@ -183,7 +183,7 @@ def _n_entries(index: Path, n_sequences: int) -> int:
 
 
 def _entries(index: Path) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """The entries of an order, 32 bits each unless its header says otherwise, some at a time."""
+    """Batches of an order's entries (32 bits without a header), each with its first position."""
     where, start = f"order {index.name}", 0
     try:
         with open_file(index) as file:

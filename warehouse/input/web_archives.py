@@ -13,7 +13,7 @@ from plumbline.warehouse.input.remote_files import ByteStream
 
 #: Reason for rejecting a record that isn't plain text.
 NOT_TEXT = "not plain text: count the WET file that was made of it"
-#: Records with content; the others describe them.
+#: Types of records that have content; records of other types describe them.
 _CONTENT = ("conversion", "resource", "response")
 #: Bytes of the longest record and of the longest line of a header.
 _LONGEST, _LONGEST_LINE = 1 << 27, 1 << 16
@@ -22,7 +22,7 @@ _BLOCK_BYTES = 1 << 22
 
 
 def texts(path: Path) -> Iterator[pa.LargeBinaryArray]:
-    """The contents of an archive's records in order, in batches; NULL if it is not plain text.
+    """The contents of an archive's records in order, in batches; NULL if it isn't plain text.
 
     Raises ``BadInput`` for a truncated, damaged or unreadable file, or another kind of file.
     """

@@ -1,6 +1,6 @@
-"""Languages, one TOML file each: ours are here, any other file is given by its path.
+"""Languages, one TOML file each: Plumbline's are here, users give the path of another.
 
-docs/languages.md describes the file. English needs none: its rules are compiled.
+docs/languages.md describes the file. English has no file: its rules are compiled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TokenRules:
         kept: spaCy's stop words that are ordinary words.
         added: further stop words.
         clitics: endings that are split off behind a letter.
-        exceptions: pieces of chunks that spaCy's rules would cut otherwise.
+        exceptions: pieces of chunks that spaCy's rules would cut differently.
     """
 
     spacy: str
@@ -43,7 +43,7 @@ class TokenRules:
 
     @property
     def text(self) -> str:
-        """The rules as JSON, the same for the same rules.
+        """The rules as JSON; equal rules give equal text.
 
         >>> TokenRules("sv", clitics=("-il",)).text
         '{"spacy":"sv","clitics":["-il"]}'
@@ -55,7 +55,7 @@ class TokenRules:
 
     @classmethod
     def of_text(cls, text: str) -> TokenRules:
-        """The rules that :attr:`text` gave."""
+        """The rules from JSON that :attr:`text` made."""
         rules = json.loads(text)
         exceptions = tuple(map(tuple, rules.pop("exceptions", ())))
         spacy = rules.pop("spacy")
@@ -94,7 +94,7 @@ class _StopWords:
             raise ValueError(f"stop word {min(both)} is both kept and added")
 
 
-def _cut(exceptions: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
+def _check_pieces(exceptions: Mapping[str, tuple[str, ...]]) -> Mapping[str, tuple[str, ...]]:
     for chunk, pieces in exceptions.items():
         if "".join(pieces) != chunk or not all(pieces) or any(map(str.isspace, chunk)):
             raise ValueError(
@@ -112,7 +112,7 @@ class _LanguageFile:
     note: str = ""
     clitics: tuple[Annotated[str, Field(pattern=r"^\S+$", title="one without blanks")], ...] = ()
     stop_words: _StopWords = field(default_factory=_StopWords)
-    exceptions: Annotated[Mapping[str, tuple[str, ...]], AfterValidator(_cut)] = field(
+    exceptions: Annotated[Mapping[str, tuple[str, ...]], AfterValidator(_check_pieces)] = field(
         default_factory=dict
     )
     pairs: PairTemplates | None = None
@@ -148,17 +148,17 @@ class Language:
         return self.rules.text if self.rules else ""
 
     def word_list(self, name: str) -> WordList:
-        """A word list of the language by its name, else of :func:`wordlists.load`.
+        """The language's word list of a name; for a file, and in English, :func:`wordlists.load`.
 
-        Raises ``UsageProblem`` that names the language's lists for an unknown one, and for a list
-        of English words: give the path of its file if you mean it.
+        Raises ``UsageProblem`` that names the language's lists for any other name, also for that of
+        an English list, which must be given by the path of its file.
 
         >>> load("fr").word_list("gendered").pairs[0].contrast
         'elle/il'
         """
-        for own in self.lists:
-            if own.name == name:
-                return own
+        for listed in self.lists:
+            if listed.name == name:
+                return listed
         if not self.rules or name.endswith(".toml"):
             return wordlists.load(name)
         there = f"it has {', '.join(x.name for x in self.lists)}; or give the path of a .toml file"
@@ -173,10 +173,10 @@ LANGUAGES = Registry(
 
 
 def load(name: str) -> Language:
-    """A language by its code, or by the path of a TOML file; a file's language has its name.
+    """A language by its code, or by the path of a TOML file, whose name it then has.
 
-    Raises ``UsageProblem`` for an unknown one, or a file with the name of a language; ``BadInput``
-    that names the key and the reason for a file that isn't valid.
+    Raises ``UsageProblem`` for an unknown code, or a file with the name of a language; for a file
+    that isn't valid, ``BadInput`` that names the key and the reason.
 
     >>> load("en").token_rules, load("de").rules.spacy
     ('', 'de')
@@ -197,7 +197,7 @@ def parse(name: str, text: str, what: str = "") -> Language:
     what = what or f"language {name}"
     content = toml_file.parsed(text, what)
     if isinstance(listed := content.get("lists"), dict):
-        content["lists"] = {key: wordlists.neutral(one) for key, one in listed.items()}
+        content["lists"] = {key: wordlists.neutral(table) for key, table in listed.items()}
     file = toml_file.checked(_LanguageFile, content, what)
-    lists = tuple(one.named(key) for key, one in file.lists.items())
+    lists = tuple(list_file.named(key) for key, list_file in file.lists.items())
     return Language(name, file.description, file.note, file.rules(), lists, text, file.pairs)

@@ -1,7 +1,7 @@
 """English target words that mean something else in another language.
 
-Text of that language in a corpus is counted, too: in Spanish *he visto* (I have seen), *visto* is
-near *he*.
+A corpus's text in that language is counted, too: in Spanish *he visto* (I have seen), *visto*
+co-occurs with *he*.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Homograph:
-    """The other language, the word's meaning there, and frequent words of it that English lacks."""
+    """The other language, the word's meaning in it, and its frequent words that English lacks."""
 
     language: str
     meaning: str

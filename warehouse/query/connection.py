@@ -32,9 +32,9 @@ _NAME = rf"(?:{OLD_SCHEMA}\.)?\w+"
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 _READ = re.compile(rf'\b(?:from|join)\s+"?(?:main\.)?({_NAME})')
 _COMMENT = re.compile(r"--.*")
-#: A DuckDB file of all views, when a connection of this process has bound them.
+#: The bytes of a DuckDB file with all views; empty until a connection of this process binds them.
 _BOUND: list[bytes] = []
-#: Empty tables that an empty answer names.
+#: Most empty tables that ``unfilled`` names.
 _UNFILLED = 3
 
 
@@ -43,11 +43,11 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB with a view for each table over its Parquet files.
 
-    All views are of one commit: the newest now, or that of the store given. A table without files
-    is an empty view with the right columns. Nothing is written to the warehouse, and DuckDB neither
-    loads nor fetches extensions. If ``text``, the SQL that will be run, is known, views and tables
-    that it doesn't use are not made, which saves half of the time. Raises ``BadInput`` if it isn't
-    a warehouse of this version, or a table's file can't be read, is damaged or has other columns.
+    All views are of one commit: the newest, or that of a pinned store. A table without files is an
+    empty view with the right columns. Nothing is written to the warehouse, and DuckDB neither loads
+    nor fetches extensions. ``text``: the SQL that will be run; views and tables that it doesn't use
+    are then not made, which saves half of the time. Raises ``BadInput`` if ``source`` isn't a
+    warehouse of this version, or a table's file can't be read, is damaged or has other columns.
 
     >>> import tempfile
     >>> connection = connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w"))
@@ -61,7 +61,7 @@ def connect(
     )
     connection.execute("SET TimeZone = 'UTC'")
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most != resource.RLIM_INFINITY:  # DuckDB only knows how much memory the machine has
+    if most != resource.RLIM_INFINITY:  # DuckDB's default limit is a share of the machine's memory
         connection.execute(f"SET memory_limit = '{most // 2} B'")
     views, tables = _needed(text)
     if len(views) < len(_views()) or not _made_all(connection):
@@ -81,7 +81,7 @@ def connect(
 
 
 def opened(source: str | Path | OpenWarehouse) -> OpenWarehouse:
-    """The store of a warehouse that exists, or that store itself."""
+    """The store of an existing warehouse; a store is returned as it is."""
     if isinstance(source, OpenWarehouse):
         return source
     return OpenWarehouse.open(source, create=False)
@@ -101,16 +101,16 @@ def _needed(
 ) -> tuple[list[str], list[Table]]:
     """Texts of the ``sql/views`` that a query uses, and the tables they need; all for ``None``.
 
-    ``words``: names in a text that may be those of tables and views; too many by default.
+    ``words`` finds the names in a text that may be tables or views: by default, all its words.
     """
     if text is None or _LISTS.search(text):
         return _views(), list(TABLES.values())
-    views, named = [], words(text)
+    views, names = [], words(text)
     for view in reversed(_views()):  # a view uses only earlier ones
-        if named.intersection(_CREATED.findall(view)):
+        if names.intersection(_CREATED.findall(view)):
             views.append(view)
-            named |= words(view)
-    return views[::-1], [table for name, table in TABLES.items() if name in named]
+            names |= words(view)
+    return views[::-1], [table for name, table in TABLES.items() if name in names]
 
 
 @cache
@@ -133,7 +133,7 @@ def _old_view(name: str, parameters: str | None) -> str:
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
-    """A line that names the empty tables behind a query and what fills the first few; or empty.
+    """A line with the first empty tables of a query and the commands that fill them, or empty.
 
     >>> import tempfile
     >>> with connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w")) as connection:
@@ -151,18 +151,20 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 
 
 def _made_all(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Make all views: the first time in a process by binding them, which takes 0.7 s, then by
-    copying what was bound, a tenth of that; false where no temporary file can be written."""
+    """Make all views; returns false where no temporary file can be written.
+
+    The first call in a process binds them, in 0.7 s; later ones copy the result, in a tenth of it.
+    """
     try:
         with TemporaryDirectory(prefix="plumbline-") as directory:
-            file, ends = Path(directory, "views.duckdb"), "bound TO memory"
+            file, direction = Path(directory, "views.duckdb"), "bound TO memory"
             if _BOUND:
                 file.write_bytes(_BOUND[0])
             else:
                 connection.execute(_on_empty_tables(_views(), list(TABLES.values())))
-                ends = "memory TO bound"
+                direction = "memory TO bound"
             connection.execute(f"ATTACH {sql_text(str(file))} AS bound")
-            connection.execute(f"COPY FROM DATABASE {ends}; DETACH bound")
+            connection.execute(f"COPY FROM DATABASE {direction}; DETACH bound")
             if not _BOUND:
                 _BOUND.append(file.read_bytes())
     except (OSError, duckdb.Error):
@@ -173,8 +175,7 @@ def _made_all(connection: duckdb.DuckDBPyConnection) -> bool:
 def _on_empty_tables(views: list[str], tables: list[Table]) -> str:
     """Statements that make views on empty tables, then drop the tables.
 
-    DuckDB binds a view to what it reads when it's made: here to these tables, which views of files
-    replace.
+    DuckDB makes a view only if its tables exist; views over files replace these tables later.
     """
     creates, drops = [], []
     for table in tables:
@@ -185,7 +186,7 @@ def _on_empty_tables(views: list[str], tables: list[Table]) -> str:
 
 
 def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
-    """The statement that makes a table's view over files; an empty view without any."""
+    """The statement that makes a table's view over files; without files, an empty view."""
     create = f'CREATE OR REPLACE VIEW "{table.name}" AS SELECT'
     nulls = [f'NULL::{c.sql_type} AS "{c.name}"' for c in table.columns]
     if not files:
@@ -194,7 +195,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
     listed = f"[{', '.join(map(sql_text, paths))}], hive_partitioning = false"
     source = f"read_parquet({listed})"
     if {file.columns for file in files} != {columns_id(table)}:
-        # Files that lack columns which were added since, and which are NULL there, or renamed.
+        # Older files lack columns that were added since (NULL there), or have their old names.
         renamed = RENAMED.get(table.name, {})
         absent = [c for c in table.columns if c.nullable or c.name in renamed]
         names = [(c, n) for c in absent for n in (c.name, *renamed.get(c.name, ()))]
@@ -206,7 +207,7 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
 
 
 def _either(column: Column, old: Sequence[str] = ()) -> str:
-    """A column of files, some of which may have it under an old name."""
+    """The SQL of a column that some files may have under an old name."""
     names = ", ".join(f't."{name}"' for name in (column.name, *old))
     value = f"coalesce({names})" if old else names
     return f'{value}::{column.sql_type} AS "{column.name}"'
@@ -215,9 +216,9 @@ def _either(column: Column, old: Sequence[str] = ()) -> str:
 def init_sql(source: str | Path | OpenWarehouse, relative_to: Path | None = None) -> str:
     """SQL that makes a view for each table of a warehouse, and all views and macros.
 
-    The Parquet files are named by their absolute path, or by that from the directory
+    The Parquet files are named by their absolute path, or by their path from the directory
     ``relative_to``, in which DuckDB must then be started. The views are of one commit: make the SQL
-    again to see later ones. Raises ``BadInput`` if it isn't a warehouse of this version.
+    again to see later ones. Raises ``BadInput`` if ``source`` isn't a warehouse of this version.
 
     >>> import tempfile
     >>> store = OpenWarehouse.open(tempfile.mkdtemp() + "/w")
@@ -248,7 +249,7 @@ def init_sql(source: str | Path | OpenWarehouse, relative_to: Path | None = None
 def rows_of(
     source: str | Path | OpenWarehouse, text: str, params: Mapping[str, object] | None = None
 ) -> list[dict[str, Any]]:
-    """Rows of one query over a warehouse, which may have ``$params``.
+    """Rows of one query over a warehouse; ``params`` are the values of its ``$params``.
 
     Raises as ``connect``, and as DuckDB where the query is wrong.
 
@@ -297,7 +298,7 @@ def sql_names(folder: str) -> list[str]:
 
 
 def sql(name: str) -> str:
-    """Text of the SQL file of a name, such as ``metrics/us``. Raises as ``Registry.text``."""
+    """Text of the SQL file ``name``, such as ``metrics/us``. Raises as ``Registry.text``."""
     folder, _, file = name.partition("/")
     return _files(folder).text(file)
 
@@ -305,8 +306,8 @@ def sql(name: str) -> str:
 def query(
     connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Run the SQL file of a name; ``params`` that it does not use are ignored."""
+    """Run the SQL file ``name``; ``params`` that it does not use are ignored."""
     text = sql(name)
-    named = {p for s in connection.extract_statements(text) for p in s.named_parameters}
-    used = {key: value for key, value in (params or {}).items() if key in named}
+    parameters = {p for s in connection.extract_statements(text) for p in s.named_parameters}
+    used = {key: value for key, value in (params or {}).items() if key in parameters}
     return answer(connection, text, used)

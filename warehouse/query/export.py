@@ -1,4 +1,4 @@
-"""Tables and views as files for others: Parquet, CSV, JSON lines, or one DuckDB database."""
+"""Export of tables and views to files: Parquet, CSV, JSON lines, or one DuckDB database."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def export(root: Path, names: Sequence[str], out: Path, kind: str) -> list[Expor
 
 def _chosen(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> list[str]:
     """The tables and views to export; an unknown name, which could be a path, is refused."""
-    known = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
+    existing = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
     for name in names:
-        if name not in known:
-            raise UsageProblem(f"table {name!r}", f"use one of {', '.join(known)}")
+        if name not in existing:
+            raise UsageProblem(f"table {name!r}", f"use one of {', '.join(existing)}")
     if names:
         return list(dict.fromkeys(names))
     rows = {n: connection.execute(f"SELECT count(*) FROM {n}").fetchall()[0][0] for n in TABLES}
@@ -99,7 +99,7 @@ def _export(
 
 
 def _without_formulas(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    """A query of a view with its text escaped, so that no spreadsheet takes it for a formula."""
+    """A query of a view that escapes its text, so that no spreadsheet takes it for a formula."""
     columns = []
     for column, kind, *_ in connection.execute(f"DESCRIBE {name}").fetchall():
         quoted = f'"{column}"'

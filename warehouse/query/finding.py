@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias, TypeVar
 Verdict: TypeAlias = Literal["above", "below", "within", "cannot be told"]
 T = TypeVar("T")
 
-#: Expected share of false ones among figures reported to differ from their null value.
+#: Expected share of false positives among figures reported to differ from their null value.
 ALPHA = 0.05
 #: Fewer clusters (words, frames, families) than this allow no conclusion beyond themselves.
 LEAST_CLUSTERS = 5
-#: A set of fewer pairs than this is named as such wherever it is measured.
+#: Output warns of sets of fewer pairs than this.
 LEAST_PAIRS = 10
 
 
@@ -33,8 +33,8 @@ def verdict(
     ``above`` and ``below``: the interval excludes ``null`` on that side, and ``q``, if there is
     one, is at most ``ALPHA``. ``within``: the interval lies within ``small`` of ``null``, a
     negligible distance. Else ``cannot be told``, also for fewer than ``LEAST_CLUSTERS`` clusters,
-    NaN, and a missing figure or end. Without an interval the test decides, on the side of the
-    estimate: ``q``, else ``p``.
+    NaN, and a missing figure or end. Without an interval the test, ``q`` or else ``p``, decides,
+    and the estimate gives the side.
 
     >>> verdict(0.3, 0.1, 0.5), verdict(0.3, 0.1, 0.5, q=0.2), verdict(0.3, 0.1, 0.5, n_clusters=4)
     ('above', 'cannot be told', 'cannot be told')
@@ -49,7 +49,7 @@ def verdict(
         if test is None:
             return "cannot be told"
         low = high = estimate
-        small = None  # no interval shows that a figure is small
+        small = None  # without an interval nothing shows that a figure is small
     if low is None or high is None or any(map(math.isnan, (estimate, low, high))):
         return "cannot be told"
     if test is None or test <= ALPHA:
@@ -72,10 +72,10 @@ class Finding:
         estimate: the figure in its unit; None if undefined.
         low, high: ends of its 95% interval; None without one.
         null: the value of no effect.
-        small: a smaller distance from ``null`` is negligible; None: none is.
+        small: a smaller distance from ``null`` is negligible; None: no distance is.
         p: p-value of its own test. ``q``: p corrected for the number of tests. None without one.
-        n_clusters: number of clusters of the kind ``clusters``; of two kinds (``frame, word``) of
-            the one with fewer; None if unknown.
+        n_clusters: number of clusters of the kind ``clusters``; of two kinds (``frame, word``) the
+            smaller number; None if unknown.
         query: the SQL behind it.
     """
 
@@ -108,7 +108,7 @@ class Finding:
         )
 
     def pick(self, *, above: T, below: T, untold: T, within: T | None = None) -> T:
-        """One of these by the verdict; ``untold`` for ``within`` if that is None.
+        """The argument of the verdict; ``untold`` for "cannot be told" and a missing ``within``.
 
         >>> Finding("m", "slope", 0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'

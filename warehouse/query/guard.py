@@ -18,7 +18,7 @@ from plumbline.warehouse.text.escape import is_unicode
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Kinds that read, or change only what is in memory.
+#: Kinds of statements that read, or change only what is in memory.
 _READING = frozenset(
     {"SELECT", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "ALTER", "DROP", "SET"}
     | {"VARIABLE_SET", "TRANSACTION", "ANALYZE", "VACUUM", "RELATION"}
@@ -33,7 +33,7 @@ _PLANNED = frozenset(
     {"SELECT", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "MULTI", "RELATION"}
     | {"EXPLAIN"}
 )
-#: Nodes of such a plan: a COPY may be the body of a WITH, and SQL may come as JSON.
+#: Nodes of such a plan that may write: a COPY may be the body of a WITH, and SQL may come as JSON.
 _WRITING_NODE = re.compile(r'"name": *"([^"]*COPY[^"]*|JSON_EXECUTE_SERIALIZED_SQL)"')
 #: First words of statements of several parts (`MULTI`: those that pivot) that only read.
 _PIVOTING = frozenset({"pivot", "unpivot", "from", "with", "select", "create", "insert"})
@@ -45,7 +45,7 @@ class UnknownName(UsageProblem):
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Turn DuckDB's errors into ``UsageProblem`` with its explanation in one line."""
+    """Turn DuckDB's errors, except for lack of memory, into ``UsageProblem`` with their message."""
     try:
         yield
     except duckdb.OutOfMemoryException:
@@ -73,7 +73,7 @@ def read_only(
     """
     try:
         return _rows(source, text, text, params)
-    except UnknownName:  # of all names DuckDB then suggests the nearest
+    except UnknownName:  # with all views made, DuckDB's message suggests the nearest of all names
         return _rows(source, None, text, params)
 
 
@@ -93,7 +93,7 @@ def _rows(
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Lock a connection's settings, with Python's variables and stored secrets out of reach.
+    """Lock a connection's settings; queries can't read Python's variables nor stored secrets.
 
     Some settings name files that DuckDB writes to, others let it fetch extensions. ``SET VARIABLE``
     still works.
@@ -110,10 +110,10 @@ def last_statement(
     *,
     write: bool = False,
 ) -> duckdb.Statement:
-    """Run all statements of a text but the last, which is returned, for the caller to run.
+    """Run all statements of a text but the last; return the last, for the caller to run.
 
     Raises as ``check`` before anything is run, and ``UsageProblem`` for a statement whose plan
-    writes files, unless ``write``. A plan is known only once what comes before has run.
+    writes files, unless ``write``. A plan is known only once the statements before have run.
     """
     check(connection, text, write=write)
     *before, last = connection.extract_statements(text)

@@ -1,4 +1,4 @@
-"""History of runs: found by the start of their id, with what each wrote, and compared."""
+"""History of runs: list and find them, see what each wrote, compare two of them."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _METRIC_KEY = ("metric", "model_key", "benchmark", "corpus", "contrast", "subset
 
 
 def runs(store: Store, *, command: str = "", since: str = "", status: str = "") -> list[Row]:
-    """Rows of ``run``, newest first, by the start of their command, their start and status.
+    """Rows of ``run``, newest first; an empty argument selects all.
 
-    A run without an end whose process is gone counts as interrupted. ``since`` is a time (UTC) such
-    as ``2026-05`` or ``2026-05-01T12:30``.
+    ``command`` is the start of a command. ``since`` is a time (UTC) such as ``2026-05`` or
+    ``2026-05-01T12:30``. A run without an end whose process is gone counts as interrupted.
     """
-    kept = [
+    selected = [
         row
         for row in map(partial(_with_state, store), store.read("run").to_pylist())
         if row["command"].startswith(command)
         and (not status or row["status"] == status)
         and row["started_at"].isoformat() >= since.replace(" ", "T")
     ]
-    return sorted(kept, key=lambda row: str(row["run_id"]), reverse=True)
+    return sorted(selected, key=lambda row: str(row["run_id"]), reverse=True)
 
 
 def _with_state(store: Store, row: Row) -> Row:
-    """The row of a run; a run without an end gets the state of its process and its last write."""
+    """The row of a run; without an end, ``error`` gives its process's state and its last write."""
     if row["status"] != "running":
         return row
     process = (row["error"] or "").removeprefix("no end yet: ")
@@ -49,7 +49,7 @@ def _with_state(store: Store, row: Row) -> Row:
 
 
 def _last_write(store: Store, row: Row) -> datetime:
-    """Time at which a run began or last published rows that no compaction has merged since."""
+    """Time of a run's start or last write; rows that a compaction has merged don't count."""
     now, run = store.snapshot(), {row["run_id"]}
     written_ms = (
         file.written_ms
@@ -63,7 +63,7 @@ def _last_write(store: Store, row: Row) -> datetime:
 
 
 def find(store: Store, prefix: str) -> Row:
-    """The run whose id starts with ``prefix``. Raises ``UsageProblem`` for none and for several."""
+    """The run whose id starts with ``prefix``. Raises ``UsageProblem`` for none or several."""
     matches = [row for row in runs(store) if row["run_id"].startswith(prefix)]
     exact = [row for row in matches if row["run_id"] == prefix]
     if len(matches) == 1 or exact:
@@ -87,7 +87,7 @@ def note(store: Store, prefix: str, text: str) -> Row:
 
 
 def written(store: Store, run_id: str) -> dict[str, int]:
-    """Rows that a run wrote and that still exist, by table, without `run` itself.
+    """Number of rows that a run wrote and that still exist, by table, without `run` itself.
 
     They are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
     list of its files.
@@ -164,9 +164,9 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, t
 def compare(store: Store, first: str, second: str) -> Row:
     """Two runs: which options and versions differ, and the metrics that exist for both.
 
-    The metrics of a run that measured are those it computed and no later run has replaced; those of
-    a run that scored are the metrics of what it scored. ``difference`` is the second value minus
-    the first, in the metric's unit; ``None`` if one is missing. Raises as ``find``.
+    A run that measured has the metrics that it computed and no later run has replaced; a run that
+    scored has those of the models and benchmarks that it scored. ``difference`` is the second value
+    minus the first, in the metric's unit; ``None`` if one is missing. Raises as ``find``.
     """
     a, b = find(store, first), find(store, second)
     metrics = _metrics(store, a["run_id"], b["run_id"])
@@ -193,12 +193,12 @@ def _metrics(store: Store, first: str, second: str) -> list[Row]:
 
 def _metrics_of(store: Store, run_id: str) -> list[Row]:
     order = f"ORDER BY {', '.join(_METRIC_KEY)}"
-    own = f"FROM metric_value WHERE run_id = $run {order}"
+    measured = f"FROM metric_value WHERE run_id = $run {order}"
     scored = (
         "FROM metric_value SEMI JOIN (FROM pair_score WHERE run_id = $run) "
         f"USING (model_key, benchmark) {order}"
     )
-    for query in (own, scored):
+    for query in (measured, scored):
         if rows := rows_of(store.root, query, {"run": run_id}):
             return rows
     return []

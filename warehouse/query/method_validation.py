@@ -71,7 +71,7 @@ def validation(store: Store, method: str, outcomes: Collection[str]) -> Validati
 
 
 def shipped() -> list[Row]:
-    """Rows of the study that Plumbline comes with."""
+    """Rows of the study that Plumbline ships."""
     rows: list[Row] = csv.read_csv(pa.BufferReader(SHIPPED.read_bytes())).to_pylist()
     return rows
 
@@ -82,6 +82,6 @@ def _place(row: Row) -> str:
 
 def _figure(row: Row) -> str:
     """The score with its interval: a linear datamodelling score (LDS), or a share of the words."""
-    of = "share" if row["outcome"] == FIRST else "LDS"
+    measure = "share" if row["outcome"] == FIRST else "LDS"
     span = f"{row['score']:.2f} ({row['score_low']:.2f} to {row['score_high']:.2f})"
-    return f"{of} {span} on {_place(row)}"
+    return f"{measure} {span} on {_place(row)}"

@@ -54,12 +54,12 @@ def questions() -> list[WorkedQuestion]:
     >>> questions()[0].question
     'Which words lean most to each side?'
     """
-    listed = []
+    worked = []
     for number, name in enumerate(sql_names("examples"), 1):
         comment, query = _comment(sql(name))
         # The first line states the grain for maintainers, the second is the question.
-        listed.append(WorkedQuestion(number, comment[1], " ".join(comment[2:]), query))
-    return listed
+        worked.append(WorkedQuestion(number, comment[1], " ".join(comment[2:]), query))
+    return worked
 
 
 def entries() -> list[Entry]:
@@ -79,8 +79,8 @@ def entries() -> list[Entry]:
             for what, named, parameters, is_table in _CREATE.findall(code):
                 kind = "view" if what == "VIEW" else "table macro" if is_table else "function"
                 signature = named + " ".join(parameters.split()).replace("( ", "(")
-                of_kind = "" if kind == "function" else grain
-                listed.append(Entry(signature.replace(" )", ")"), kind, of_kind, description))
+                row_grain = "" if kind == "function" else grain
+                listed.append(Entry(signature.replace(" )", ")"), kind, row_grain, description))
     return listed
 
 
@@ -139,10 +139,10 @@ def _questions_markdown() -> str:
 
 
 def described(columns: Mapping[str, Iterable[tuple[str, str]]]) -> list[dict[str, Any]]:
-    """The data dictionary of tables and views, whose columns are given as names and types.
+    """The data dictionary of tables and views; ``columns`` has the name and type of each column.
 
-    A view's column has the unit and description of the tables' columns of the same name if all of
-    these agree, and none otherwise.
+    A view's column gets the unit and description of the tables' columns of the same name if all of
+    these agree; otherwise both are empty.
 
     >>> made = described({"word_count": [("word", "VARCHAR")]})[0]
     >>> made["columns"][0]["description"], made["key"]
@@ -163,8 +163,8 @@ def described(columns: Mapping[str, Iterable[tuple[str, str]]]) -> list[dict[str
 
 def _column(name: str, column: str, kind: str) -> dict[str, Any]:
     tables = [TABLES[name]] if name in TABLES else TABLES.values()
-    known = {(c.unit, c.description) for t in tables for c in t.columns if c.name == column}
-    unit, description = known.pop() if len(known) == 1 else ("", "")
+    meanings = {(c.unit, c.description) for t in tables for c in t.columns if c.name == column}
+    unit, description = meanings.pop() if len(meanings) == 1 else ("", "")
     return {"name": column, "type": kind, "unit": unit, "description": description}
 
 
@@ -181,8 +181,7 @@ def dictionary_markdown(dictionary: Iterable[Mapping[str, Any]]) -> str:
 
 
 def filled(document: str) -> str:
-    """A page with the text between its marks generated: ``tables``, ``reference``, ``questions``,
-    ``renamed``.
+    """A page with new text between its marks ``tables``, ``reference``, ``questions``, ``renamed``.
 
     >>> filled("<!-- questions: begin -->old<!-- questions: end -->").count("```sql")
     14

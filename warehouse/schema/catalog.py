@@ -26,13 +26,17 @@ TABLES: dict[str, Table] = {table.name: table for subject in _SUBJECTS for table
 
 
 def units_of_columns() -> dict[str, str]:
-    """Units by the names of columns that have one, the same in every table that has them.
+    """Unit by column name, for the names that have one and the same unit in all tables.
 
     >>> units_of_columns()["delta_nats"]
     'nats'
     """
-    units: dict[str, set[str]] = {}
+    units_of: dict[str, set[str]] = {}
     for table in TABLES.values():
         for column in table.columns:
-            units.setdefault(column.name, set()).add(column.unit)
-    return {name: next(iter(of)) for name, of in units.items() if len(of) == 1 and of != {""}}
+            units_of.setdefault(column.name, set()).add(column.unit)
+    return {
+        name: next(iter(units))
+        for name, units in units_of.items()
+        if len(units) == 1 and units != {""}
+    }

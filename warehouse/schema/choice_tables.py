@@ -1,4 +1,4 @@
-"""Tables of forced choices: what models say of pairs when they are asked."""
+"""Tables of forced choices: the sentence that a model chooses from each pair when asked."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from plumbline.warehouse.schema.renamed import RENAMED
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Kinds of columns, and what SQL calls them.
+#: SQL type of each kind of column.
 _SQL_TYPES = {
     "text": "VARCHAR",
     "bool": "BOOLEAN",
@@ -53,8 +53,8 @@ class Column:
 
         if self.kind == "time":
             return pa.timestamp("us", tz="UTC")
-        known = {"text": "string", "int": "int64", "float": "float64"}
-        return pa.type_for_alias(known.get(self.kind, self.kind))
+        arrow_names = {"text": "string", "int": "int64", "float": "float64"}
+        return pa.type_for_alias(arrow_names.get(self.kind, self.kind))
 
     @property
     def sql_type(self) -> str:
@@ -67,8 +67,8 @@ class Table:
     """One table: columns, the key that is unique over all files, and the partition columns.
 
     ``partitions`` name the directories above a file. Their columns are also in the file, so that a
-    single file is self-contained. ``filled_by``: the command that writes its first rows, after
-    ``plumbline``, and what that needs; or ``any command ...``.
+    single file is self-contained. ``filled_by``: the command, without ``plumbline``, that writes
+    its first rows, and after a comma what that command needs; or ``any command ...``.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Table:
 
     @property
     def how_filled(self) -> str:
-        """``filled_by`` for a sentence."""
+        """``filled_by`` as part of a sentence, the command in backquotes."""
         command, comma, need = self.filled_by.partition(",")
         return command if command.startswith("any ") else f"`plumbline {command}`{comma}{need}"
 
@@ -91,7 +91,7 @@ class Table:
 
     @property
     def old_names(self) -> dict[str, str]:
-        """Names that columns had in older files, with today's."""
+        """Today's names of columns, by the names that they have in older files."""
         renamed = RENAMED.get(self.name, {})
         return {old: new for new, names in renamed.items() for old in names}
 
@@ -109,7 +109,7 @@ class Table:
 
 
 def tables(text: str) -> tuple[Table, ...]:
-    """Tables from their compact notation, an empty line between two of them.
+    """Tables from their compact notation, in which empty lines separate them.
 
     Each is ``NAME: DESCRIPTION``, then ``by: COMMAND``, then ``key: PARTITIONS / FURTHER COLUMNS``,
     then its columns, one per line: ``name: type[?] [unit] -- meaning``, where ``?`` marks a column

@@ -1,4 +1,4 @@
-"""Tables of disclosure: gendered words in pairs, how likely each is, adapters tuned against it."""
+"""Tables of disclosure: pairs of gendered words, their probabilities, adapters that lower it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of evidence for the leans of words, which `plumbline why` writes."""
+"""Tables of evidence for the leans of words, and of their changes between two texts."""
 
 from __future__ import annotations
 
@@ -125,5 +125,5 @@ key: text_before text_after / contrast part subject
     study: text? -- study and benchmark of the response; NULL without one
     run_id
 """)
-#: Names of the tables that `plumbline why` writes, a partition for each corpus.
+#: Names of the tables that `plumbline why` writes, with one partition per corpus.
 ANSWERS = tuple(table.name for table in TABLES if table.partitions == ("corpus",))

@@ -1,16 +1,16 @@
-"""Columns that had other names in Plumbline 0.1, the one list of them, and tables that are gone."""
+"""Columns that were renamed since Plumbline 0.1, and tables that were removed."""
 
 from __future__ import annotations
 
 import re
 
-#: The schema of SQL in which tables, views and macros have the columns of Plumbline 0.1.
+#: The SQL schema in which tables, views and macros have Plumbline 0.1's names of columns.
 OLD_SCHEMA = "v0_1"
-#: Tables of older Plumblines. Their rows aren't read; `compact` removes them with the versions of a
-#: warehouse that name them.
+#: Tables of older Plumblines. Their rows aren't read; `compact` removes their files together with
+#: the versions of a warehouse that name them.
 REMOVED = frozenset({"fairpair_length"})
 
-#: A line each table, view or macro, ``name: new (old), ...``; of several the first was of 0.1.
+#: One line per table, view or macro: ``name: new (old), ...``. The first old name is that of 0.1.
 _TEXT = """
 word_list: word_a (female), word_b (male)
 word_association: pmi_nats_se (pmi_se_nats)
@@ -75,7 +75,7 @@ decoding_sweep: gas_f_of_all (gas_f), gas_f_of_all_low (gas_f_low),
 
 
 def parsed(text: str) -> dict[str, dict[str, tuple[str, ...]]]:
-    """The names that columns had: by table, view or macro, then by today's name.
+    """Old names of columns, by table, view or macro, then by today's name.
 
     >>> parsed("demo: x_low (ci_low), x_se (sd spread)")
     {'demo': {'x_low': ('ci_low',), 'x_se': ('sd', 'spread')}}

@@ -124,7 +124,7 @@ class Bucket:
             return int(_store(str(self.root)).head(name)["size"])
 
     def _gone(self, name: str) -> Exception:
-        """The error for a file that can't be found, a transient one if the server lists it."""
+        """The error for a file that can't be found; ``Interrupted`` if the server does list it."""
         folder, _, last = name.rpartition("/")
         if last in self.names(folder):
             return Interrupted(f"warehouse {self}", f"lists {name}, but doesn't return it", _RESUME)
@@ -164,8 +164,8 @@ def _store(address: str) -> Any:
 def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Iterator[None]:
     """Turn the server's errors inside the block into one-line errors.
 
-    A refused request is bad input. If the server is away or fails, the error is transient. A read
-    of a missing file still raises ``FileNotFoundError``.
+    A refused request is ``BadInput``, a server that is down or fails ``Interrupted``. A read of a
+    missing file still raises ``FileNotFoundError``.
     """
     from obstore.exceptions import BaseError
 

@@ -35,7 +35,7 @@ from plumbline.warehouse.storage.place import Damaged, Look, command, hashed_at
 from plumbline.warehouse.storage.run_records import others_may_be_writing
 from plumbline.warehouse.storage.store import Store
 
-#: Processor time for one file, of the process that reads files apart.
+#: Most processor time per file of the child process that reads rows.
 _MOST_SECONDS = 120
 _TOO_MUCH = f"more than {sandbox.MOST_BYTES >> 30} GiB, or {_MOST_SECONDS} s of a processor"
 
@@ -64,10 +64,10 @@ def check(
 
     Args:
         apart: read rows in a child process with at most 8 GiB of address space and two minutes of
-            processor time per file; a file that kills it is a problem.
+            processor time per file; a file that kills the child is a problem.
         since: leave out data files that were hashed at this Unix time or later, by this user and
             since the machine was started. Keys are compared among the files that are read.
-        update: called with the number of files that are read, and of all to be read.
+        update: called with the number of files read so far, and of all files to read.
 
     Raises ``Interrupted`` when an object store can't be reached, or fails.
 
@@ -80,19 +80,19 @@ def check(
     faults = [*_foreign(store), *_logged(store, snapshot, files)]
     problems_of_rows = _Apart().problems if apart else _rows_problems
     good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.tables}
-    listed = [files.known[path] for path in sorted(files.known)]
-    todo = [k for k in listed if hashed_at(store.root / k.file.path, k.file.sha256) < since]
-    for done, known in enumerate(todo):
+    data_files = [files.known[path] for path in sorted(files.known)]
+    todo = [f for f in data_files if hashed_at(store.root / f.file.path, f.file.sha256) < since]
+    for done, data_file in enumerate(todo):
         update(done, len(todo))
-        file, where = known.file, store.root / known.file.path
+        file, where = data_file.file, store.root / data_file.file.path
         try:
             with reading(store.place, where):
                 path = store.place.local(file.path, file.n_bytes, file.sha256, Look.STORED)
-            if not known.is_newest:
+            if not data_file.is_newest:
                 continue
-            problems = problems_of_rows(TABLES[known.table], file, path)
+            problems = problems_of_rows(TABLES[data_file.table], file, path)
         except BadInput as e:
-            faults += _unread(store, known, e)
+            faults += _unread(store, data_file, e)
         except MemoryError:
             fix = "don't read it unless you know who wrote it"
             faults.append(WarehouseProblem(where, f"its rows were not checked: {_TOO_MUCH}", fix))
@@ -100,7 +100,7 @@ def check(
             faults += [
                 WarehouseProblem(where, problem, _again(store, file)) for problem in problems
             ]
-            good[known.table] += [] if problems else [(file, path)]
+            good[data_file.table] += [] if problems else [(file, path)]
     update(len(todo), len(todo))
     for name, whole in good.items():
         faults += _repeated_keys(store, TABLES[name], [path for _, path in whole])
@@ -136,7 +136,7 @@ def moment(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class _Known:
+class _DataFile:
     """A data file, and the newest of the manifests that name it."""
 
     table: str
@@ -149,7 +149,7 @@ class _Files:
     """The data files of all versions, each once."""
 
     def __init__(self) -> None:
-        self.known: dict[str, _Known] = {}
+        self.known: dict[str, _DataFile] = {}
         self._manifests: set[str] = set()
         self._reported: set[Path] = set()
         #: Tables of the newest version whose manifest can't be read.
@@ -164,7 +164,7 @@ class _Files:
             try:
                 for file in state.files(table):
                     if file.path not in self.known:
-                        self.known[file.path] = _Known(table, file, manifest, is_newest)
+                        self.known[file.path] = _DataFile(table, file, manifest, is_newest)
             except UsageProblem:
                 continue  # `compact` has dropped this version
             except BadInput as e:
@@ -178,7 +178,7 @@ class _Files:
 
 
 def _unreadable(store: Store, table: str, manifest: str) -> str:
-    """Name of the manifest that is unreadable: this one, or one that it is a change of."""
+    """Name of the unreadable manifest: this one, or one that it is a difference from."""
     names: list[str] = []
     with suppress(BadInput, FileNotFoundError):
         names.extend(log.chain(store.place, table, manifest))
@@ -197,11 +197,11 @@ def _go_back(store: Store, state: Snapshot, table: str) -> str:
 
 
 def _foreign(store: Store) -> Iterator[WarehouseProblem]:
-    known = {"_log", MARKER, README}
+    expected = {"_log", MARKER, README}
     for name in store.place.walk():
         top, _, rest = name.partition("/")
         is_of_table = rest.startswith("_delta_log/") or rest.endswith(".parquet")
-        if top not in known and not (top in {*TABLES, *REMOVED} and is_of_table):
+        if top not in expected and not (top in {*TABLES, *REMOVED} and is_of_table):
             fix = "move it out of the warehouse"
             yield WarehouseProblem(store.root / name, "belongs to no table", fix)
 
@@ -229,23 +229,23 @@ def _is_lost(error: BadInput) -> bool:
 
 
 def _path_of(store: Store, error: BadInput) -> Path:
-    """The file that an error names; the log for a part of it, and where it names the warehouse."""
+    """The file that an error names; ``_log`` for a file in it, or if the error names none."""
     name = str(error.args[0]).removeprefix(f"warehouse {store.place}").removeprefix(", ")
     path = store.root / (name.removeprefix(f"{store.root}/") or "_log")
     return store.root / "_log" if path.is_relative_to(store.root / "_log") else path
 
 
-def _unread(store: Store, known: _Known, error: BadInput) -> Iterator[WarehouseProblem]:
-    """The problem of an unreadable file; only for damaged ones the remedy is `forget`."""
+def _unread(store: Store, data_file: _DataFile, error: BadInput) -> Iterator[WarehouseProblem]:
+    """The problem of an unreadable file; only if it is damaged, the advice is `forget`."""
     cause, (_, problem, fix) = error.__cause__, error.args
-    if not known.is_newest:
-        if known.manifest not in store.place.names(log.MANIFESTS):
+    if not data_file.is_newest:
+        if data_file.manifest not in store.place.names(log.MANIFESTS):
             return  # compacted meanwhile
         problem = f"{problem}; only earlier versions hold it"
         fix = drop_earlier(store) if isinstance(cause, (Damaged, FileNotFoundError)) else fix
     elif isinstance(cause, Damaged):
-        fix = _again(store, known.file)
-    yield WarehouseProblem(store.root / known.file.path, problem, fix)
+        fix = _again(store, data_file.file)
+    yield WarehouseProblem(store.root / data_file.file.path, problem, fix)
 
 
 def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[WarehouseProblem]:
@@ -255,8 +255,8 @@ def _delta_problems(store: Store, manifest: log.Manifest) -> Iterator[WarehouseP
     compact = command(store.place, "compact")
     fix = f"remove this directory, then {compact} writes it again"
     expected = [delta.log_name(manifest.table, v) for v in range(manifest.version + 1)]
-    there = {f"{directory}/{name}" for name in store.place.names(directory)}
-    names = [name for name in expected if name in there]
+    existing = {f"{directory}/{name}" for name in store.place.names(directory)}
+    names = [name for name in expected if name in existing]
     if names != expected[: len(names)]:
         yield WarehouseProblem(where, "lacks versions", fix)
         return
@@ -292,7 +292,7 @@ def _again(store: Store, file: File) -> str:
 
 
 class _Apart:
-    """Reads rows in a child process; a new one is started after a file has killed it."""
+    """Reads rows in a child process; starts a new child after a file has killed one."""
 
     def __init__(self) -> None:
         self._pool: ProcessPoolExecutor | None = None
@@ -332,7 +332,7 @@ def _limited_problems(table: Table, file: File, path: Path) -> list[str]:
 
 
 def _rows_problems(table: Table, file: File, path: Path) -> list[str]:
-    """Problems of a file's rows; its bytes are those that were published."""
+    """Problems of the rows of a file whose bytes are those that were published."""
     try:
         rows = pq.ParquetFile(path).read()
         if file.columns != columns_id(table):
@@ -375,7 +375,7 @@ def _repeated_keys(store: Store, table: Table, paths: list[Path]) -> Iterator[Wa
         return
     key = ", ".join(f'"{name}"' for name in table.key)
     source = "read_parquet($files, hive_partitioning = false, union_by_name = true)"
-    # Files that are all older lack a column that came later.
+    # If all files are older, they lack key columns that were added later.
     later = [f'NULL AS "{c.name}"' for c in table.columns if c.nullable and c.name in table.key]
     if later:
         source = f"(FROM {source} UNION ALL BY NAME SELECT {', '.join(later)} WHERE false)"

@@ -30,7 +30,7 @@ SMALL_BYTES = 16 << 20
 KEEP_DAYS = 7.0
 #: More days than any warehouse has, so that every version is kept.
 ALL_DAYS = 1e6
-#: Files of ``run`` that are searched for killed runs, the newest: reading one takes a millisecond.
+#: Most files of ``run``, the newest, that are searched for killed runs: each takes a millisecond.
 _NEWEST_RUNS = 50
 _UNNAMED = "a file that no version to keep names"
 #: Kind of unfinished work -> the table it is published in, and the columns its directories name.
@@ -76,8 +76,8 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
     """Merge and remove files as ``plan`` lists them. Others may read and write meanwhile.
 
     A merged file is read back and compared with the rows of its parts; in the commit it replaces
-    only files that nobody has replaced since. Versions older than ``keep_days`` go, with the files
-    that only they name. Raises ``BadInput`` for a file that can't be read.
+    only files that nobody has replaced since. Versions older than ``keep_days`` are removed with
+    the files that only they name. Raises ``BadInput`` for a file that can't be read.
     """
     merges = tuple(_merges(store, run_id))
     with disk_problems(store.root):
@@ -89,8 +89,8 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
             log.write_delta_log(store.place, now.manifest(table))
         candidates = leftovers(store, keep_days)
         now = store.snapshot()  # a `restore` may have named files of old versions again
-        named = {file.path for table in now.tables for file in now.files(table)}
-        gone = tuple(leftover for leftover in candidates if leftover.path not in named)
+        in_use = {file.path for table in now.tables for file in now.files(table)}
+        gone = tuple(leftover for leftover in candidates if leftover.path not in in_use)
         for leftover in gone:
             _remove(store, leftover.path)
     return CompactionPlan(merges, gone)
@@ -99,8 +99,8 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
 def clear_killed(store: Store, command: str) -> None:
     """Mark killed runs of a command as interrupted, and remove the files that no version names.
 
-    Nothing is done while another process may be writing, nor where that can't be known (in a
-    bucket, without locks), nor in a damaged warehouse: ``compact`` is there for these.
+    Nothing is done while another process may be writing, where that can't be known (in a bucket,
+    without locks), or in a damaged warehouse: use ``compact`` there.
     """
     with suppress(BadInput):
         files = (
@@ -167,35 +167,37 @@ def _same(one: pa.Table, other: pa.Table) -> bool:
 
 
 def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
-    """Files that may be removed, in order: of old versions, unfinished, or published since.
+    """Files that may be removed, by path: of old versions, unfinished, or published since.
 
-    There are none while another process writes. Results that save work later are not leftovers:
-    counts of shards, paid replies, unpublished chunks of scores, samples and probabilities.
+    Unfinished work is removable only if no other run may be writing; other files only if the place
+    ``is_quiet`` or, where that can't be known, no other run may be writing. Results that save work
+    later are not leftovers: counts of shards, paid replies, unpublished chunks of scores, samples
+    and probabilities.
     """
     # In this order, since files written meanwhile must stay: a listed file was begun before the
-    # list was made; if nobody writes after that, it was committed by then, or never will be.
-    there = set(store.place.walk())
+    # list was made; if nobody writes after that, it is committed by now, or never will be.
+    names = set(store.place.walk())
     staged = list((store.place.scratch() / STAGING).glob("*"))
     work = [*_chunks(store), *_partials(store)]
     is_busy, is_quiet = others_may_be_writing(store), store.place.is_quiet()
-    listed = [] if is_busy else work
+    removable = [] if is_busy else work
     if is_quiet or (is_quiet is None and not is_busy):
-        kept = _kept(store, keep_days, commits_go=bool(is_quiet))
-        # Unless it is known that nobody writes, a commit's name stays taken: a slow writer may
-        # still try to create it.
+        to_keep = _files_to_keep(store, keep_days, commits_go=bool(is_quiet))
+        # If somebody may be writing, commits stay, so that their names remain taken: a slow writer
+        # may still try to create one.
         commits = f"{log.COMMITS}/"
-        gone = {n for n in there - kept if _is_data(n) or (is_quiet and n.startswith(commits))}
-        listed += [
+        gone = {n for n in names - to_keep if _is_data(n) or (is_quiet and n.startswith(commits))}
+        removable += [
             Leftover(_named(store, p), "a file or partition that was not finished") for p in staged
         ]
-        listed += [Leftover(n, _UNNAMED) for n in gone]
-    return sorted(listed, key=lambda leftover: leftover.path)
+        removable += [Leftover(n, _UNNAMED) for n in gone]
+    return sorted(removable, key=lambda leftover: leftover.path)
 
 
-def _kept(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
+def _files_to_keep(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
     """Files of the newest version and of all versions of the last ``keep_days``.
 
-    Raises ``BadInput`` if one of these versions, or a manifest of it, is gone.
+    Raises ``BadInput`` if one of these versions is gone or, if ``commits_go``, a manifest of one.
     """
     *older, newest = log.versions(store.place)
     states = [log.snapshot(store.place, newest)]
@@ -216,7 +218,7 @@ def _kept(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
                     break
                 names.add(f"{log.MANIFESTS}/{link}")
         except FileNotFoundError as e:
-            if commits_go:  # then whatever drops a version removes its commit before its manifests
+            if commits_go:  # a dropped version loses its commit first: this manifest was lost
                 raise _lost(store, f"{e.filename} of version {state.version}") from e
         with suppress(UsageProblem):  # only its commit is left
             names.update(file.path for file in state.files(table))

@@ -45,9 +45,9 @@ def entry(
     """One version of a table's log, one action per line.
 
     Args:
-        columns: names of the table's columns, where they are new; otherwise ``None``.
+        columns: names of the table's columns if they changed; otherwise ``None``.
         removed: paths of data files that are no longer part of the table.
-        added: path, size (bytes), time of writing (ms) and rows of those that now are.
+        added: path, size (bytes), time of writing (ms) and rows of files that now are.
     """
     actions = [] if columns is None else _description(table, columns)
     for path in removed:
@@ -65,7 +65,7 @@ def entry(
 def replay(content: bytes, files: Mapping[str, int]) -> dict[str, int]:
     """The files that a log lists after an entry: their ``quoted`` paths, and sizes in bytes.
 
-    Raises ``ValueError`` if it isn't an entry or its hash differs; older ones have none.
+    Raises ``ValueError`` if ``content`` isn't an entry or its hash differs; older ones have none.
 
     >>> replay(entry("run", None, [], [("run/a.parquet", 7, 0, 1)]), {})
     {'a.parquet': 7}

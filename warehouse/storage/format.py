@@ -1,9 +1,9 @@
 """Versions of the storage format, and the migrations that lead to them.
 
 A new column that may be NULL, or a new table, needs no migration: older files are read with NULL
-there. A table that is gone is named in ``schema/renamed.py``. Any other change of a table (a new
-column of its key or partitions, one that may not be NULL, another meaning of a value) needs one at
-the end of ``MIGRATIONS``, which makes the version one higher; ``migration.py`` applies them.
+there. A removed table is listed in ``schema/renamed.py``. Any other change of a table (a new column
+of its key or partitions, one that may not be NULL, another meaning of a value) needs a migration at
+the end of ``MIGRATIONS``, which makes the version one higher; ``migration.py`` applies it.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Locks: one command at a time writes a corpus, a benchmark, or all of a warehouse.
 
-On a disk the operating system keeps them (``flock``, through ``filelock``): a process holds one
-until it releases it or ends. On NFS the server keeps them; it frees the lock of a crashed machine
+On a disk the operating system manages them (``flock``, through ``filelock``): a process holds a
+lock until it releases it or ends. On NFS the server does; it frees the lock of a crashed machine
 after the lease time of NFSv4 (90 s by default), with NFSv3 perhaps only once that machine is up
 again.
 
-In an object store and on a file system without ``flock`` a lock is a lease in the commit log: each
-commit of the holder carries its token, and is refused if the newest state no longer holds that
-token. So a holder that was suspended, and whose lease another command took meanwhile, can't publish
-anything.
+In an object store and on a file system without ``flock`` a lock is a lease with a token in the
+commit log: a commit of the holder is refused if the newest state no longer has the token. So a
+holder that was suspended, and whose lease another command took meanwhile, can't publish anything.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ def this_process() -> str:
 def lives(holder: str) -> bool | None:
     """True if the process that a text ends with runs on this machine, false if it has ended.
 
-    ``None`` for a process of another machine.
+    ``None`` for a process of another machine, and for a text without one.
 
     >>> lives(this_process()), lives(f"process {2**22 + 1} on {socket.gethostname()}")
     (True, False)
@@ -114,8 +113,8 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
 def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[None]:
     """Lock the file ``path`` for the block.
 
-    Raises ``UsageProblem`` naming ``what`` and the process that holds it, ``BadInput`` for a disk
-    that can't be written.
+    Raises ``UsageProblem`` with ``what`` and the process that holds the lock, if there is one;
+    ``BadInput`` for a disk that can't be written.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.claim"
@@ -127,9 +126,9 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
     ...         str(e).startswith("model m: another command writes to it: process")
     True
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with disk_problems(path.parent):
-            is_mine = held.enter_context(claimed(path))
+            is_mine = stack.enter_context(claimed(path))
         if not is_mine:
             raise UsageProblem(what, f"another command writes to it: {holder(path)}", fix)
         yield
@@ -154,10 +153,10 @@ def temporary_directory(top: Path, prefix: str) -> Iterator[Path]:
             if is_free:
                 shutil.rmtree(abandoned.with_suffix(""), ignore_errors=True)
     path = top / f"{prefix}{uuid.uuid4().hex[:12]}"
-    with ExitStack() as held:
-        with suppress(NoLocks):  # then no other process removes it either
-            # Waits for a process that takes the new file for an abandoned one.
-            held.enter_context(claimed(path.with_suffix(".claim"), wait=True))
+    with ExitStack() as stack:
+        with suppress(NoLocks):  # without locks no other process removes the directory either
+            # Waits while another process, which takes the new file for an abandoned one, locks it.
+            stack.enter_context(claimed(path.with_suffix(".claim"), wait=True))
         path.mkdir(parents=True)
         try:
             yield path
@@ -213,16 +212,16 @@ def lock(store: Store, name: str, what: str, fix: str = "wait until it ends") ->
     ...         str(e).startswith("corpus 'novels': another command writes to it: process")
     True
     """
-    with ExitStack() as held:
+    with ExitStack() as stack:
         if isinstance(store.place, Disk):
             with disk_problems(store.root):
                 path = store.work_directory("locks") / segment(name, after=".claim")
             try:
-                held.enter_context(sole(path, what, fix))
+                stack.enter_context(sole(path, what, fix))
             except NoLocks:
-                held.enter_context(lease(store.place, name, what, fix))
+                stack.enter_context(lease(store.place, name, what, fix))
         else:
-            held.enter_context(lease(store.place, name, what, fix))
+            stack.enter_context(lease(store.place, name, what, fix))
         yield
 
 
@@ -239,7 +238,7 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
                 log.commit(place, lambda draft: _renew(draft, name, token), "", f"lock {name}")
             except log.LeaseLost:  # the next commit raises it too
                 return
-            except Exception:  # the server is away; the lease lasts longer than one attempt
+            except Exception:  # the server is down; the lease lasts longer than one attempt
                 continue
 
     thread = threading.Thread(target=renew, daemon=True)
@@ -250,7 +249,7 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
         ended.set()
         thread.join()
         del log.HELD[str(place), name]
-        with suppress(OSError, BadInput, Interrupted):  # the store is away: the lease expires
+        with suppress(OSError, BadInput, Interrupted):  # the store is down: the lease expires
             log.commit(place, lambda draft: _release(draft, name, token), "", f"unlock {name}")
 
 
@@ -264,7 +263,7 @@ def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
 def _is_alive(lease: Mapping[str, object]) -> bool:
     """True if a lease was renewed lately, and not by a process of this machine that has ended.
 
-    A time far ahead is that of a wrong clock: such a lease has ended.
+    A time far ahead comes from a wrong clock: such a lease has ended.
     """
     try:
         age = datetime.now(timezone.utc) - datetime.fromisoformat(str(lease["renewed"]))
@@ -274,7 +273,7 @@ def _is_alive(lease: Mapping[str, object]) -> bool:
 
 
 def _renew(draft: Draft, name: str, token: str) -> None:
-    """Set a lease's time to now; ``log.commit`` refuses this for one that was lost."""
+    """Set a lease's time to now; ``log.commit`` refuses this for a lost lease."""
     now = datetime.now(timezone.utc).isoformat()
     draft.leases[name] = {"token": token, "holder": this_process(), "renewed": now}
 

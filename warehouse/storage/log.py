@@ -1,14 +1,14 @@
-"""The commit log of a warehouse: which data files are its tables, at each point of its history.
+"""The commit log of a warehouse: the data files of its tables, at each version of its history.
 
 ``_log/commits/<version>.json`` names one manifest for each table; ``_log/tables/...`` are the
-manifests, each a list of a table's data files: the whole one, or its change since an earlier one,
-so that n commits write about n log n lines. None of these files ever changes. A commit is the
-creation of the next version, which only one of several writers can do; the others apply their
-change to the winner's state and try again. So whatever one commit changes, in however many tables,
-is seen at once or not at all, and a reader keeps the state that it began with.
+manifests. A manifest lists a table's data files, all of them or the difference from an earlier
+manifest, so that n commits write about n log n lines. None of these files ever changes. A commit
+creates the next version, which only one of several writers can do; the others apply their change to
+the winner's state and try again. So readers see all that a commit changes, in however many tables,
+or nothing, and a reader stays at the version that it began with.
 
-A commit holds its own hash, a manifest's is in its name, and a data file's in its manifest. Commits
-and manifests from before there were such hashes are taken as they are.
+A commit holds its own hash; a manifest's is in its name, and a data file's in its manifest. Commits
+and manifests from before there were such hashes are not checked.
 """
 
 from __future__ import annotations
@@ -105,14 +105,14 @@ def columns_id(table: Table) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """From one list of files to another: paths that go, then files that come after the others."""
+    """Difference between two lists of files: paths removed, then files appended."""
 
     gone: tuple[str, ...] = ()
     added: tuple[File, ...] = ()
 
     @property
     def n_lines(self) -> int:
-        """Entries that a manifest of it holds."""
+        """Number of entries in a manifest that stores the difference."""
         return len(self.gone) + len(self.added)
 
     def then(self, later: Difference) -> Difference:
@@ -125,7 +125,7 @@ class Difference:
         return Difference(tuple(gone), tuple(added.values()))
 
     def of(self, files: tuple[File, ...]) -> tuple[File, ...]:
-        """The files after the difference."""
+        """The list that the difference makes of ``files``."""
         if self.gone:
             gone = frozenset(self.gone)
             files = tuple(file for file in files if file.path not in gone)
@@ -133,14 +133,14 @@ class Difference:
 
 
 def _between(old: Sequence[File], new: Sequence[File]) -> Difference:
-    """The difference between two lists, right where what both have stands in the same order."""
+    """The difference of two lists; right if ``new`` starts with the common files in old order."""
     now = {file.path for file in new}
     gone = tuple(file.path for file in old if file.path not in now)
     return Difference(gone, tuple(new[len(old) - len(gone) :]))
 
 
 class Listing:
-    """Data files of a table in their order, to be changed."""
+    """A mutable list of a table's data files, in their order."""
 
     def __init__(self, files: Iterable[File]) -> None:
         self._files = {file.path: file for file in files}
@@ -160,7 +160,7 @@ class Listing:
         return list(self._of_unit.get((partition, unit), {}).values())
 
     def swap(self, old: Iterable[File], new: Iterable[File]) -> None:
-        """Take files out, those that are there, and put others behind the rest."""
+        """Remove the files ``old``, if they are there, and append ``new``."""
         for path in [file.path for file in old]:
             file = self._files.pop(path, None)
             if file is not None:
@@ -191,10 +191,10 @@ def _units_of(file: File) -> set[tuple[tuple[str, ...], str]]:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All data files of a table. ``version`` counts its changes; ``previous`` names the one before.
+    """All data files of a table. ``version`` counts its changes; ``previous``: manifest before it.
 
-    ``columns`` are the names of the table's columns, as the newest of its writers knew them. Stored
-    is the difference from the manifest that ``base`` names, without one the whole list.
+    ``columns`` are the names of the table's columns in the newest Plumbline that wrote to it. The
+    log stores the difference from the manifest ``base``, or all files if that is None.
     """
 
     table: str
@@ -204,11 +204,11 @@ class Manifest:
     files: tuple[File, ...] = ()
     base: str | None = None
     difference: Difference | None = field(default=None, compare=False, repr=False)
-    #: The files as the next draft changes them; it takes this out of here.
+    #: The ``Listing`` of these files that the next draft takes and changes; empty once taken.
     listing: list[Listing] = field(default_factory=list, compare=False, repr=False)
 
     def content(self, base: str | None = None, difference: Difference | None = None) -> bytes:
-        """The manifest as JSON, which the same manifest always is: what differs from its base."""
+        """The manifest as JSON, always the same text: its difference from a base, or all files."""
         values: dict[str, Any] = {"table": self.table, "version": self.version}
         values |= {"previous": self.previous, "columns": self.columns}
         added = difference.added if difference else self.files
@@ -218,7 +218,7 @@ class Manifest:
 
 
 def _is_of_name(name: str, content: bytes) -> bool:
-    """True if a manifest has the hash in its name; older names have none."""
+    """True if a manifest has the hash in its name, or an older name without a hash."""
     digest = name.removesuffix(".json").rpartition("-")[2]
     return len(digest) != _DIGITS or sha256(content).hexdigest().startswith(digest)
 
@@ -228,7 +228,7 @@ def _version_in(manifest: str) -> int:
 
 
 def _stored(place: Place, table: str, name: str) -> tuple[Manifest, Difference]:
-    """A manifest without its files; and how they differ from those of its base."""
+    """A manifest without its files, and the difference of its files from those of its base."""
 
     def parsed(content: bytes) -> tuple[Manifest, Difference]:
         if not _is_of_name(name, content):
@@ -253,7 +253,7 @@ def _stored(place: Place, table: str, name: str) -> tuple[Manifest, Difference]:
 
 @lru_cache(maxsize=512)
 def _read_manifest(place: Place, table: str, name: str) -> Manifest:
-    """A manifest with all its files. Raises ``FileNotFoundError`` that names what is not there."""
+    """A manifest with all its files. Raises ``FileNotFoundError`` that names a missing one."""
     manifest, difference = _stored(place, table, name)
     if manifest.base is None:
         return replace(manifest, files=difference.added)
@@ -262,9 +262,10 @@ def _read_manifest(place: Place, table: str, name: str) -> Manifest:
 
 
 def chain(place: Place, table: str, name: str | None) -> Iterator[str]:
-    """Names of the manifests that one is read from, itself first; each is read after it is named.
+    """Names of the manifests that a manifest is read from: itself, its base, that one's base, ...
 
-    Raises ``BadInput`` and ``FileNotFoundError`` for the last one named.
+    Each is read after its name is yielded: ``BadInput`` and ``FileNotFoundError`` are about the
+    last name.
     """
     while name is not None:
         yield name
@@ -272,12 +273,12 @@ def chain(place: Place, table: str, name: str | None) -> Iterator[str]:
 
 
 def _content(place: Place, manifest: Manifest) -> bytes:
-    """Content of a new manifest: how it differs from a base, or the whole list if that is shorter.
+    """Content of a new manifest: its difference from a base, or all files if they are fewer lines.
 
     ``manifest`` has its difference from the previous one. The base of version v is v & (v - 1), v
     without its lowest bit: so every line is written again once for each power of two that passes,
     and the newest of n manifests is read from at most log2(n) of them (the skip deltas of
-    Subversion). A list stands where the chain can't be read.
+    Subversion). All files are listed, too, if the chain can't be read.
     """
     name, difference = manifest.previous, manifest.difference
     oldest = manifest.version & (manifest.version - 1)
@@ -309,7 +310,7 @@ def _parsed(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parse
 
 
 def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed:
-    """Apply ``make`` to a small file, and if that fails to what a second read returns.
+    """Apply ``make`` to the content of a small file; if that fails, to that of a second read.
 
     Raises ``Interrupted`` if a server or proxy sends different bytes each time.
     """
@@ -330,7 +331,7 @@ def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed
 class Snapshot:
     """A warehouse as of one commit: ``tables`` names the manifest of each table that has rows.
 
-    ``removed`` names those of tables that no longer exist, which the next commit leaves out.
+    ``removed`` names the manifests of removed tables, which the next commit leaves out.
     """
 
     place: Place
@@ -366,7 +367,7 @@ class Snapshot:
         return manifest
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """Data files of a table, or of the leading partition values given."""
+        """Data files of a table, or of the partitions with these leading values."""
         return _of_partition(self.manifest(table).files, table, partition)
 
 
@@ -402,7 +403,7 @@ _SEEN: dict[Place, int] = {}
 
 
 def _newest(place: Place) -> int:
-    for after in (f"{_SEEN.get(place, 0):020}", ""):  # where the one seen is gone, all are listed
+    for after in (f"{_SEEN.get(place, 0):020}", ""):  # lists all if the newest seen is gone
         for name in reversed(place.names(COMMITS, after)):
             if (number := name.removesuffix(".json")).isdecimal():
                 _SEEN[place] = int(number)
@@ -442,11 +443,11 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
     try:
         state = _parsed(place, f"{COMMITS}/{number:020}.json", parsed)
     except FileNotFoundError:
-        kept = versions(place)
-        if version is None and number not in kept:  # compacted since it was listed
+        existing = versions(place)
+        if version is None and number not in existing:  # compacted since it was listed
             return snapshot(place)
-        if version is not None and number not in kept:
-            problem = f"is not kept: there are {min(kept, default=0)} to {_newest(place)}"
+        if version is not None and number not in existing:
+            problem = f"is not kept: there are {min(existing, default=0)} to {_newest(place)}"
             fix = "see `plumbline warehouse history`"
             raise UsageProblem(f"version {version}", problem, fix) from None
         raise
@@ -484,14 +485,14 @@ class Draft:
     def _listing(self, table: str) -> Listing:
         if table not in self._listings:
             manifest = self.base.manifest(table)
-            with suppress(IndexError):  # the first draft since it was read, or one beside another
+            with suppress(IndexError):  # just read, or another draft has taken its listing
                 self._listings[table] = manifest.listing.pop()
                 return self._listings[table]
             self._listings[table] = Listing(manifest.files)
         return self._listings[table]
 
     def files(self, table: str, partition: Mapping[str, str] | None = None) -> list[File]:
-        """Files as of ``Snapshot.files``, with the changes made so far."""
+        """Files like those of ``Snapshot.files``, with the changes made so far."""
         return _of_partition(self._listing(table).files, table, partition)
 
     def files_of_unit(self, table: str, partition: Mapping[str, str], unit: str) -> list[File]:
@@ -499,11 +500,11 @@ class Draft:
         return self._listing(table).of_unit(partition_values(table, partition), unit)
 
     def swap(self, table: str, old: Iterable[File], new: Iterable[File]) -> None:
-        """Take files out of a table, and put others in."""
+        """Remove files from a table, and append others."""
         self._listing(table).swap(old, new)
 
     def become(self, table: str, files: Iterable[File]) -> None:
-        """Give a table these files, whatever it had, also where that can't be read."""
+        """Replace all files of a table, even if its manifest can't be read."""
         self._listings[table] = Listing(files)
         self._replaced.add(table)
 
@@ -524,7 +525,7 @@ class Draft:
                 if not is_read or difference.of(before.files) != files:
                     difference = None
             columns = tuple(TABLES[table].names)
-            # For readers of Delta Lake, who find older rows under the older names alone.
+            # For readers of Delta Lake, who find older rows only under the older names.
             old = tuple(name for name in before.columns if name in TABLES[table].old_names)
             if old and any(file.columns != columns_id(TABLES[table]) for file in files):
                 columns += old
@@ -536,14 +537,14 @@ class Draft:
         return by_table
 
     def hand_on(self, state: Snapshot) -> None:
-        """Leave the listings to the next draft, which is of the state that this one made."""
+        """Leave the listings to the next draft of ``state``, which this draft made."""
         for table, listing in self._listings.items():
             manifest = state.manifest(table)
             if len(manifest.files) == len(listing.files):
                 manifest.listing[:] = [listing]
 
 
-#: Leases that this process holds, by place and name; a commit must carry all of its place.
+#: Tokens of the leases that this process holds, by place and name; a commit checks its place's.
 HELD: dict[tuple[str, str], str] = {}
 #: Changes a draft; called again on the newer state when another writer was faster.
 Change: TypeAlias = Callable[[Draft], None]
@@ -552,8 +553,8 @@ Change: TypeAlias = Callable[[Draft], None]
 def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapshot:
     """Apply a change to the newest state and make the result the next version.
 
-    Nothing is written when the change changes nothing. Raises what ``change`` raises, such as for a
-    lease that was lost; the warehouse is as before then.
+    Nothing is written when the change changes nothing. Raises what ``change`` raises, and
+    ``LeaseLost``; the warehouse is then as before.
     """
     with place.writing():
         state = None
@@ -576,18 +577,18 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
 
 
 def write_delta_log(place: Place, manifest: Manifest, change: Difference | None = None) -> None:
-    """Write the Delta Lake log of a table up to a manifest, with entries that killed writers left.
+    """Write a table's Delta Lake log up to a manifest, also entries that killed writers didn't.
 
     ``change`` is its difference from the previous manifest, if known: only the last entry is then
     written, provided that the one before exists. If an earlier manifest can no longer be read, the
-    files that the log lists stand for its files.
+    files that the Delta Lake log lists are taken for its files.
     """
     if change is not None and (before := _logged_before(place, manifest)) is not None:
         _write_entry(place, before.columns, manifest, change)
         return
     table, missing = manifest.table, [manifest]
-    known = {f"{table}/_delta_log/{name}" for name in place.names(f"{table}/_delta_log")}
-    if delta.log_name(table, manifest.version) in known:
+    existing = {f"{table}/_delta_log/{name}" for name in place.names(f"{table}/_delta_log")}
+    if delta.log_name(table, manifest.version) in existing:
         return
     before = Manifest(table)
     while (previous := missing[-1].previous) is not None:
@@ -596,11 +597,11 @@ def write_delta_log(place: Place, manifest: Manifest, change: Difference | None 
         except (FileNotFoundError, BadInput):
             before = None
             break
-        if delta.log_name(table, before.version) in known:
+        if delta.log_name(table, before.version) in existing:
             break
         missing.append(before)
         before = Manifest(table)
-    old = {f.path for f in before.files} if before else _listed(place, missing[-1], known)
+    old = {f.path for f in before.files} if before else _listed(place, missing[-1], existing)
     columns = before.columns if before else ()
     for step in reversed(missing):
         new = {file.path for file in step.files}
@@ -621,7 +622,7 @@ def _logged_before(place: Place, manifest: Manifest) -> Manifest | None:
 
 
 def _write_entry(place: Place, columns: Sequence[str], step: Manifest, change: Difference) -> None:
-    """Write the entry of a manifest, which follows one with these columns."""
+    """Write a manifest's Delta Lake entry; the entry before has ``columns``."""
     gone, added = set(change.gone), {file.path for file in change.added}
     content = delta.entry(
         step.table,
@@ -632,12 +633,12 @@ def _write_entry(place: Place, columns: Sequence[str], step: Manifest, change: D
     place.create(delta.log_name(step.table, step.version), content)
 
 
-def _listed(place: Place, manifest: Manifest, known: set[str]) -> set[str]:
-    """The files in a log's entries before that of a manifest; missing ones are written, empty."""
+def _listed(place: Place, manifest: Manifest, existing: set[str]) -> set[str]:
+    """Files in the Delta Lake entries before a manifest's; missing entries are written, empty."""
     listed: dict[str, int] = {}
     for version in range(manifest.version):
         name = delta.log_name(manifest.table, version)
-        if name in known:
+        if name in existing:
             listed = delta.replay(place.read(name), listed)
         else:
             columns = None if version else manifest.columns
@@ -663,11 +664,11 @@ def _create(
     place: Place, draft: Draft, manifests: Mapping[str, Manifest], run_id: str, about: str
 ) -> Snapshot | None:
     """Create the next version; ``None`` if another writer did, and nothing is left behind then."""
-    names, mine = {}, uuid.uuid4().hex
+    names, commit_id = {}, uuid.uuid4().hex
     for table, manifest in manifests.items():
         content = _content(place, manifest)
         digest = sha256(content).hexdigest()[:_DIGITS]
-        names[table] = f"{table}-{manifest.version:010}-{mine[:12]}-{digest}.json"
+        names[table] = f"{table}-{manifest.version:010}-{commit_id[:12]}-{digest}.json"
         place.create(f"{MANIFESTS}/{names[table]}", content)
     base = draft.base
     tables = {**base.tables, **names}
@@ -675,26 +676,26 @@ def _create(
     state = Snapshot(
         place, base.version + 1, draft.format, time, run_id, about, tables, draft.leases
     )
-    if _create_commit(place, state, mine):
+    if _create_commit(place, state, commit_id):
         return state
     for name in names.values():
         place.remove(f"{MANIFESTS}/{name}")
     return None
 
 
-def _create_commit(place: Place, state: Snapshot, mine: str) -> bool:
+def _create_commit(place: Place, state: Snapshot, commit_id: str) -> bool:
     values = {k: v for k, v in vars(state).items() if k not in ("place", "version", "removed")}
-    values |= {"time": state.time.isoformat(), "id": mine}
+    values |= {"time": state.time.isoformat(), "id": commit_id}
     content = json.dumps({**values, "sha256": _digest(values)}).encode()
     name = f"{COMMITS}/{state.version:020}.json"
-    # An object store may have created it and lost the answer: then it is ours all the same.
+    # An object store may have created it and its answer was lost: then the commit is made, too.
     return place.create(name, content) or place.read(name) == content
 
 
 def begin(place: Place) -> None:
     """Make the first, empty version of a warehouse, unless there is one.
 
-    Raises ``BadInput`` where there are data files, whose log has been lost then.
+    Raises ``BadInput`` if there are data files, since their log has then been lost.
     """
     if place.names(COMMITS):
         return

@@ -26,11 +26,11 @@ class Migrated:
 def migrate(root: Path, *, dry_run: bool = False) -> Migrated:
     """Bring every file to the newest version, and fill in columns that were added.
 
-    Current files stay; each outdated one is written anew, and stays until ``compact`` removes it.
-    All tables change in one commit: until then the warehouse is as it was, so after an interruption
-    the same call begins again. With ``dry_run`` nothing is written. Raises ``BadInput`` for a
-    warehouse that is newer or too old, and for a file that can't be read or does not fit; nothing
-    is changed then.
+    Current files stay; each outdated one is rewritten, and its old file stays until ``compact``
+    removes it. All tables change in one commit, so after an interruption the warehouse is as it
+    was, and the same call begins again. With ``dry_run`` nothing is written. Raises ``BadInput``
+    for a warehouse that is newer or too old, and for a file that can't be read or does not fit;
+    nothing is changed then.
     """
     store = Store(place_of(root))
 

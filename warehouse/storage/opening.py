@@ -33,7 +33,7 @@ _LIBRARIES = ("pyarrow", "duckdb", "_duckdb")
 #: Errors of a machine that lacks a resource; they say nothing about a file.
 _TOO_LITTLE = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC))
 _HISTORY = "see `plumbline warehouse history`"
-#: Advice by number of the error; libraries' own have none.
+#: Advice by number of the error; ``None`` is for libraries' own errors, which have no number.
 _FIXES: dict[int | None, str] = {
     None: "`plumbline warehouse check` says what is wrong with it",
     **dict.fromkeys((errno.EINVAL, errno.EISDIR, errno.ELOOP), log.GET_COPY),
@@ -74,7 +74,7 @@ def place_of(root: str | Path) -> Place:
 
 @dataclass(frozen=True)
 class _OfBenchmarks(Snapshot):
-    """A state as if there were no other benchmarks than these."""
+    """A state as if only these benchmarks existed."""
 
     benchmarks: Collection[str] = ()
 
@@ -136,7 +136,7 @@ class OpenWarehouse:
         return self.place.root
 
     def pinned(self: _Kind, at: int | None = None) -> _Kind:
-        """This warehouse at a version, by default the newest: all that it reads is of one state."""
+        """This warehouse at a version, by default the newest: all reads then see one state."""
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
         if not has_rows_of_now(state.format):
             problem = f"is from before format {newest_version()} and can't be read any more"
@@ -144,7 +144,7 @@ class OpenWarehouse:
         return type(self)(self.place, state, self._look)
 
     def of_benchmarks(self, names: Collection[str]) -> OpenWarehouse:
-        """This warehouse, to read, as if there were no other benchmarks than these."""
+        """This warehouse, for reading only, as if only these benchmarks existed."""
         state = _OfBenchmarks(**vars(self.snapshot()), benchmarks=names)
         return OpenWarehouse(self.place, state, self._look)
 
@@ -188,7 +188,7 @@ class OpenWarehouse:
 
 
 def is_marked(place: Place) -> bool:
-    """True if a place holds the marker of a warehouse, of whatever version."""
+    """True if a place holds the marker of a warehouse of any version, even an unreadable one."""
     try:
         place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
@@ -201,8 +201,8 @@ def is_marked(place: Place) -> bool:
 def migratable(place: Place) -> Snapshot:
     """The newest state of a warehouse that can be opened, if need be after a migration.
 
-    Raises ``BadInput`` for a marker that can't be read, and for a version that is older than what
-    can be migrated, or newer than this Plumbline.
+    Raises ``BadInput`` for a marker that can't be read, and for a version that is too old to
+    migrate, or newer than this Plumbline's.
     """
     try:
         version = json.loads(place.read(MARKER))["warehouse_version"]
@@ -254,9 +254,9 @@ def reading(place: Place, path: Path) -> Iterator[None]:
 def version_of(store: OpenWarehouse, text: str) -> int:
     """The version that a text names: its number, a time, or the start of a run's id.
 
-    A time is ISO 8601 with dashes (without them the id of a run looks like one), in UTC unless it
-    names a zone, and names the last version made by then; a run names the last version it made.
-    Raises ``UsageProblem`` for a text that names none or is empty.
+    A time, ISO 8601 with dashes (without them a run's id looks like a time), in UTC unless it names
+    a zone, means the last version made by then; a run means the last version that it made. Raises
+    ``UsageProblem`` for an empty text, and for one that names no version.
 
     >>> import tempfile
     >>> version_of(OpenWarehouse.open(tempfile.mkdtemp() + "/w"), "2999-01-01")
@@ -264,16 +264,16 @@ def version_of(store: OpenWarehouse, text: str) -> int:
     """
     if not text.strip():
         raise UsageProblem("version ''", "is empty", f"leave the option out, or {_HISTORY}")
-    kept = log.versions(store.place)
+    numbers = log.versions(store.place)
     if text.isdecimal() and len(text) < 8:
-        if int(text) in kept:
+        if int(text) in numbers:
             return int(text)
-        raise UsageProblem(f"version {text}", f"there are {kept[0]} to {kept[-1]}", _HISTORY)
+        raise UsageProblem(f"version {text}", f"there are {numbers[0]} to {numbers[-1]}", _HISTORY)
     try:
         time = utc_time(text) if text[4:5] == "-" else None
     except ValueError:
         time = None
-    for version in reversed(kept):
+    for version in reversed(numbers):
         state = log.snapshot(store.place, version)
         if state.time <= time if time else state.run_id.startswith(text):
             return version

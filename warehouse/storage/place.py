@@ -1,6 +1,6 @@
 """Storage of a warehouse: a directory, or a prefix of an object store, behind one interface.
 
-Both create a file only if its name is free, which is all that commits need. Names are relative,
+Both can create a file only if its name is free, which is all that commits need. Names are relative,
 with ``/``, and already quoted (see ``paths.segment``). DuckDB and Arrow don't notice a flipped bit,
 so a file is hashed whenever it is opened.
 """
@@ -42,7 +42,7 @@ _TRIES, _PAUSE_S = 20, 0.01
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
 #: Most bytes of the file that lists when files were hashed.
 _LONGEST_LIST = 8 << 20
-#: Seconds for which an entry of it is trusted, and after which it is renewed.
+#: Seconds for which an entry of that list is trusted, and after which a hashing renews it.
 _COUNTS_S, _NOTED_S = 86_400, 3_600
 #: A random id of the machine's last start; only Linux has it.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -53,7 +53,7 @@ class Damaged(ValueError):
 
 
 class Look(Enum):
-    """The check of a data file's hash before it is used."""
+    """The check of a data file's hash before the file is used."""
 
     #: No check if it was hashed in the last day and since the machine was started: to show data.
     SEEN = "seen"
@@ -72,7 +72,7 @@ class Place(Protocol):
     def __hash__(self) -> int: ...
 
     def read(self, name: str) -> bytes:
-        """Content of a small file; ``FileNotFoundError`` without one."""
+        """Content of a small file; raises ``FileNotFoundError`` if it doesn't exist."""
 
     def create(self, name: str, content: bytes) -> bool:
         """Make a file unless its name is taken; returns whether it did. Survives a power cut."""
@@ -81,7 +81,7 @@ class Place(Protocol):
         """Move a complete local file to a name that nobody else uses. Survives a power cut."""
 
     def names(self, directory: str, after: str = "") -> list[str]:
-        """Names of the files in a directory that sort after a text, in order; none without it."""
+        """Sorted names of a directory's files that sort after a text; empty without a directory."""
 
     def walk(self) -> Iterator[str]:
         """Names of all files, without those of unfinished work."""
@@ -92,7 +92,7 @@ class Place(Protocol):
     def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
         """A local path of a data file, for reading.
 
-        Raises ``Damaged`` if it isn't what was published, ``FileNotFoundError`` without one.
+        Raises ``FileNotFoundError`` if there is none, ``Damaged`` if it isn't what was published.
         """
 
     def scratch(self) -> Path:
@@ -197,7 +197,7 @@ class Disk:
     def _clear(self) -> None:
         """Remove what killed writers left unfinished, while nobody else is writing."""
         for path in staging(self).iterdir():
-            if path.suffix == _NEW:  # `create` may be about to give it its name
+            if path.suffix == _NEW:  # `create` may be about to link it to its final name
                 continue
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
@@ -295,7 +295,7 @@ def hashed_at(path: Path, sha256: str) -> float:
 
 
 def _note(path: Path, sha256: str) -> str:
-    """A line for a hash with the file's size, its time of change, and the machine's start."""
+    """The key of a check: the machine's start, the hash, the file's size and time of change."""
     status = path.stat()
     return f"{_boot()} {sha256} {status.st_size} {status.st_mtime_ns}"
 

@@ -71,7 +71,7 @@ def recorded(
     """Run a step under a new run id, and record its start and its outcome.
 
     With ``joins``, steps inside the block on the same warehouse join this run and have no row of
-    their own: the options in which they differ from it are kept under ``steps``. Yields the run
+    their own: the options in which they differ from it are stored under ``steps``. Yields the run
     id. An exception is recorded with its first line and re-raised; the status is ``interrupted`` if
     the same command can resume, otherwise ``failed``. The row of a killed process stays
     ``running``. Wrong usage before anything is written is not a run: its row is removed. Raises

@@ -186,14 +186,14 @@ class Store(OpenWarehouse):
             self._replace(table, partition, files, run_id)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
-        """Begin a partition that readers do not see; see ``Staged.write_part`` and ``commit``."""
-        _folders(table, partition)  # says now what is wrong with a name
-        held = ExitStack()
-        held.enter_context(self.place.writing())
+        """Begin a partition that readers do not see yet; see ``Staged.write_part``, ``commit``."""
+        _folders(table, partition)  # raises already here for an invalid name
+        stack = ExitStack()
+        stack.enter_context(self.place.writing())
         directory = staging(self.place) / uuid.uuid4().hex
         directory.mkdir()
         staged = Staged(table, str(directory.resolve()), tuple(partition.items()), run_id)
-        self._staged[staged.directory] = held
+        self._staged[staged.directory] = stack
         return staged
 
     def commit(self, staged: Staged) -> None:
@@ -213,7 +213,7 @@ class Store(OpenWarehouse):
             shutil.rmtree(staged.directory, ignore_errors=True)
 
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
-        """Remove a partition, or with some leading partition columns all that have their values."""
+        """Remove a partition or, given only leading columns, all partitions with their values."""
         self._replace(table, partition, [], run_id, "drop")
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
@@ -266,7 +266,7 @@ class Store(OpenWarehouse):
         units: Sequence[Unit],
         written_ms: int = 0,
     ) -> File:
-        """Move a finished Parquet file to a table's directory; a commit must name it then."""
+        """Move a finished Parquet file to a table's directory; a commit must then name it."""
         name = "/".join([table, *_folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
@@ -288,14 +288,14 @@ class Store(OpenWarehouse):
         units: Sequence[Unit],
         written_ms: int = 0,
     ) -> File:
-        """Write rows as a data file of a partition; a commit must name it then."""
+        """Write rows as a data file of a partition; a commit must then name it."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
         metadata = file_metadata(table, units[0].run_id)
         write_file(made, data.replace_schema_metadata(metadata))
         return self.adopt(table, partition, made, units, written_ms)
 
     def _without(self, table: str, file: File, unit: str) -> File:
-        """A new file with the units of another except one."""
+        """Write a new file with all units of ``file`` except one."""
         whole = self.rows_of(table, file)
         parts, units, start = [], [], 0
         for other in file.units:

@@ -36,7 +36,7 @@ def restore(store: Store, version: int, run_id: str) -> None:
 
 
 def file_of(store: Store, path: Path) -> tuple[str, File]:
-    """The table and entry of a data file, given by its path or its path in the warehouse."""
+    """The table and entry of a data file, given by its path, or its path in the warehouse."""
     now = store.snapshot()
     for table in now.tables:
         for file in now.files(table):
@@ -56,23 +56,23 @@ def copy(
 ) -> tuple[int, int]:
     """Copy a warehouse's newest state to another; returns the numbers of files, and of those sent.
 
-    Files that are there already are not sent again, so an interrupted copy resumes. Raises
-    ``UsageProblem`` if the target has runs that the source lacks, also such as come during the
+    Files that the target already has are not sent again, so an interrupted copy resumes. Raises
+    ``UsageProblem`` if the target has runs that the source lacks, also runs recorded during the
     copy, unless ``force``; ``BadInput`` for a file that isn't what was published.
     """
     state = source.snapshot()
     ours = _runs(Store(source.place, state))
 
-    def refuse_others(there: Store) -> None:
-        if not force and (others := _runs(there) - ours):
+    def refuse_others(store: Store) -> None:
+        if not force and (others := _runs(store) - ours):
             problem = f"holds {len(others)} runs that {source.root} lacks"
             fix = "--force replaces what they wrote"
             raise UsageProblem(f"warehouse {target.root}", problem, fix)
 
     refuse_others(target)
     files = [file for table in state.tables for file in state.files(table)]
-    there = set(target.place.walk())
-    missing = [file for file in files if file.path not in there]
+    existing = set(target.place.walk())
+    missing = [file for file in files if file.path not in existing]
 
     def change(draft: Draft) -> None:
         refuse_others(Store(target.place, draft.base))

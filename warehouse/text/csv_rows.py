@@ -23,7 +23,7 @@ LARGEST = 1 << 30
 
 
 class Record(NamedTuple):
-    """One row of a table: its number from 1 (the header not counted), fields, or a problem."""
+    """One row of a table: its number from 1 (the header not counted), fields, and any problem."""
 
     number: int
     fields: dict[str, str]
@@ -34,8 +34,8 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Itera
     """The rows of a table that has at least ``columns``; blank lines are skipped.
 
     A row has a ``problem`` if it has the wrong number of fields, breaks the rules of CSV, or spans
-    several lines because a quote is not closed.
-    Bytes that are not UTF-8 become lone surrogates, so that the row they are in can be rejected.
+    several lines because a quote is not closed. Bytes that are not UTF-8 become lone surrogates, so
+    that the caller can reject their row.
     Raises ``BadInput`` when the file can't be read to its end or a column is missing.
 
     >>> import tempfile
@@ -50,7 +50,7 @@ def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Itera
 def records_of(
     content: str, what: str, columns: tuple[str, ...], delimiter: str = ","
 ) -> Iterator[Record]:
-    """The rows of a text, like ``records``; ``what`` names it in messages.
+    """The rows of a text, as ``records`` yields them; ``what`` names the text in messages.
 
     >>> [r.fields for r in records_of("word\\ttea\\n1\\t2\\n", "a.tsv", (), "\\t")]
     [{'word': '1', 'tea': '2'}]
@@ -127,8 +127,8 @@ def number(fields: Mapping[str, str], name: str, kind: type[Number]) -> Number:
 def read_text(path: Path) -> str:
     """Text of a file, plain or gzipped; bytes that are not UTF-8 become lone surrogates.
 
-    Raises ``BadInput`` when it isn't there, can't be read to its end, or has more than ``LARGEST``
-    bytes.
+    Raises ``BadInput`` for a file that doesn't exist, can't be read to its end, or has more than
+    ``LARGEST`` bytes.
     """
     try:
         with opened(path) as raw:
@@ -163,7 +163,7 @@ def as_csv(rows: Sequence[Mapping[str, object]]) -> str:
 
 
 def truth(value: str) -> bool | None:
-    """A released yes or no; ``None`` for anything else.
+    """The text ``True`` or ``False`` as a bool; ``None`` for any other text.
 
     >>> truth("True"), truth("False"), truth("")
     (True, False, None)

@@ -14,7 +14,7 @@ class Display:
         heading: its title, with its unit.
         scale: factor of its figures, such as 100 for a share in percent.
         digits: after the point; -1: as many as a small figure needs, None: the default.
-        is_signed: positive figures have their sign, too.
+        is_signed: positive figures are shown with a plus sign.
         is_probability: values below 0.0001 are shown as ``< 0.0001``.
     """
 

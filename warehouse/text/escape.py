@@ -25,8 +25,8 @@ def terminal(text: str, *, lines: bool = False) -> str:
 
     Controls (ANSI sequences start with one), line breaks, marks that turn the direction of text or
     have no width, and halves of surrogate pairs become escapes such as ``\\x1b``; letters of all
-    scripts, spaces and combining marks stay, with ``lines`` also line breaks and tabs. It is
-    idempotent.
+    scripts, spaces and combining marks stay, with ``lines`` also line breaks and tabs. Escaping the
+    result again changes nothing.
 
     >>> print(terminal("a\\x1b[2Jb\\u202ec\\nd"))
     a\\x1b[2Jb\\u202ec\\nd
@@ -35,10 +35,10 @@ def terminal(text: str, *, lines: bool = False) -> str:
     """
     if text.isprintable():
         return text
-    kept = "\n\t" if lines else ""
+    allowed = "\n\t" if lines else ""
     return "".join(
         c
-        if c.isprintable() or c in kept or unicodedata.category(c) == "Zs"
+        if c.isprintable() or c in allowed or unicodedata.category(c) == "Zs"
         else c.encode("unicode_escape").decode("ascii")
         for c in text
     )
@@ -97,7 +97,7 @@ def markdown_row(*cells: str) -> str:
 
 
 def policy_hash(text: str) -> str:
-    """The source of an inline style or script in a content security policy.
+    """The hash by which a content security policy allows an inline style or script.
 
     >>> policy_hash("")
     'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='
@@ -106,7 +106,7 @@ def policy_hash(text: str) -> str:
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print lines to standard output, or standard error; see ``escape.terminal``.
+    """Print lines, escaped by ``terminal``, to standard output, or to standard error with ``err``.
 
     Characters that the stream can't encode are escaped, too.
 

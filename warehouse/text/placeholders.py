@@ -16,9 +16,9 @@ ANY_PLACEHOLDER = re.compile(rf"{PLACEHOLDER.pattern}|\{{\w+\}}")
 
 
 def names_in(template: str) -> list[str]:
-    """The placeholders of a template that ``str.format`` fills; a format belongs to the name.
+    """The placeholders of a ``str.format`` template, each with its conversion and format.
 
-    Raises ``ValueError`` for a brace without its other one.
+    Raises ``ValueError`` for an unmatched brace.
 
     >>> names_in("{word!r} of {n}, {{not this}}")
     ['word!r', 'n']
@@ -34,9 +34,12 @@ def names_in(template: str) -> list[str]:
 
 
 def holding(needed: Sequence[str], further: Sequence[str] = ()) -> Callable[[str], str]:
-    """A check for templates: all placeholders that they need, and no unknown ones.
+    """A check that returns a template if it has all ``needed`` placeholders and no unknown ones.
 
-    >>> check = holding(["n", "pronoun|forms"])  # one of the two will do
+    In ``needed``, ``a|b`` means at least one of both; the ``further`` ones are optional. For other
+    templates the check raises ``ValueError``.
+
+    >>> check = holding(["n", "pronoun|forms"])
     >>> check("Write {n} with {forms}.")
     'Write {n} with {forms}.'
     >>> check("Write {m}.")

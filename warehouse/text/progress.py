@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 #: Seconds between two lines.
 EVERY_S = 30.0
-#: A step that takes less prints no line.
+#: Steps of fewer seconds than this print no line.
 PATIENCE_S = 5.0
 _clock = time.monotonic
 
@@ -36,10 +36,9 @@ class Update(Protocol):
 def progress(what: str, unit: str = "") -> Iterator[Update]:
     """Show the step ``what`` for the length of the block; yields the function that updates it.
 
-    ``unit`` names what is counted ("pairs"). The default rate is this process's, without what was
-    done before the first call. ``note`` is any short text, such as a loss. A step without a
-    count never calls the function and still reports its time. While several steps are open, only
-    the innermost prints.
+    ``unit`` names what is counted ("pairs"). The default rate leaves out what was done before the
+    first call. ``note`` is any short text, such as a loss. A step without a count need not call the
+    function: its time is reported anyway. While several steps are open, only the innermost prints.
 
     >>> with progress("read the corpus", "documents") as update:
     ...     update(500, 1000)
@@ -61,7 +60,7 @@ def progress(what: str, unit: str = "") -> Iterator[Update]:
 
 
 class _Step:
-    """The progress of a step, as text."""
+    """The progress of a step, shown as a bar or as lines."""
 
     def __init__(self, what: str, unit: str) -> None:
         self.what, self.unit = terminal(what), unit
@@ -107,7 +106,10 @@ class _Step:
         return f"{self.what}: " + ", ".join(part for part in parts if part)
 
     def close(self) -> None:
-        """Clear the bar; print a last line unless the step was short or inner steps did so."""
+        """Clear the bar; print a last line.
+
+        A short step prints none, nor one without a count whose inner steps printed theirs.
+        """
         if self._bar is not None:
             self._bar[0].stop()
         if _clock() - self.start < PATIENCE_S or (self._inner_printed and not self.n_all):

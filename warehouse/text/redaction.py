@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from urllib.parse import quote
 
 HIDDEN = "***"
-#: Least length of a secret. Shorter values are dummies for local servers (`EMPTY`), as texts hold.
+#: Least length of a secret. Shorter values are dummies for local servers (`EMPTY`) or plain words.
 _SHORTEST = 8
-#: Variables that hold a secret by their names, as those of S3, Azure, the hub and chat servers.
+#: Names of variables that hold a secret, such as those of S3, Azure, the hub and chat servers.
 _SECRET = re.compile(
     r"(?:^|_)(?:(?:API)?KEYS?|TOKENS?|SECRETS?|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)|PASSWORD"
 )
-#: Exceptions: such variables that hold a path or an address.
+#: Exceptions: names of such variables that hold a path or an address.
 _PLACE = re.compile(r"_(?:FILE|PATH|URI|URL|ENDPOINT|DIR)$")
 _SECRET_PARAMETERS = (
     r"x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|(?:access[_-]?)?token|"
@@ -29,7 +29,7 @@ _FORMS = (
     re.compile(rf"(?<=[?&;])((?:{_SECRET_PARAMETERS})=)[^\s&\"'<>)]+", re.I),
     re.compile(r"\b((?:AccountKey|SharedAccessSignature|Credential|Signature)=)[^\s,;&\"'<>)]+"),
     re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic) )[\w.~+/=-]{8,}", re.I),
-    # Without the header's name what follows may be prose, such as "Basic tokenizer".
+    # Without the header's name the match may be prose, such as "Basic tokenizer".
     re.compile(r"\b((?:Bearer|Basic) )(?=\S*\d|\S{24})[\w.~+/=-]{8,}"),
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.S),
 )
@@ -38,8 +38,8 @@ _FORMS = (
 def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
     """The text with ``***`` instead of each secret; idempotent.
 
-    Secrets are the values of the environment's variables whose name says so, also percent-encoded,
-    as in JSON, and at the end of a text that was cut; and credentials in addresses and headers.
+    Secrets are the credentials in addresses and headers, and the values of variables with a name
+    like ``HF_TOKEN``: as they are, percent-encoded, as in JSON, or cut off by the text's end.
 
     >>> hidden("key 12345678/+ is bad", {"AWS_SECRET_ACCESS_KEY": "12345678/+"})
     'key *** is bad'
@@ -53,7 +53,7 @@ def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
             for spelling in spellings(value.strip()):
                 text = _without(text, spelling)
     for form in _FORMS:
-        text = form.sub(lambda found: (found[1] if found.re.groups else "") + HIDDEN, text)
+        text = form.sub(lambda match: (match[1] if match.re.groups else "") + HIDDEN, text)
     return text
 
 

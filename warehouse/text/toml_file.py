@@ -1,6 +1,6 @@
-"""TOML files that users write: every fault is one line with file, key and what was expected.
+"""TOML files that users write: every error is one line with file, key and what was expected.
 
-A table is a class with ``toml_table``, whose fields are its keys with their types and bounds.
+A table is a class decorated with ``toml_table``; its fields are the keys, with types and bounds.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ Amount: TypeAlias = Annotated[
 
 
 def one_of(*names: str) -> AfterValidator:
-    """For texts, and keys of a table, that are among a few."""
+    """A validator of texts, or keys of a table, that must be one of ``names``."""
 
     def check(text: str) -> str:
         if text not in names:
@@ -95,17 +95,17 @@ def one_of(*names: str) -> AfterValidator:
 def load(
     kind: type[Kind], source: Path | Traversable | str, what: str, fix: str = "", **beside: object
 ) -> Kind:
-    """A TOML file, or text, as a kind of dataclass; ``what`` and ``fix`` as in :func:`read`.
+    """A TOML file, or text, as the dataclass ``kind``; ``what`` and ``fix`` as in :func:`read`.
 
-    ``beside``: fields that are not of the file. Raises ``UsageProblem`` when there is no such file,
-    ``BadInput`` that names the key and what was expected.
+    ``beside``: values of fields that the file must not set. Raises ``UsageProblem`` when there is
+    no such file, ``BadInput`` that names the key and what was expected.
     """
     content = parsed(source if isinstance(source, str) else read_text(source, what, fix), what)
     return checked(kind, content, what, **beside)
 
 
 def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **beside: object) -> Kind:
-    """The content of a file as a kind of dataclass. Raises ``BadInput`` as :func:`load`.
+    """The content of a file as the dataclass ``kind``. Raises ``BadInput`` as :func:`load`.
 
     >>> from plumbline.warehouse.wordlists import WordPair
     >>> checked(WordPair, {"a": "she", "male": "he"}, "a.toml")
@@ -120,7 +120,7 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **beside: o
 
 
 def problems(kind: type, content: Mapping[str, Any], what: str) -> list[BadInput]:
-    """Everything that is wrong with the content of a file, of which ``checked`` raises the first.
+    """All errors in the content of a file; ``checked`` raises the first of them.
 
     >>> from plumbline.warehouse.wordlists import WordPair
     >>> [one.args[1] for one in problems(WordPair, {"a": 1, "male": "he"}, "a.toml")]
@@ -135,7 +135,7 @@ def _validated(
 ) -> Kind | list[BadInput]:
     for key in beside.keys() & content.keys():
         return [BadInput(what, f"unknown key {key}")]
-    try:  # as JSON, whose lists and tables are strict values of tuples and dataclasses
+    try:  # as JSON: in strict mode only its lists and objects fit tuples and dataclasses
         text = json.dumps({**content, **beside}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
     except RecursionError:
@@ -144,25 +144,25 @@ def _validated(
         name, problem, fix = e.args
         return [BadInput(f"{what}: {name}", problem, fix)]
     except ValidationError as e:
-        # A misspelt key is missing, too.
+        # Unknown keys come first: a misspelt key is reported as missing, too.
         errors = sorted(e.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
         return [_fault(kind, error, what, beside) for error in errors]
 
 
 def _table_of(value: object) -> dict[str, str]:
-    """A date or time as a table, which no field accepts as a text."""
+    """A date or time as a table, so that no field for texts accepts it."""
     return {type(value).__name__: str(value)}
 
 
 def _fault(kind: Any, error: Mapping[str, Any], what: str, beside: Container[str]) -> BadInput:
-    """The line for an error of pydantic's; the message of our validators is kept as it is."""
+    """The one-line error for one of pydantic's; Plumbline's validators' messages are unchanged."""
     loc, message = error["loc"], error["msg"].removeprefix("Value error, ")
     # ("pairs", 0, "b") is the key `pairs 1, b`.
     parts = (f" {part + 1}, " if isinstance(part, int) else f"{part}." for part in loc)
     place = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
-    known, expected = _declared(kind, loc)
-    known_here = f"known here: {', '.join(key for key in known if key not in beside)}"
-    if loc[-1:] == ("[key]",):  # of a table whose keys are of a type
+    keys, expected = _declared(kind, loc)
+    known_here = f"known here: {', '.join(key for key in keys if key not in beside)}"
+    if loc[-1:] == ("[key]",):  # a key of a table whose keys have a type
         fix = f"known here: {message.removeprefix('Input should be ')}"
         return BadInput(what, f"unknown key {place.removesuffix('.[key]')}", fix)
     if error["type"] == "unexpected_keyword_argument":
@@ -179,13 +179,13 @@ def _fault(kind: Any, error: Mapping[str, Any], what: str, beside: Container[str
 
 def _declared(kind: Any, place: Sequence[str | int]) -> tuple[list[str], str]:
     """The keys of the table at a place, and the declared title of its value, or an empty text."""
-    known: list[str] = []
+    keys: list[str] = []
     expected = ""
     for key in place:
         if fields := getattr(kind, "__pydantic_fields__", {}):
-            known = list(fields)
+            keys = list(fields)
             if key not in fields:
-                return known, ""
+                return keys, ""
             kind, expected = fields[str(key)].annotation, fields[str(key)].title or ""
         elif key != "[key]":  # a list, or a table whose keys are free
             kind = (get_args(kind) or (Any, Any))[isinstance(key, str)]
@@ -193,11 +193,11 @@ def _declared(kind: Any, place: Sequence[str | int]) -> tuple[list[str], str]:
             marks = [mark for mark in get_args(kind)[1:] if isinstance(mark, FieldInfo)]
             expected = next((m.title for m in marks if m.title), expected)
             kind = get_args(kind)[0]
-    return known, expected
+    return keys, expected
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
-    """The content of a TOML file; ``what`` names it in messages, ``fix`` helps if it's missing.
+    """The content of a TOML file; ``what`` names it in messages, ``fix`` is advice if it's missing.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it isn't TOML in UTF-8.
     """
@@ -206,7 +206,7 @@ def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, A
 
 
 def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
-    """The text of a file. Raises ``UsageProblem`` when it is missing, ``BadInput`` for no UTF-8."""
+    """A file's text. ``UsageProblem`` if it's missing, ``BadInput`` if unreadable or not UTF-8."""
     try:
         return (content(file) if isinstance(file, Path) else file.read_bytes()).decode()
     except FileNotFoundError:

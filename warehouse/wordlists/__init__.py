@@ -1,6 +1,6 @@
-"""Word lists, one TOML file per list: ours are here, any other file is given by its path.
+"""Word lists, one TOML file per list: Plumbline's are here, users give the path of another.
 
-A list names contrasts of two words with weights for their mean, what the two groups are called, and
+A list has contrasts of two words with weights for their mean, the names of the two groups, and
 further words to count without a contrast. Other packages add theirs by entry points: see
 docs/extend.md.
 """
@@ -34,7 +34,7 @@ Word: TypeAlias = Annotated[str, AfterValidator(_one_word)]
 
 @toml_table
 class WordPair:
-    """A word of either group and the pair's weight >= 0 in the list's mean."""
+    """A word of each group, and the pair's weight >= 0 in the list's mean."""
 
     a: Annotated[Word, Field(title="a word of the first group, as a or female")]
     b: Annotated[Word, Field(title="a word of the second group, as b or male")]
@@ -50,15 +50,15 @@ class WordPair:
         return f"{self.a}/{self.b}"
 
 
-#: The groups of a list that names none, in a file with ``female`` and ``male`` or an old warehouse.
+#: Groups of a list that names none: with ``female`` and ``male`` pairs, or from an old warehouse.
 GENDERS = ("female", "male")
 
 
 @dataclass(frozen=True)
 class WordList:
-    """A named list of pairs, and of words without one, and where it comes from.
+    """A named list of pairs and of unpaired words, with its source.
 
-    ``groups``: what the words of the first and of the second side are called.
+    ``groups``: names of the groups that the first and the second words of the pairs belong to.
     """
 
     name: str
@@ -70,7 +70,7 @@ class WordList:
 
     @property
     def has_mean(self) -> bool:
-        """True for several pairs with the same two groups, so that no word is on both sides.
+        """True if the pairs have a mean: there are several, and no word is on both sides.
 
         >>> load("gendered").has_mean, load("she-he-they").has_mean
         (True, False)
@@ -132,7 +132,7 @@ def from_rows(rows: Iterable[Mapping[str, object]]) -> WordList:
 
 
 def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
-    """Names of the sides above and below 0: the words of a pair, or the groups of a list.
+    """Names of the sides of a lean above and below 0: a pair's words, or a list's groups.
 
     >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
     (('old', 'young'), ('female words', 'male words'))
@@ -140,8 +140,9 @@ def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
     first, is_pair, second = contrast.partition("/")
     if is_pair:
         return first, second
-    of = (x.groups for x in lists if f"{contrast}-".startswith((f"{x.name}-sum-", f"{x.name}-")))
-    first, second = next(of, None) or GENDERS
+    name = f"{contrast}-"
+    groups = (x.groups for x in lists if name.startswith((f"{x.name}-sum-", f"{x.name}-")))
+    first, second = next(groups, None) or GENDERS
     return f"{first} words", f"{second} words"
 
 
@@ -169,12 +170,14 @@ class WordListFile:
             raise ValueError('groups is missing: name both sides, as groups = ["old", "young"]')
 
     def named(self, name: str) -> WordList:
-        """The list under a name."""
+        """The file's list, under a name."""
         return WordList(name, self.description, self.source, self.pairs, self.targets, self.groups)
 
 
 def neutral(table: Any) -> Any:
-    """A list's table; pairs ``{ female, male }`` as those of two groups with these names.
+    """A list's table, its pairs ``{ female, male }`` rewritten as ``{ a, b }`` of named groups.
+
+    Anything else is returned as it is.
 
     >>> neutral({"pairs": [{"female": "she", "male": "he"}]})
     {'pairs': [{'a': 'she', 'b': 'he'}], 'groups': ['female', 'male']}
@@ -192,10 +195,10 @@ def _is_table(value: object) -> bool:
 
 
 def load(name: str) -> WordList:
-    """Read a list by name, or by the path of a TOML file; a file's list has the file's name.
+    """Read a list by name, or by the path of a TOML file, whose name it then has.
 
     Raises ``UsageProblem`` for an unknown list, a file with the name of a list, and a name that
-    several packages give; ``BadInput`` that names the entry and the reason for one not valid.
+    several packages give; for an invalid file, ``BadInput`` that names the entry and the reason.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']
