@@ -36,7 +36,7 @@ def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
 
 
 def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
-    """The list of :func:`corpus_list`, and those that were added later, by name."""
+    """The list of :func:`corpus_list`, then the lists that were added later, sorted by name."""
     of_name: dict[str, list[dict[str, Any]]] = {}
     for entry in store.read("word_list", corpus=row["corpus"]).to_pylist():
         of_name.setdefault(entry["word_list"], []).append(entry)
@@ -48,14 +48,14 @@ def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
 
 
 def corpus_language(row: dict[str, Any]) -> languages.Language:
-    """The language that a corpus was counted in, given its row of ``corpus``, as its file was."""
+    """The language of a corpus, from its row: its rules as they were when it was counted."""
     if row["language"] is None:
         return languages.load(languages.ENGLISH)
     return languages.parse(row["language"], row["language_file"])
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """``contrast``; in a corpus of another language its first pair instead of English she/he."""
+    """``contrast``, but in a corpus of another language its list's first pair instead of she/he."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
@@ -84,7 +84,7 @@ def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
 
 
 def corpus_of(text: str, corpora: Collection[str]) -> str:
-    """The corpus that ``CORPUS`` or ``CORPUS:SOURCE`` names; one of that very name comes first.
+    """The corpus that ``CORPUS`` or ``CORPUS:SOURCE`` names; ``text`` itself if it is a corpus.
 
     >>> corpus_of("a:b", {"a"}), corpus_of("a:b", {"a", "a:b"})
     ('a', 'a:b')

@@ -1,4 +1,4 @@
-"""Options of commands on a corpus: how it is counted, and which of its words are candidates."""
+"""Options of commands on a corpus: of counting it, and of choosing its candidate seed words."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from plumbline.warehouse.regular_files import check_input
 Rule: TypeAlias = Literal["pairs", "windows"]
 #: Treatments of the copies of a document.
 Copies: TypeAlias = Literal["keep", "once", "near-once"]
-#: Smallest memory limit of a task, in bytes, within which it can stay.
+#: Smallest memory limit of a task, in bytes, that it can keep.
 LEAST_MEMORY = 512 << 20
 #: Largest memory limit in bytes; more is taken for a typing error.
 MOST_MEMORY = 1 << 50
-#: Co-occurrences on either side from which the delta of a word counts in MaxPMI. The smallest of 1,
-#: 3, 5, 10, 20 and 30 that keeps the errors of ``tools/simulations/least_count.py`` at its levels.
+#: Fewest co-occurrences on each side for MaxPMI to use a word's delta. The smallest of 1, 3, 5, 10,
+#: 20 and 30 that keeps the errors of ``tools/simulations/least_count.py`` at its levels.
 LEAST_COUNT = 10
 
 
@@ -45,19 +45,19 @@ def bytes_of(size: str) -> int:
     return n_bytes
 
 
-def _size(size: str) -> str:
+def _checked_size(size: str) -> str:
     bytes_of(size)
     return size
 
 
-def _file(name: str) -> str:
+def _checked_file(name: str) -> str:
     if name and address(name) is None:
         check_input(Path(name))
     return name
 
 
 #: A size of memory, such as 512m.
-Memory: TypeAlias = Annotated[str, AfterValidator(_size)]
+Memory: TypeAlias = Annotated[str, AfterValidator(_checked_size)]
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -82,7 +82,7 @@ class CorpusOptions(RecordOptions):
     """Options of counting a corpus.
 
     ``targets``: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
-    a target (stop words that count are those of the list ``gendered``). ``rule`` and ``window``:
+    a target (of the stop words only those of list ``gendered`` are kept). ``rule`` and ``window``:
     see ``jobs.kernel.CountOptions``. ``language``: see ``warehouse.languages``; its word lists are
     found before those of English. Counts don't depend on ``memory``. Changing ``min_count``
     needs no ``replace``, since nothing is counted again; words of the word list are kept.
@@ -145,7 +145,7 @@ class CorpusOptions(RecordOptions):
     ] = 0
     order: Annotated[
         str,
-        AfterValidator(_file),
+        AfterValidator(_checked_file),
         Field(
             description="File with the order in which a training reads the sequences of .npy "
             "shards, such as OLMo's global_indices.npy; empty: as they lie."

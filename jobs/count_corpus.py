@@ -40,7 +40,7 @@ from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import Update, progress
 
-#: Instead of a word list: every kept word is a target.
+#: Given instead of a word list: every kept word is a target.
 ALL = "all"
 
 #: Tables computed from a corpus's counts, dropped when these change.
@@ -55,12 +55,12 @@ DERIVED = (
 )
 
 
-#: Tables of two texts, and their partitions: dropped when either is counted anew.
+#: Tables of two texts, each with its partition keys: dropped when either text is counted anew.
 OF_TWO_TEXTS = {
     "word_change": ("text_a", "text_b"),
     "corpus_audit": ("text_before", "text_after"),
 }
-#: Counts of the blocks of a training's steps, see ``warehouse.input.training_order``.
+#: Tables of counts by block of training steps, see ``warehouse.input.training_order``.
 BY_STEP = ("step_word_count", "step_pair_count")
 
 
@@ -88,13 +88,13 @@ class CountingEngine(Protocol):
         """Write the co-occurrences of each word and target; returns how many pairs.
 
         With ``all_pairs`` each of the two is a target of the other. ``words`` is the corpus's
-        ``word_count``; if it was ``pruned``, pairs of other words are left out.
+        ``word_count``; if rare words were ``pruned`` from it, their pairs are left out.
         """
 
 
 @options_class(frozen=True, config=STRICT)
 class CountRequest(CorpusOptions):
-    """A corpus to count: its name, its shards (see ``expand_shards``), and how."""
+    """A corpus to count: its name, its shards (see ``expand_shards``), and the options."""
 
     corpus: str
     shards: tuple[Path, ...]
@@ -110,14 +110,15 @@ class CountRequest(CorpusOptions):
 
     @cached_property
     def rules(self) -> languages.Language:
-        """The language's. Raises ``UsageProblem`` for an unknown one, ``BadInput`` for its file."""
+        """The language. Raises ``UsageProblem`` for an unknown one, ``BadInput`` for a bad file."""
         return languages.load(self.language)
 
     def options(self) -> CountOptions:
         """The kernel's options.
 
-        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` for a file of one that
-        is not valid, ``MissingComponent`` for a language that needs spaCy where it isn't installed.
+        Raises ``UsageProblem`` for an unknown list or language and for token shards without a
+        tokenizer, ``BadInput`` for an invalid file of a list or language, ``MissingComponent`` for
+        a language that needs spaCy where it isn't installed.
         """
         tokens = [path for path in self.shards if needs_decoder(path)]
         if tokens and not self.tokenizer:
@@ -160,7 +161,7 @@ class CountRequest(CorpusOptions):
 class Counted:
     """Outcome: the row of ``corpus``, the shards' ledgers, and whether anything had changed.
 
-    ``dropped`` are the word lists that were added to the corpus as it was before.
+    ``dropped``: names of the word lists that had been added to the corpus and are gone now.
     """
 
     row: dict[str, Any]
@@ -173,9 +174,9 @@ def count_corpus(store: Store, request: CountRequest, *, master: str | None = No
     """Count a corpus: the tables word_count, pair_count, corpus_shard, reject and corpus.
 
     Shards counted before under the same settings, by this or a killed command, are not counted
-    again; the corpus becomes exactly the shards given. Shards that cannot be read to their end
-    are in the ledger as failed and in no count. When only ``min_count`` has changed, the partial
-    counts are merged again.
+    again; the corpus becomes exactly the shards given. Shards that cannot be read to their end are
+    failed in the ledger and in no count. When only ``min_count`` has changed, the partial counts
+    are merged again.
 
     Args:
         master: Spark master. Without one, Spark is used only under spark-submit or when
@@ -208,9 +209,9 @@ def count_corpus(store: Store, request: CountRequest, *, master: str | None = No
 
 
 def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> CountingEngine:
-    """Spark with a master, under spark-submit or where settings of it are named; or this machine.
+    """Spark with a master, under spark-submit or with PLUMBLINE_SPARK_CONF set; or this machine.
 
-    ``memory_bytes`` is the most memory of each process of this machine.
+    ``memory_bytes`` is the memory limit of each process on this machine.
     """
     if not on_spark(master):
         return LocalEngine(store.work_directory("merge"), memory_bytes)
@@ -221,15 +222,15 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Cou
 
 def on_spark(master: str | None) -> bool:
     """True if a corpus is counted on Spark, see ``engine_of``."""
-    # The variables that name Spark's settings, and that spark-submit sets.
+    # The first names Spark's settings; spark-submit sets the second.
     variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
     return bool(master or any(map(os.environ.get, variables)))
 
 
 def check_failed(ledgers: Sequence[ShardLedger]) -> None:
-    """Raise a line that names the shards that can't be read, if there are any.
+    """Raise an error that names the first shard that can't be read, if there is any.
 
-    ``Interrupted`` if the server of one of them is away, else ``BadInput``.
+    ``Interrupted`` if the server of such a shard could not be reached, else ``BadInput``.
     """
     if failed := [x for x in ledgers if x.status == "failed"]:
         more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
@@ -271,7 +272,7 @@ def _count_shards(
     options: CountOptions,
     update: Update,
 ) -> list[ShardLedger]:
-    """The ledgers in the order of the shards given."""
+    """Count the shards; returns their ledgers in the order of ``request.shards``."""
     where = partials_directory(store, options).resolve()
     for name, content in {DECODER: request.decoder, ORDER: request.training_order}.items():
         if content:
@@ -314,7 +315,7 @@ class _Merge:
         return {"corpus": self.request.corpus}
 
     def write(self) -> Counted:
-        """Write the tables, unless they hold what they would."""
+        """Write the tables, unless they already hold these counts."""
         store, request, ledgers = self.store, self.request, tuple(self.ledgers)
         shards = {(x.shard, x.fingerprint, x.status) for x in ledgers}
         state = request.min_count, _source_field(request), shards
@@ -351,7 +352,7 @@ class _Merge:
         return Counted(row, ledgers, True, dropped)
 
     def _words(self) -> tuple[Staged, Pruned, int]:
-        """The words that are kept, staged; what was pruned; and how many are kept."""
+        """The staged ``word_count`` of the kept words, the pruned words, and how many are kept."""
         words = self.store.stage("word_count", self.partition, self.run_id)
         partials, output = self._partials("words"), Output(words, self.partition)
         n_words = self.engine.merge_words(partials, output) if partials else 0
@@ -385,7 +386,7 @@ class _Merge:
         return [by_word, by_pair]
 
     def _partials(self, kind: str) -> list[Path]:
-        """Files of one kind; those of shards of equal content are listed once for each."""
+        """Files of one kind; files that shards of equal content share are listed once per shard."""
         marks = (x.fingerprint for x in self.ledgers if x.status == "counted")
         return [file for mark in marks for file in partial_files(self.where, mark, kind)]
 

@@ -30,7 +30,7 @@ N_SHAPED = 0x3000
 #: Punctuation that may stand in a shape, in the order in which it is tried.
 _PUNCTUATION = ",.;:!?()«»“”„\"…’'-–—"
 _LOWER, _UPPER = 1, 2
-#: A long class of characters, which is not part of another one; what stands for the first of them.
+#: A long class of characters, not part of another; code point that stands for the first such.
 _LONG_CLASS = re.compile(r"(?<![\\\[])\[(?:[^\[\]\\]|\\[uU][0-9a-fA-F]{4}){200,}\]")
 _PRIVATE = 0xE000
 #: A set of code points: bit c of it is code point c.
@@ -46,8 +46,8 @@ class Shapes:
         kinds: uint8[N_SHAPED], of each code point: 1 for a lowercase and 2 for an uppercase letter
             with a stand-in, 3 for a character that stands for itself, 0 for one without a shape.
         stand_ins: the letters that stand for those of kind 1 and 2.
-        exceptions: runs of such letters, some with the character after them, that a chunk with a
-            shape has not.
+        exceptions: runs of such letters, some with the character after them; a chunk that has one
+            of them has no shape.
     """
 
     kinds: NDArray[np.uint8]
@@ -57,7 +57,7 @@ class Shapes:
 
 @dataclass(frozen=True)
 class _Pattern:
-    """A part of a regular expression: a test of a character, or what is made of other parts.
+    """A part of a regular expression: a test of a character, or a combination of other parts.
 
     ``kind`` is ``test``, ``all`` (one after the other), ``any`` (one of them) or ``maybe`` (all or
     nothing).
@@ -94,7 +94,7 @@ def shapes_of(rules: Sequence[Any], exceptions: Iterable[str]) -> Shapes:
 
 
 def _marks(kinds: NDArray[np.uint8], text: str) -> Iterator[str]:
-    """The runs of plain letters of an exception, each with the character that follows it in it."""
+    """The runs of plain letters of an exception, each with the next character, if any."""
     start = 0
     for is_plain, run in groupby(text, lambda c: _is_plain(kinds, c)):
         n = len(list(run))
@@ -173,10 +173,10 @@ def _tree(pattern: Any) -> _Pattern:
     # The French rules hold the class of all letters hundreds of times: each is parsed once.
     classes: list[str] = []
 
-    def stand_in(found: re.Match[str]) -> str:
-        if found[0] not in classes:
-            classes.append(found[0])
-        return chr(_PRIVATE + classes.index(found[0]))
+    def stand_in(match: re.Match[str]) -> str:
+        if match[0] not in classes:
+            classes.append(match[0])
+        return chr(_PRIVATE + classes.index(match[0]))
 
     parsed = _PARSER.parse(_LONG_CLASS.sub(stand_in, pattern.pattern), pattern.flags)
     long = {_PRIVATE + k: _PARSER.parse(text, pattern.flags) for k, text in enumerate(classes)}
@@ -241,7 +241,7 @@ def _class(items: tuple[tuple[str, Any], ...], fold: bool) -> _Set:
 
 
 def _other_cases(characters: _Set) -> _Set:
-    """The same letters in the other case; more than that only makes fewer letters alike."""
+    """The same letters in the other case; too many letters only make fewer of them alike."""
     others = 0
     for code in _codes(characters):
         for other in (chr(code).lower(), chr(code).upper()):

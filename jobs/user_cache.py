@@ -1,4 +1,4 @@
-"""Directories for what is made once per machine: compiled code, a wrapped Java."""
+"""Directories for files made once per machine: compiled code, a wrapped Java."""
 
 from __future__ import annotations
 

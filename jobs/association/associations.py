@@ -47,18 +47,18 @@ from plumbline.warehouse.text.csv_rows import records
 from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordPair
 
-#: Tables that are made from a corpus's deltas, and the columns that name their units.
+#: Tables made from a corpus's deltas, each with the columns that name a unit of it.
 _FROM_DELTAS = {"pair_association": ("benchmark", "contrast"), "seed_word": ("contrast", "seed")}
 
 
 @dataclass(frozen=True)
 class Associated:
-    """Rows written to ``word_association``, ``word_delta`` and ``word_bound``; names of contrasts.
+    """Numbers of rows written to ``word_association``, ``word_delta`` and ``word_bound``.
 
-    ``dropped`` are the rows made from deltas that changed, by table and contrast; ``gone`` the
-    contrasts that had deltas and are not among ``contrasts``; ``rare`` the words of the added list
-    that don't occur, or were pruned as too rare; ``n_weighted`` the words of the corpus that have a
-    weight of their own, ``None`` without a file of weights.
+    ``dropped``: numbers of rows dropped because their deltas changed, by table and contrast.
+    ``gone``: contrasts that had deltas and are not among ``contrasts``. ``rare``: words of the
+    added list that don't occur, or were pruned as too rare. ``n_weighted``: number of the corpus's
+    words that the file of weights has, ``None`` without such a file.
     """
 
     n_associations: int
@@ -72,7 +72,7 @@ class Associated:
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Word lists by name: those of a corpus, and installed ones all of whose words these hold.
+    """Word lists by name: a corpus's own, and the installed lists whose words are all in these.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -86,12 +86,12 @@ def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.W
 
 
 def contrasts_of(store: Store, row: dict[str, Any]) -> dict[str, tuple[WordPair, ...]]:
-    """:func:`contrasts` of the lists that a corpus can be asked about, given its row."""
+    """A corpus's contrasts, those of its :func:`usable_lists`, given its row of ``corpus``."""
     return contrasts(usable_lists(corpus_lists(store, row)).values())
 
 
 def sides_of(store: Store, row: dict[str, Any], contrast: str) -> tuple[str, str]:
-    """Names of the sides of a contrast of a corpus, given its row of ``corpus``."""
+    """Names of the two sides of a corpus's contrast, given the corpus's row of ``corpus``."""
     is_listed = row["targets"] and "/" not in contrast
     lists = usable_lists(corpus_lists(store, row)).values() if is_listed else ()
     return wordlists.side_names(contrast, lists)
@@ -107,23 +107,24 @@ def associate(
 ) -> Associated:
     """Compute the PMI of every (word, target) and the delta of every contrast of a corpus.
 
-    Contrasts are all pairs of the word lists whose words were counted, and of each such list of
-    several pairs their mean, under its name, and their sum ``NAME-sum`` (UnStereoEval, App. A,
-    Eq. 4). PMI and delta have rows only where every count needed is above 0; bounds have one for
-    every word with a co-occurrence, and none of sums. MaxPMI of benchmarks and seed words of
-    contrasts whose deltas changed are dropped, and the rows of `why` of contrasts whose pairs did.
+    Contrasts are the pairs of the word lists whose words were counted. Each such list of several
+    pairs adds two more: the mean over its pairs, under the list's name, and their sum ``NAME-sum``
+    (UnStereoEval, App. A, Eq. 4). PMI and delta have rows only where every count needed is above 0.
+    ``word_bound`` has a row for every word with a co-occurrence, but no rows of sums. A contrast
+    whose deltas changed loses its MaxPMI and seed words; if its pairs changed, its rows of `why`.
 
     Args:
-        targets: name or path of a word list that the corpus has from now on: the pairs of its words
-            are counted from the documents that counting kept.
-        how: where and how these are counted.
-        word_weights: a file of v(w) of Eq. 4 (:class:`WordWeights`): the sums with it are further
-            contrasts ``NAME-sum-STEM``, STEM the file's name. A word without a weight has none.
+        targets: name or path of a word list to add to the corpus; the pairs of its words are
+            counted from the documents that counting kept.
+        how: Spark's master and the memory for counting these pairs.
+        word_weights: file of the weights v(w) of Eq. 4 (:class:`WordWeights`). The sums with them
+            are further contrasts ``NAME-sum-STEM``, STEM the file's name without its suffix; a word
+            without a weight has no such sum.
 
     Raises:
         UsageProblem: the corpus is unknown, or was imported and so has no counts; or the list can't
             be added, see :mod:`plumbline.jobs.association.target_lists`.
-        MissingComponent, BadInput: what counting kept is not on this machine, or damaged.
+        MissingComponent, BadInput: the kept documents are not on this machine, or damaged.
         Interrupted: stopped by a signal; the same command resumes.
     """
     row = corpus_row(store, corpus)
@@ -140,7 +141,7 @@ def associate(
             staged = stage_pairs(store, row, words, run_id, how or Recounting())
         except KeyboardInterrupt:
             raise Interrupted("interrupted; run the same command again to resume") from None
-        # With all pairs counted there are many more targets than those of the lists.
+        # A corpus counted with all pairs has many more targets than its lists.
         pairs = (
             rows_of(staged)
             if staged
@@ -165,20 +166,20 @@ def associate(
         bounds = (bound_rows(counts, name, pairs) for name, pairs in by_name.items())
         where = {"corpus": corpus}
         made = {t: _by_contrast(store, t, corpus) for t in _FROM_DELTAS}
-        old = {x for of in made.values() for x in of}
-        old -= {
+        changed = {name for n_of in made.values() for name in n_of}
+        changed -= {
             name
-            for name in old & kinds.keys()
+            for name in changed & kinds.keys()
             if _is_unchanged(store, corpus, name, delta_rows(counts, name, *kinds[name]))
         }
-        dropped = {t: {x: n for x, n in of.items() if x in old} for t, of in made.items()}
+        dropped = {t: {x: n for x, n in n_of.items() if x in changed} for t, n_of in made.items()}
         gone = tuple(x for x in _by_contrast(store, "word_delta", corpus) if x not in kinds)
         stale = [name for name, pairs in before.items() if by_name.get(name) != pairs]
         with store.together(run_id, "corpus associate"):
             _drop_answers(store, corpus, stale, run_id)
-            for table, of in dropped.items():
-                if of:
-                    _drop_made(store, table, corpus, [*of], run_id)
+            for table, n_of in dropped.items():
+                if n_of:
+                    _drop_made(store, table, corpus, [*n_of], run_id)
             if targets:
                 listed = [entry for x in counted for entry in x.rows(corpus)]
                 store.replace("word_list", listed, where, run_id)
@@ -199,12 +200,12 @@ def associate(
 
 
 def _drop_answers(store: Store, corpus: str, contrasts: Sequence[str], run_id: str) -> None:
-    """Drop the rows of ``why`` on these contrasts."""
+    """Drop the corpus's stored answers of `why` about these contrasts."""
     for table in ANSWERS if contrasts else ():
         rows = store.read(table, corpus=corpus)
-        old = pc.is_in(rows["contrast"], pa.array(contrasts, pa.string()))
-        if pc.any(old).as_py():
-            store.replace(table, rows.filter(pc.invert(old)), {"corpus": corpus}, run_id)
+        is_stale = pc.is_in(rows["contrast"], pa.array(contrasts, pa.string()))
+        if pc.any(is_stale).as_py():
+            store.replace(table, rows.filter(pc.invert(is_stale)), {"corpus": corpus}, run_id)
 
 
 def _is_unchanged(store: Store, corpus: str, contrast: str, rows: pa.Table) -> bool:
@@ -227,12 +228,12 @@ def _drop_made(
         unit_rows = rows.filter(
             pc.and_(*(pc.equal(rows[name], value) for name, value in key.items()))
         )
-        key.pop("benchmark", None)  # of the partition
+        key.pop("benchmark", None)  # part of the partition's key, not of the unit's name
         store.publish(table, unit_rows, unit=" ".join(map(str, key.values())), run_id=run_id)
 
 
 def _by_contrast(store: Store, table: str, corpus: str) -> dict[str, int]:
-    """Rows of a corpus in a table, by contrast."""
+    """Number of a corpus's rows in a table, by contrast."""
     text = (
         f"SELECT contrast, count(*) AS n FROM {table} WHERE corpus = $corpus GROUP BY 1 ORDER BY 1"
     )
@@ -284,15 +285,16 @@ class WordWeights:
     def read(cls, path: Path) -> WordWeights:
         """Read a CSV file with columns ``word`` and ``weight``.
 
-        Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the row for a weight
-        that is not a finite number, a word that is not lowercase or repeats, and for no words.
+        Raises ``UsageProblem`` when there is no such file. Raises ``BadInput``, naming the row, for
+        a weight that is not a finite number and for a word that is not one lowercase word or
+        repeats; also for a file without rows.
         """
         weights: dict[str, float] = {}
         for record in records(path, ("word", "weight")):
             word, weight = (record.fields.get(k, "").strip() for k in ("word", "weight"))
             at = f"{path}, row {record.number}"
-            is_one = len(word.split()) == 1 and word == word.lower()
-            if record.problem or not is_one or word in weights:
+            is_lowercase_word = len(word.split()) == 1 and word == word.lower()
+            if record.problem or not is_lowercase_word or word in weights:
                 state = "is listed twice" if word in weights else "is not one lowercase word"
                 raise BadInput(at, record.problem or f"{word!r} {state}")
             try:

@@ -32,7 +32,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
 
     Args:
         n_f, n_m: counts on either side, each divided by its dispersion, float64[n]; not negative.
-        log_odds: of the share without a lean: ln of female over male occurrences.
+        log_odds: log odds of the share for no lean: ln of female over male occurrences.
 
     >>> low, high, p = lean_bounds(np.array([0.0, 10.0]), np.array([55.0, 10.0]), np.log(0.7))
     >>> low.round(2).tolist(), high.round(2).tolist(), p.round(3).tolist()
@@ -43,16 +43,16 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     n_f, n_m = np.asarray(n_f, np.float64), np.asarray(n_m, np.float64)
     share = expit(log_odds)
 
-    def of(own: Floats, other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
-        """Lower bound of a side's log odds, and the chance of a count as high without a lean."""
-        known = np.where(own > 0, own, 1)
-        least = betaincinv(known, other + 1, _TAIL)
+    def one_sided(n: Floats, n_other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
+        """Lower bound of a side's log odds; probability of n or more without a lean."""
+        positive = np.where(n > 0, n, 1)
+        least = betaincinv(positive, n_other + 1, _TAIL)
         with np.errstate(divide="ignore"):
-            odds = np.where(own > 0, np.log(least) - np.log1p(-least), -np.inf)
-        return odds, np.where(own > 0, betainc(known, other + 1, share), 1.0)
+            odds = np.where(n > 0, np.log(least) - np.log1p(-least), -np.inf)
+        return odds, np.where(n > 0, betainc(positive, n_other + 1, share), 1.0)
 
-    low, above = of(n_f, n_m, share)
-    high, below = of(n_m, n_f, 1 - share)
+    low, above = one_sided(n_f, n_m, share)
+    high, below = one_sided(n_m, n_f, 1 - share)
     p = np.minimum(2 * np.minimum(above, below), 1.0)
     return Bounds(low - log_odds, -high - log_odds, p)
 
@@ -60,7 +60,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
 def chance_clear(n: Floats, log_odds: float) -> Floats:
     """Probability that the interval of ``lean_bounds`` leaves out 0 for words without a lean.
 
-    At most 5%, and 0 for rare words, which no split of their counts makes clear.
+    At most 5%; 0 for words so rare that no split of their count leaves out 0.
 
     Args:
         n: n_f + n_m as given to ``lean_bounds``, float64[n]; rounded to whole counts of at least 1.
@@ -71,15 +71,15 @@ def chance_clear(n: Floats, log_odds: float) -> Floats:
     from scipy.special import expit
     from scipy.stats import binom
 
-    whole = binom(np.maximum(np.round(n), 1), expit(log_odds))
-    chance: Floats = whole.cdf(whole.ppf(_TAIL) - 1) + whole.sf(whole.isf(_TAIL))
+    n_f = binom(np.maximum(np.round(n), 1), expit(log_odds))
+    chance: Floats = n_f.cdf(n_f.ppf(_TAIL) - 1) + n_f.sf(n_f.isf(_TAIL))
     return chance
 
 
 def adjusted(p: Floats) -> Floats:
     """p adjusted for multiple comparisons (Benjamini and Hochberg): the false discovery rate.
 
-    NaN stays, and is no comparison.
+    NaN stays NaN and doesn't count as a comparison.
 
     >>> adjusted(np.array([0.01, 0.04, 0.03, 0.5])).round(3).tolist()
     [0.04, 0.053, 0.053, 0.5]

@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.placeholders import ANY_PLACEHOLDER
 
-#: Pairs that got a MaxPMI, by contrast.
+#: Number of pairs that got a MaxPMI, by contrast.
 Constrained: TypeAlias = dict[str, int]
 
 
@@ -51,8 +51,8 @@ def without_placeholders(template: str) -> str:
 def lean(words: Sequence[str], delta: Mapping[str, float]) -> TemplateLean:
     """MaxPMI of kept words: the delta of largest magnitude, with its sign (UnStereoEval, Eq. 2).
 
-    Words without a delta do not count; if no word has one the result is None. Of equal magnitudes
-    the earlier word decides. The sum is over occurrences.
+    Words without a delta do not count; MaxPMI is None if no word has one. Of equal magnitudes the
+    earlier word decides. The sum is over occurrences of words.
 
     >>> nurse = lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
     >>> nurse.max_pmi_nats, nurse.max_pmi_word, nurse.sum_delta_nats
@@ -79,13 +79,14 @@ def constrain(
 ) -> Constrained:
     """Write ``pair_association`` of one benchmark; returns the number of pairs by contrast.
 
-    A word with fewer than ``least_count`` co-occurrences on either side is unknown: its delta does
-    not count, and since it could lean more than those that do, its pair is undecided at every eta
-    that they don't exceed. Imported statistics have no counts: there every delta counts and no
+    A word with fewer than ``least_count`` co-occurrences on either side is unknown: its delta is
+    not used. Since it could lean more than the known words, its pair is undecided at every eta that
+    their deltas don't exceed. Imported statistics have no counts: there every delta is used and no
     word is unknown.
 
-    Without a contrast, pairs get that of their groups (``group_a/group_b``), and those about female
-    and male she/he, or in another language its first pair. Rows of other contrasts stay.
+    Without ``contrast``, a pair gets the contrast of its groups (``group_a/group_b``; she/he for
+    female and male). In a corpus of another language, the first pair of its list replaces she/he.
+    Rows of other contrasts stay.
 
     Raises:
         UsageProblem: the corpus, benchmark or contrast is unknown; the message says what to do.
@@ -104,17 +105,17 @@ def constrain(
     deltas = {name: _deltas(store, corpus, name, least_count) for name in by_contrast}
     targets = corpus_list(store, row).targets if row["targets"] else DEFAULT_TARGETS
     language = corpus_language(row).token_rules
-    name, how = "benchmark constrain", {"contrast": contrast, "least_count": least_count}
-    config = {"corpus": corpus, "benchmark": [benchmark], **how}
+    name, options = "benchmark constrain", {"contrast": contrast, "least_count": least_count}
+    config = {"corpus": corpus, "benchmark": [benchmark], **options}
     with recorded(store, name, config) as run_id, store.together(run_id, name):
         for name, chosen in by_contrast.items():
             texts = [without_placeholders(pair["template"]) for pair in chosen]
             delta, used = deltas[name]
-            of = {"corpus": corpus, "benchmark": benchmark, "contrast": name, "least_count": used}
+            key = {"corpus": corpus, "benchmark": benchmark, "contrast": name, "least_count": used}
             leans = (lean(words, delta) for words in tokenize_all(texts, targets, language))
             rows = [
                 {
-                    **of,
+                    **key,
                     "pair_id": pair["pair_id"],
                     "n_words_unknown": None if used is None else x.n_words - x.n_words_defined,
                     **vars(x),
@@ -140,7 +141,7 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
 def _deltas(
     store: Store, corpus: str, contrast: str, least_count: int
 ) -> tuple[dict[str, float], int | None]:
-    """The deltas that count, and the least count; ``None`` for statistics without counts."""
+    """The deltas of known words, and ``least_count``, or ``None`` for statistics without counts."""
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
     used = least_count if n_least.null_count < rows.num_rows else None
@@ -175,8 +176,8 @@ def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
     """Numbers of natural pairs that each limit keeps, drops and leaves undecided, by contrast."""
-    of = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
-    return rows_of(store.root, _VERDICTS, of)
+    key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
+    return rows_of(store.root, _VERDICTS, key)
 
 
 def constrained(

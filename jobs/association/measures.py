@@ -10,8 +10,8 @@ A jackknife over blocks of passages agrees with the formula (``tests/test_associ
 Resampling whole novels gives errors 1.2 to 1.9 times as large, since each book has its own words.
 The error holds for new text of the same sources, and is a lower bound for other text.
 
-delta needs both counts. :func:`bound_rows` has an interval for every word that a side has, from
-the counts divided by their dispersion.
+A delta needs co-occurrences with both sides. :func:`bound_rows` has an interval for every word that
+co-occurs with either side, from the counts divided by their dispersion.
 """
 
 from __future__ import annotations
@@ -137,11 +137,11 @@ class CorpusCounts:
         return out
 
     def side(self, targets: Iterable[str]) -> Side:
-        """Co-occurrences of words with any of some targets."""
+        """Co-occurrences of every word with the targets of a side, counted as one target."""
         own = [x for x in dict.fromkeys(targets) if self.n_target(x)]
         near = [self.n_pair(target) for target in own]
         n_target = sum(map(self.n_target, own))
-        # A position near one of them is near others, of its kind and of the other kinds.
+        # A position near a target is near further occurrences, of it and of the other targets.
         n_self = sum(int(n[self._place(x)]) for k, n in enumerate(near) for x in own[k:])
         n_pair = sum(near, start=np.zeros(len(self.n_word), np.int64))
         return Side(n_pair, n_target, dispersion(n_self, n_target, self._rule, self._window))
@@ -160,7 +160,7 @@ class CorpusCounts:
 
 
 class Side(NamedTuple):
-    """The targets of a side: co-occurrences of every word, their occurrences, their dispersion."""
+    """A side: every word's co-occurrences with its targets, their occurrences and dispersion."""
 
     n_pair: Ints
     n_target: int
@@ -202,7 +202,7 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
 
 
 def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
-    """The list whose sum over pairs a contrast is, of the names of :func:`contrasts`, if any.
+    """The list that a contrast sums the pairs of, among the names of :func:`contrasts`, or None.
 
     >>> known = ["she/he", "my", "my-summary"]
     >>> [summed_list(x, known) for x in ("my-sum", "my-sum-row-sum", "my-summary", "she/he")]
@@ -213,7 +213,7 @@ def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
     return next((x for x in by_name if f"{contrast}-".startswith(f"{x}{SUM}-")), None)
 
 
-#: A target of a pair, the pair's weight (negative: male), and bool[words], which have both counts.
+#: A target of a pair, the pair's weight (negative: male), and bool[words], True with both counts.
 _Term: TypeAlias = tuple[str, float, NDArray[np.bool_]]
 
 
@@ -226,8 +226,7 @@ def delta_rows(
     delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i, u the weights of the pairs. With
     ``v``, weights of the scored words, App. A's Eq. 4 over the same pairs:
     delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)), whose scale grows with the number of pairs. A
-    word without such a pair has no row, nor has one whose pairs' weights sum to 0, or whose v is
-    NaN.
+    word has no row if it has no such pair, if its pairs' weights sum to 0, or if its v is NaN.
 
     Both are weighted sums of ln c over the targets, with a weight a_g for target g: the variance is
     sum_g a_g^2 D_g / c_g.
@@ -236,9 +235,9 @@ def delta_rows(
         v: float64[words], in the order of the counts' words, no unit.
 
     Returns:
-        contrast, word, n_word, n_pair_f and n_pair_m (sums over the words of each side that the
-        figure is of, each once), n_defined (pairs with both counts), delta_nats (above 0 leans
-        female), delta_nats_se.
+        contrast, word, n_word, n_pair_f and n_pair_m (co-occurrences with the targets of each side
+        that delta uses, each target once), n_defined (pairs with both counts), delta_nats (above 0
+        leans female), delta_nats_se.
     """
     n = len(counts.n_word)
     n_defined = np.zeros(n, np.int64)
@@ -253,7 +252,7 @@ def delta_rows(
     scale = 1 / total if v is None else np.where(n_defined > 0, v, np.nan)
     delta, variance = np.zeros(n), np.zeros(n)
     for target in dict.fromkeys(target for target, _, _ in terms):
-        share = scale * sum(weight * both for own, weight, both in terms if own == target)
+        share = scale * sum(weight * both for name, weight, both in terms if name == target)
         delta += share * np.nan_to_num(counts.pmi(target))
         variance += share**2 * np.nan_to_num(counts.variance(target))
     n_f, n_m = (_n_used(counts, side) for side in (terms[::2], terms[1::2]))
@@ -276,19 +275,19 @@ def _n_used(counts: CorpusCounts, side: Sequence[_Term]) -> Ints:
     """Co-occurrences of every word with the targets of a side, each once, where it has a weight."""
     n_used = np.zeros(len(counts.n_word), np.int64)
     for target in dict.fromkeys(target for target, _, _ in side):
-        used = [both for own, weight, both in side if own == target and weight != 0]
+        used = [both for name, weight, both in side if name == target and weight != 0]
         n_used += counts.n_pair(target) * np.any(used, axis=0)
     return n_used
 
 
 def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
-    """Intervals of the lean of each word, also of a word that only one side has nearby.
+    """Interval of the lean of each word that co-occurs with at least one side.
 
     The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is
-    ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair, and its interval that of
-    :func:`~plumbline.jobs.association.bounds.lean_bounds` with the counts c_g / D_g, which contains
-    it. N_g is taken as exact. Pairs of weight 0 don't count. The words of the pairs have no rows;
-    nor have others without occurrences of both sides.
+    ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair. The interval is that of
+    :func:`~plumbline.jobs.association.bounds.lean_bounds` with the counts c_g / D_g and contains
+    the lean. N_g is taken as exact. Pairs of weight 0 don't count. The words of the pairs have no
+    rows; unless both sides occur, no word has.
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), lean_nats (NULL where
@@ -298,10 +297,10 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
     weighed = [pair for pair in pairs if pair.weight > 0]
     f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in "ab")
     is_defined = f.n_target > 0 and m.n_target > 0
-    own = pc.is_in(counts.words, pa.array([w for p in pairs for w in (p.a, p.b)]))
-    is_met = (f.n_pair + m.n_pair > 0) & ~own.to_numpy(zero_copy_only=False)
+    is_target = pc.is_in(counts.words, pa.array([w for p in pairs for w in (p.a, p.b)]))
+    is_met = (f.n_pair + m.n_pair > 0) & ~is_target.to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(is_met & is_defined)
-    # Most words are rare: thousands of them have the same few counts.
+    # Most words are rare, and thousands share their two counts: compute each combination once.
     both = np.stack([f.n_pair[rows], m.n_pair[rows]])
     (n_f, n_m), at = np.unique(both, axis=1, return_inverse=True)
     odds = np.log(f.n_target / m.n_target) if is_defined else 0.0

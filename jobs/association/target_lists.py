@@ -32,13 +32,13 @@ class Recounting:
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
-    """The word lists of a corpus, its own first, with one more by name or path.
+    """The word lists of a corpus, the one it was counted with first, and one more by name or path.
 
-    A list that was added before is replaced by the one of that name.
+    The new list replaces a list of its name that was added before.
 
     Raises:
-        UsageProblem: there is no such list, another one of its name was counted, a word of it is
-            not one token, or is a stop word that the corpus's count dropped.
+        UsageProblem: there is no such list, the corpus was counted with another list of its name,
+            or a word of it is not one token, or a stop word that the corpus's count dropped.
     """
     own, *added = corpus_lists(store, row)
     language = corpus_language(row)
@@ -49,7 +49,7 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
             problem = f"{corpus} was counted with another list of this name"
             raise UsageProblem(f"word list {name}", problem, "rename it")
         return [own, *added]
-    CountOptions(new.targets, language=language.token_rules)  # says which words are not one token
+    CountOptions(new.targets, language=language.token_rules)  # raises unless each is one token
     if dropped := sorted((stop_words(language.token_rules) & set(new.targets)) - set(own.targets)):
         problem = f"its count dropped the stop words {', '.join(dropped)} of list {new.name}"
         fix = f"count it with a list that holds them: plumbline corpus count ... --targets {name}"
@@ -65,32 +65,32 @@ def targets_of(lists: Sequence[WordList]) -> tuple[str, ...]:
 def stage_pairs(
     store: Store, row: dict[str, Any], targets: Sequence[str], run_id: str, how: Recounting
 ) -> Staged | None:
-    """The corpus's pairs with ``targets`` as a new ``pair_count``, or None if it has them all.
+    """Stage a ``pair_count`` with the corpus's pairs of ``targets``; None if nothing changes.
 
-    Those with other targets than before are counted shard by shard, in partial results that an
-    interrupted command leaves to the next one.
+    Pairs of new targets are counted shard by shard into partial counts, which the next command
+    uses if this one is interrupted.
 
     Raises:
         UsageProblem, MissingComponent: see ``evidence_of``.
-        BadInput: what was kept of a shard is damaged.
+        BadInput: the kept documents of a shard are damaged.
     """
     corpus = row["corpus"]
     counted = targets_of(corpus_lists(store, row))
     if row["targets"] == ALL or set(targets) == set(counted):
         return None
     words = store.read("word_count", corpus=corpus)
-    counted_words = set(
-        words["word"].to_pylist()
-    )  # others have no pairs: they are rare, or don't occur
+    # Words that are not counted have no pairs: they are rare, or don't occur.
+    counted_words = set(words["word"].to_pylist())
     new = tuple(word for word in targets if word not in counted and word in counted_words)
     merge = _count(store, evidence_of(store, corpus), new, how) if new else None
     staged = store.stage("pair_count", {"corpus": corpus}, run_id)
     if merge:
-        kept = store.stage("word_count", {"corpus": corpus}, run_id)
-        kept.write_part("part-00000", words.to_batches())
+        staged_words = store.stage("word_count", {"corpus": corpus}, run_id)
+        staged_words.write_part("part-00000", words.to_batches())
         output = Output(staged, {name: row[name] for name in ("corpus", "rule", "window")})
-        merge(kept, output, all_pairs=False, pruned=row["n_words"] > row["n_words_kept"])
-        store.discard(kept)
+        is_pruned = row["n_words"] > row["n_words_kept"]
+        merge(staged_words, output, all_pairs=False, pruned=is_pruned)
+        store.discard(staged_words)
     has_target = ds.field("target").isin(targets)
     for number, file in enumerate(store.snapshot().files("pair_count", {"corpus": corpus})):
         old = store.rows_of("pair_count", file, has_target)
@@ -99,18 +99,18 @@ def stage_pairs(
 
 
 def _count(
-    store: Store, evidence: Evidence, new: tuple[str, ...], how: Recounting
+    store: Store, evidence: Evidence, new: tuple[str, ...], recounting: Recounting
 ) -> Callable[..., int] | None:
-    """Count the pairs with new targets; returns what merges them, if there are any."""
+    """Count the pairs with new targets; returns the function that merges them, if any."""
     options = replace(evidence.options, targets=new, evidence=False, source_field="")
     name = config_hash({"kept": evidence.directory.name, "targets": new})
     where = store.work_directory("recount", name).resolve()
     files = {shard: token_files(evidence.directory, shard.fingerprint) for shard in evidence.shards}
-    tokens = {shard: str(found[0][0].resolve()) for shard, found in files.items() if found}
-    job = ShardJob(str(where), options, how.memory_bytes, is_recount=True)
+    tokens = {shard: str(pairs[0][0].resolve()) for shard, pairs in files.items() if pairs}
+    job = ShardJob(str(where), options, recounting.memory_bytes, is_recount=True)
     with progress(f"count {evidence.corpus['corpus']} again", "shards") as update:
         warm_up()
-        engine = engine_of(store, how.memory_bytes, how.master)
+        engine = engine_of(store, recounting.memory_bytes, recounting.master)
         ledgers = engine.count(list(dict.fromkeys(tokens.values())), job, update)
     check_failed(ledgers)
     partials = [file for s in tokens for file in partial_files(where, s.fingerprint, "pairs")]

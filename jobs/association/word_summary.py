@@ -49,10 +49,10 @@ FROM ranked WHERE word = $word
 def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he") -> list[str]:
     """Lines with a word's count, its PMI with both words of a contrast, its lean and its rank.
 
-    A word leans when the 95% interval of its lean excludes 0, also one that only one side has
-    nearby and that has no delta. Only such words are ranked, among those that lean the same way, by
-    the bound nearer 0; words of imported statistics, which have no interval, by delta. If a word
-    has neither, a line says why.
+    A word leans when the 95% interval of its lean excludes 0, even if it co-occurs with one side
+    only and so has no delta. Only such words are ranked, among those that lean the same way, by
+    the bound nearer 0. Words of imported statistics have no interval: they are ranked by delta. If
+    a word has neither, a line says why.
 
     Raises:
         UsageProblem: the corpus is unknown, or the word is not in it; the message says why, and
@@ -106,25 +106,25 @@ def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> st
     if not store.units("word_delta", corpus=corpus):
         return f"run plumbline corpus associate --corpus {corpus}"
     if row["source"] != "counted":
-        known = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
-        known = [] if contrast in known else known
-        return f"the imported statistics have {'only ' + ', '.join(known) if known else 'none'}"
+        names = sorted(set(store.read("word_delta", corpus=corpus)["contrast"].to_pylist()))
+        others = [] if contrast in names else names
+        return f"the imported statistics have {'only ' + ', '.join(others) if others else 'none'}"
     by_name = contrasts_of(store, row)
-    listed = summed_list(contrast, by_name)
-    pairs = by_name.get(listed or contrast)
+    list_name = summed_list(contrast, by_name)
+    pairs = by_name.get(list_name or contrast)
     if pairs is None:
         return f"it is not one of corpus {corpus}, which are {', '.join(by_name)}"
     sides = [list(dict.fromkeys(getattr(pair, side) for pair in pairs)) for side in "ab"]
     targets = [*sides[0], *sides[1]]
-    names = sides_of(store, row, contrast)
+    side_names = sides_of(store, row, contrast)
     occurs = store.read("word_count", ds.field("word").isin(targets), corpus=corpus)
-    for name, words in zip(names, sides, strict=True):
+    for name, words in zip(side_names, sides, strict=True):
         if not {*words} & {*occurs["word"].to_pylist()}:
             who = words[0] if len(words) == 1 else f"none of its {name}"
             return f"{who} {'does not occur' if len(words) == 1 else 'occurs'} in the corpus"
     if word in targets:
         return "it is one of its words"
-    return "no pair has both counts" if listed else "it co-occurs with neither side"
+    return "no pair has both counts" if list_name else "it co-occurs with neither side"
 
 
 def _interval(low: float | None, high: float | None) -> str:

@@ -20,7 +20,7 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import RecordForm
 from plumbline.warehouse.storage.store import Store
 
-#: Intervals are over the sources of documents where there are this many, unless told otherwise.
+#: With at least this many sources, intervals are by default over sources, else over documents.
 FEWEST_SOURCES = 10
 #: A function that gives a value for each word of an array.
 ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
@@ -32,8 +32,8 @@ class Documents(NamedTuple):
     Attributes:
         values: a value for each kept word, document after document.
         offsets: int64[n + 1], where each document starts in ``values``, and where the last ends.
-        row: int64[n], line or row of each in its shard, from 1.
-        source: text[n], where each is from; NULL for documents that don't say.
+        row: int64[n], line or row of each document in its shard, from 1.
+        source: text[n], name of each document's source; NULL where the record names none.
         place: position of each value among its document's kept words, if words of a phrase were
             joined; ``None`` if values are in their original positions.
     """
@@ -67,10 +67,10 @@ class Evidence:
     """Kept documents of a counted corpus.
 
     Attributes:
-        corpus: its row of table ``corpus``.
-        options: how it was counted.
-        directory: of the partial counts.
-        shards: those that were counted, in the order given.
+        corpus: the corpus's row of table ``corpus``.
+        options: options that it was counted with.
+        directory: directory of the partial counts.
+        shards: the shards that were counted, in the order given.
     """
 
     corpus: dict[str, Any]
@@ -85,7 +85,7 @@ class Evidence:
         return RecordForm(self.options.text_field, decoder)
 
     def documents(self, shard: Shard, value_of: ValueOf) -> Iterator[Documents]:
-        """The documents of a shard with a value for each kept word, some at a time.
+        """Yield the documents of a shard, some at a time, with a value for each kept word.
 
         Args:
             value_of: gives the value of each word of a vocabulary; all of one dtype.
@@ -195,7 +195,7 @@ def _pieces(table: pa.Table, value: NDArray[Any]) -> _Pieces:
 
 
 def _joined(left: _Pieces, right: _Pieces) -> _Pieces:
-    """The documents of both; the last of the left may be the first of the right."""
+    """The documents of both; the last of ``left`` may continue as the first of ``right``."""
     a, b = left.documents, right.documents
     same = int(len(left.number) > 0 and left.number[-1] == right.number[0])
     offsets = np.concatenate([a.offsets[: len(a.row)], b.offsets[same:] + a.values.size])

@@ -29,7 +29,7 @@ _spare: list[NDArray[np.uint8]] = []
 def line_blocks(
     path: Path, long_line: int = LONG_LINE, read_ahead: bool = False
 ) -> Iterator[Block]:
-    """Blocks of whole lines of a shard: a buffer that is reused, and the end of its lines.
+    """Yield blocks of whole lines of a shard: a buffer, which is reused, and the end of its lines.
 
     At least SLACK bytes follow that end. A line of more than ``long_line`` bytes is a block of its
     own, mapped from a temporary file, so that memory holds no more of it than is being read.
@@ -40,32 +40,32 @@ def line_blocks(
     block = min(_BLOCK, long_line)
     with ByteStream(path) as opened, ThreadPoolExecutor(1) as reader:
         stream = _ReadAhead(opened, block, reader) if read_ahead else opened
-        buf, kept = _spare.pop() if _spare else _buffer(2 * _BLOCK), 0
-        while n := stream.readinto(buf[kept : kept + block]):
-            end = kept + n
-            cut = _last_newline(buf, kept, end)
+        buf, n_kept = _spare.pop() if _spare else _buffer(2 * _BLOCK), 0
+        while n := stream.readinto(buf[n_kept : n_kept + block]):
+            end = n_kept + n
+            cut = _last_newline(buf, n_kept, end)
             if cut:
                 yield buf, cut
                 buf[: end - cut] = buf[cut:end].copy()
-            kept = end - cut
-            if kept > long_line:
-                rest = yield from _long_line(stream, buf, kept, block)
-                kept = len(rest)
-                buf[:kept] = np.frombuffer(rest, np.uint8)
-                if cut := _last_newline(buf, 0, kept):
+            n_kept = end - cut
+            if n_kept > long_line:
+                rest = yield from _long_line(stream, buf, n_kept, block)
+                n_kept = len(rest)
+                buf[:n_kept] = np.frombuffer(rest, np.uint8)
+                if cut := _last_newline(buf, 0, n_kept):
                     yield buf, cut
-                    buf[: kept - cut] = buf[cut:kept].copy()
-                    kept -= cut
-            elif kept + block + SLACK > buf.size:
-                buf = np.concatenate([buf[:kept], _buffer(kept + block)])
-        if kept:
-            yield buf, kept
+                    buf[: n_kept - cut] = buf[cut:n_kept].copy()
+                    n_kept -= cut
+            elif n_kept + block + SLACK > buf.size:
+                buf = np.concatenate([buf[:n_kept], _buffer(n_kept + block)])
+        if n_kept:
+            yield buf, n_kept
     if buf.size <= 4 * _BLOCK:
         _spare[:] = [buf]
 
 
 class _ReadAhead:
-    """A stream of which another thread reads and decompresses the next block in the meantime."""
+    """A stream whose next block another thread reads and decompresses while this one is used."""
 
     def __init__(self, stream: ByteStream, n_bytes: int, reader: ThreadPoolExecutor) -> None:
         self._stream, self._reader = stream, reader
@@ -85,10 +85,10 @@ def _buffer(n: int) -> NDArray[np.uint8]:
 
 
 def _long_line(
-    stream: _ReadAhead | ByteStream, buf: NDArray[np.uint8], kept: int, block: int
+    stream: _ReadAhead | ByteStream, buf: NDArray[np.uint8], n_kept: int, block: int
 ) -> Generator[Block, None, bytes]:
-    """Yield the line that starts with buf[:kept] as a block; returns what was read after it."""
-    size, newline, rest, part = 0, b"", b"", buf[:kept].tobytes()
+    """Yield the line that starts with buf[:n_kept] as a block; returns what was read after it."""
+    size, newline, rest, part = 0, b"", b"", buf[:n_kept].tobytes()
     with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
         try:
             while part and not newline:

@@ -36,24 +36,24 @@ from plumbline.warehouse.text.progress import Update, progress
 if TYPE_CHECKING:
     import duckdb
 
-#: A helper imports the code from this process's path, whatever the working directory holds.
+#: Code that a helper runs: it imports from this process's path, not from its working directory.
 _START = (
     "import sys; sys.path[:] = sys.argv[1:]; "
     "from plumbline.jobs.counting.local_engine import serve; serve()"
 )
 #: Bytes of shards that this process counts while a helper starts, in about a second.
 BYTES_PER_HELPER = 32 << 20
-#: Bytes of a shard that take as long to count as any shard takes to open, and its counts to write.
+#: Bytes that take as long to count as it takes to open any shard and to write its counts.
 _LEAST_BYTES = 1 << 18
 
 
 class LocalEngine:
     """Counts and sums on this machine; up to one process per core counts, this one first.
 
-    Attributes:
-        work: directory for what does not fit in memory.
-        memory_bytes: what this process may use for sums. Half of it is for rows: Arrow, Python and
-            the words need memory as well.
+    Args:
+        work: directory for data that does not fit in memory.
+        memory_bytes: memory that this process may use for sums. Half of it is for rows: Arrow,
+            Python and the words need memory as well.
     """
 
     def __init__(self, work: Path, memory_bytes: int) -> None:
@@ -157,7 +157,7 @@ def _polled(connection: duckdb.DuckDBPyConnection, update: Update) -> Iterator[N
     import duckdb
 
     ended = threading.Event()
-    with suppress(duckdb.InvalidInputException):  # in notebooks it wants ipywidgets
+    with suppress(duckdb.InvalidInputException):  # in notebooks it needs ipywidgets
         for setting in ("enable_progress_bar = true", "enable_progress_bar_print = false"):
             connection.execute(f"SET {setting}")
 
@@ -207,7 +207,7 @@ class _Helper:
         self._job = job
 
     def count(self, shard: str) -> ShardLedger:
-        """The ledger of a shard; raises as counting does, ``Interrupted`` if the process died."""
+        """Count a shard; raises as ``ShardJob.count``, and ``Interrupted`` if the process died."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin and stdout
         try:
@@ -224,11 +224,11 @@ class _Helper:
         return ShardLedger(**reply["ledger"])
 
     def kill(self) -> None:
-        """End the process, in the middle of a shard or not."""
+        """Kill the process, even in the middle of a shard."""
         self._process.kill()
 
     def close(self) -> None:
-        """Wait until it has ended and close its pipes, which no thread may be reading any more."""
+        """Wait for the process to end and close its pipes; no thread may still be reading them."""
         with suppress(BrokenPipeError), self._process:
             pass
 

@@ -23,8 +23,8 @@ class Output:
 
     Attributes:
         staged: the partition.
-        constants: the table's columns that have one value.
-        prefix: of the names of the parts; those of one name replace each other.
+        constants: columns with one value for all rows, and that value.
+        prefix: start of the parts' names; a new part replaces an old one of its name.
     """
 
     staged: Staged

@@ -1,7 +1,7 @@
 """Sums of the co-occurrences of partial counts on one machine, in bounded memory.
 
-A pair becomes one number, its key: the rank of its word among the sorted words in the upper half,
-that of its target in the lower. This is an external merge sort: as many rows as fit in memory are
+A pair becomes one 64-bit key: the rank of its word among the sorted words in the upper half, the
+rank of its target in the lower. This is an external merge sort: as many rows as fit in memory are
 sorted, summed and written as a run; then all runs are summed, one range of keys at a time.
 """
 
@@ -40,7 +40,7 @@ class PairSum(NamedTuple):
         words: all words to keep, sorted; rows with any other are left out.
         both_ways: count each row also with its word and target exchanged.
         work: directory for the runs: 16 bytes per row of ``files``, 32 both ways.
-        memory_bytes: what sorting may use. The words are in memory besides.
+        memory_bytes: memory that sorting may use, besides that of ``words``.
     """
 
     files: Sequence[Path]
@@ -123,7 +123,7 @@ class PairSum(NamedTuple):
                     yield (target << 32 | word)[other], counts[other]
 
     def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
-        """The rows of all files, those of small files together: each look-up of words costs."""
+        """Yield the rows of all files; small files share a batch and so a look-up of words."""
         n_all, n_read = sum(path.stat().st_size for path in self.files), 0
         waiting: list[pa.RecordBatch] = []
         update(0, _megabytes(n_all))

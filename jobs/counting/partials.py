@@ -1,9 +1,9 @@
 """Counts of single shards, kept after the merge so that no shard is counted twice.
 
 A partial is named by what it depends on: the shard's bytes, the counting options and the version of
-the tokeniser. Its ledger is written last and by rename, so a partial with a ledger is complete. The
-ledger has the hash of each file, which is compared when the file is used: the counts of a shard may
-be merged again years later.
+the tokeniser. Its ledger is written last and appears whole, so a partial with a ledger is complete.
+The ledger has the hash of each file, which is compared when the file is used: the counts of a shard
+may be merged again years later.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from plumbline.warehouse.storage.store import Store, write_file
 
 #: File in the directory of the partials: the decoder of token files, see ``input.token_files``.
 DECODER = "decoder"
-#: File there: the order of training, see ``warehouse.input.training_order``.
+#: File in the same directory: the order of training, see ``warehouse.input.training_order``.
 ORDER = "order"
 #: Numbers of a shard's ledger that come from its counts.
 TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
@@ -49,7 +49,7 @@ _ORDER = ("tokens", "words")
 class ShardLedger:
     """Outcome of counting one shard; the fields but ``away`` are those of ``corpus_shard``.
 
-    ``away``: it failed because its server could not be reached.
+    ``away``: True if the shard failed because its server could not be reached.
     """
 
     shard: str
@@ -76,12 +76,12 @@ def partials_directory(store: Store, options: CountOptions, *, create: bool = Tr
     settings = {**asdict(options), "tokenizer": tokenizer_version(options.language)}
     for name in ("text_field", "decoder", "evidence", "source_field", "language", "order"):
         if settings[name] == CountOptions.__dataclass_fields__[name].default:
-            del settings[name]  # so that directories keep the names from before this option
+            del settings[name]  # so that directories keep the names they had before this option
     return store.work_directory("count", config_hash(settings), create=create)
 
 
 def is_counted(directory: Path, shard: Path) -> bool:
-    """True if a shard of this content has been counted; reads it only if the directory exists.
+    """True if a shard of this content was counted; reads the shard only if the directory exists.
 
     Raises ``BadInput`` for a shard that can't be read.
     """
@@ -120,7 +120,7 @@ def step_of(file: Path) -> int:
 
 
 def token_files(directory: Path, mark: str) -> list[tuple[Path, Path]]:
-    """The files of tokens of a shard in order, each with that of the words which it refers to.
+    """A shard's files of tokens in order, each with the file of the words that it refers to.
 
     Raises ``BadInput`` as ``partial_files`` does, also if the shard has no ledger.
     """
@@ -151,11 +151,11 @@ class ShardJob:
     """Settings shared by all shards of a count.
 
     Attributes:
-        directory: of the partials.
-        memory_bytes: most memory that this process may use; ``None`` for no limit.
+        directory: directory of the partials.
+        memory_bytes: most memory that the counting process may use; ``None`` for no limit.
         is_recount: count only pairs, from the kept words of an earlier count; a shard is then named
             by the path of its first file of tokens.
-        read_ahead: whether a core is free for a thread that decompresses.
+        read_ahead: true if a core is free for a thread that decompresses.
     """
 
     directory: str
@@ -220,7 +220,7 @@ class ShardJob:
     def _recount(
         self, directory: Path, mark: str, limits: Limits | None, writer: _Writer
     ) -> ShardLedger:
-        """Count the pairs of a shard's kept words, whose number must agree with its ledger."""
+        """Count pairs of a shard's kept words; ``BadInput`` if totals differ from its ledger."""
         ledger, _ = _read(directory / f"{mark}.json")
 
         def write(table: pa.Table) -> None:

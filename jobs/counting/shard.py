@@ -45,8 +45,8 @@ def count_shard(
 
     Args:
         limits, spill: see :class:`plumbline.jobs.kernel.Counter`.
-        decoder: what decodes token files, see ``token_files.decoder``.
-        order: when a training read them, see :mod:`plumbline.warehouse.input.training_order`.
+        decoder: decoder of token files, see ``token_files.decoder``.
+        order: order of training, see :mod:`plumbline.warehouse.input.training_order`.
         begin: called with the last step of each block before its counts go to the spill.
         read_ahead: decompress JSON lines in a thread of its own, where a core is free.
 
@@ -96,14 +96,14 @@ def _count_blocks(
 
 
 def _sources(path: Path, field: str) -> Iterator[str | None]:
-    """Source of each text, then ``None`` without end; only that without such a column of text."""
+    """Yield the source of each text, then ``None`` forever; only ``None`` without such a column."""
     if path.suffix == ".parquet" and field:
         try:
             for values in column_values(path, field):
                 if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
                     yield from map(_decoded, values.cast(pa.large_binary()).to_pylist())
         except BadInput:
-            pass  # no such column, or a file that reading its texts finds damaged
+            pass  # no such column; or a damaged file, and reading its texts raises
     yield from repeat(None)
 
 
@@ -119,16 +119,17 @@ def _decoded(name: bytes | None) -> str | None:
         return None
 
 
-#: Files of tokens, each with that of the words it refers to.
+#: Files of tokens, each with the file of the words that it refers to.
 Segments: TypeAlias = Sequence[tuple[Path, Path]]
 
 
 def recount_shard(
     segments: Segments, options: CountOptions, limits: Limits, spill: Callable[[pa.Table], None]
 ) -> tuple[int, int, int]:
-    """Hand over the pairs of a shard's kept words with targets, as many targets at a time as fit.
+    """Give ``spill`` the pairs of a shard's kept words, for as many targets at a time as fit.
 
-    Returns its documents, kept words and co-occurrences. Raises ``BadInput`` for damaged files.
+    Returns the numbers of its documents, kept words and co-occurrences. Raises ``BadInput`` for
+    damaged files.
     """
     step = max(limits.n_bytes // 2 // TARGET_BYTES, 1)
     totals = 0, 0, 0
@@ -143,7 +144,7 @@ def recount_shard(
 
 
 def _documents(segments: Segments, recount: Recount) -> Iterator[NDArray[np.int32]]:
-    """The ids of a shard's words, with an end before each document but the first, and one last."""
+    """Yield a shard's word ids, with ``recount.end`` between documents and after the last."""
     last = 0
     for tokens, words in segments:
         try:

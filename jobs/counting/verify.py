@@ -54,7 +54,7 @@ def shard_states(
     Raises:
         UsageProblem: there is no such corpus, or it was imported and has no shards.
     """
-    _counted(store, corpus)
+    _counted_row(store, corpus)
     ledger = store.read("corpus_shard", corpus=corpus).to_pylist()
     resolved = {path.resolve() for path in given}
     states = []
@@ -83,7 +83,7 @@ def _state(row: Mapping[str, Any], given: set[Path]) -> ShardState:
     return ShardState(row["shard"], row["status"], *numbers, row["error"] or "")
 
 
-def _counted(store: Store, corpus: str) -> dict[str, Any]:
+def _counted_row(store: Store, corpus: str) -> dict[str, Any]:
     row = corpus_row(store, corpus)
     if row["source"] != "counted":
         raise UsageProblem(f"corpus {corpus!r}", "was imported and has no shards")
@@ -100,7 +100,7 @@ def update_command(
     """
     if all(s.state not in STALE for s in states):
         return None
-    row = _counted(store, corpus)
+    row = _counted_row(store, corpus)
     existing = [s.shard for s in states if s.state != "gone"]
     shards = shlex.join(patterns or _named(existing))
     columns = ("rule", "window", "min_count", "text_field", "source_field")
@@ -111,11 +111,11 @@ def update_command(
 
 
 def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Options the user gave that a row of the corpus holds as a hash: names, paths, the order."""
+    """Options as the user gave them that the corpus's row has as a hash: names, paths, order."""
     listed = store.read("run").select(["run_id", "config"])  # Arrow's times would load pandas
     runs = [run for run in listed.to_pylist() if run["run_id"] == row["run_id"]]
     config = _with_count(kept_object(runs[0], "config"), row) if runs else row
-    # A row of the corpus has the version of the token rules under that name.
+    # In the corpus's row, ``tokenizer`` is the version of the token rules.
     tokenizer = config.get("tokenizer", "") if runs else ""
     language = str(config.get("language") or "en")
     order = {name: config[name] for name in _ORDER if row["training_order"] and name in config}
@@ -125,7 +125,7 @@ def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_count(config: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a run with those of its step that counted a corpus, such as of `pipeline`."""
+    """Options of a run, replaced by those of its step (in `pipeline`) that counted the corpus."""
     steps = (s for s in config.get("steps", []) if s.get("corpus", row["corpus"]) == row["corpus"])
     return config | next((s for s in steps if "min_count" in s), {})
 
@@ -159,7 +159,7 @@ def run_checks(store: Store, corpus: str) -> list[TableCheck]:
     """
     from plumbline.warehouse.query.connection import connect, query, sql, sql_names
 
-    lists = corpus_lists(store, _counted(store, corpus))
+    lists = corpus_lists(store, _counted_row(store, corpus))
     targets = sorted({word for x in lists for word in x.targets})
     names = sql_names("checks")
     connection = connect(store.root, "".join(map(sql, names)))

@@ -1,4 +1,4 @@
-"""Change of words' leans between two texts (corpora, or sources of them), over documents."""
+"""Changes of words' leans between two texts (corpora or their sources), sampled by document."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class ComparedText:
 
 
 def subject(store: Store, label: str) -> ComparedText:
-    """The text that ``CORPUS`` or ``CORPUS:SOURCE`` names; a corpus of that very name comes first.
+    """The text that ``CORPUS`` or ``CORPUS:SOURCE`` names; a corpus if ``label`` is one.
 
     Raises:
         UsageProblem: there is no such corpus, or its documents were not kept.
-        MissingComponent: they are not on this machine.
+        MissingComponent: its documents are not on this machine.
     """
     corpora = set(store.read("corpus")["corpus"].to_pylist())
     corpus = corpus_of(label, corpora)
@@ -58,7 +58,7 @@ def subject(store: Store, label: str) -> ComparedText:
 
 
 def influence_weights(c: Floats, n: Floats) -> Weights:
-    """Weights of the influence on delta of co-occurrences [2, word] and occurrences [2]."""
+    """Weights of co-occurrences c[2, word] and occurrences n[2] in their influence on delta."""
     signs = np.array([1.0, -1.0])
     weights = signs[:, None] / np.where(c > 0, c, np.nan)
     return weights, np.repeat((signs / n)[:, None], c.shape[1], axis=1)
@@ -86,15 +86,15 @@ class Moments:
     def weights(self) -> Weights:
         """Weights of the influence on delta: +1 / C_f, -1 / C_m, 1 / N_f and -1 / N_m.
 
-        NaN for a word without a count, which has no lean.
+        NaN where a word's count is 0: the word has no lean.
         """
         return influence_weights(self.sums[:2], self.n)
 
     def covariance(self, a: Weights, b: Weights) -> Floats:
         """Sums over these documents of the influences u_a u_b, float64[word].
 
-        u is what a document adds to delta: the sum of its co-occurrences times their weights, less
-        that of its occurrences times theirs, as in ``evidence.lean``.
+        u is what a document adds to delta: the weighted sum of its co-occurrences minus the
+        weighted sum of its occurrences of the targets, as in ``evidence.lean``.
         """
         cc, cn = self.sums[[[2, 3], [3, 4]]], self.sums[[[5, 6], [7, 8]]]
         covariance: Floats = (
@@ -110,8 +110,8 @@ class Moments:
 class WordChanges:
     """Outcome: documents of each text and of both, words, and the rows of ``word_change``.
 
-    ``n_words`` have an occurrence in one of the texts' corpora, ``n_near`` a co-occurrence on each
-    side in both texts.
+    ``n_words``: words that occur in a corpus of the texts. ``n_near``: words with a co-occurrence
+    on each side in both texts. Neither counts the two words of the contrast.
     """
 
     n_documents_a: int
@@ -137,7 +137,7 @@ def compare(
     in both, except the two of the contrast. The sampling units are documents, not words (see
     ``evidence.lean``). A document with the same kept words in both texts is one unit: what it adds
     to both deltas cancels, so a corpus and a filtered copy of it differ by what was left out. The
-    interval takes Student's t; q is the p of no change, adjusted for all words compared (Benjamini
+    interval uses Student's t; q is the p of no change, adjusted for all words compared (Benjamini
     and Hochberg 1995).
 
     Raises:
@@ -149,9 +149,9 @@ def compare(
     question = question_of(store, texts, contrast)
     if a == b:
         raise UsageProblem(f"texts {a!r}", "are the same", "name two")
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for name in sorted({text.evidence.corpus["corpus"] for text in texts}):
-            held.enter_context(sole_writer(store, name))
+            locks.enter_context(sole_writer(store, name))
         seen = [
             look(text.evidence, question, progress=progress, most_sources=ALL_SOURCES)
             for text in texts
@@ -160,8 +160,8 @@ def compare(
         chosen = [_of_source(t, table) for t, table in zip(texts, tables, strict=True)]
         shared = _shared(tables, chosen)
         sums = []
-        for text, table, own, common in zip(texts, tables, chosen, shared, strict=True):
-            group = np.where(own, common.astype(np.int64), -1)
+        for text, table, is_chosen, is_shared in zip(texts, tables, chosen, shared, strict=True):
+            group = np.where(is_chosen, is_shared.astype(np.int64), -1)
             sums.append(MomentSums(question, question.vocabulary.to_pylist(), table, group, 2))
             read_shards(text.evidence, question, sums[-1].add, progress)
         moments_a, moments_b = (of_text.of(np.ones(2, np.bool_)) for of_text in sums)
@@ -207,21 +207,21 @@ def _of_source(text: ComparedText, table: DocumentTable) -> Bools:
         name = text.evidence.corpus["corpus"]
         fix = f"it has {', '.join(table.sources[:8])}"
         raise UsageProblem(f"source {text.source!r}", f"is not one of corpus {name}", fix)
-    own: Bools = table.source == table.sources.index(text.source)
-    return own
+    is_chosen: Bools = table.source == table.sources.index(text.source)
+    return is_chosen
 
 
 def _shared(tables: list[DocumentTable], chosen: list[Bools]) -> tuple[Bools, Bools]:
     """Masks of each text's documents that are also in the other, matched one for one."""
-    masks = [own.copy() for own in chosen]
-    marks = (table.mark[own] for table, own in zip(tables, chosen, strict=True))
+    masks = [is_chosen.copy() for is_chosen in chosen]
+    marks = (table.mark[is_chosen] for table, is_chosen in zip(tables, chosen, strict=True))
     for mask, both in zip(masks, matched(*marks), strict=True):
         mask[mask] = both
     return masks[0], masks[1]
 
 
 def matched(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[Bools, Bools]:
-    """Masks of the marks of each side that the other has, too, matched one for one in order.
+    """Masks of the marks in each array that are in the other too, matched one for one in order.
 
     >>> matched(np.array([7, 7, 5], np.uint64), np.array([7, 9], np.uint64))[0].tolist()
     [True, False, False]
@@ -242,7 +242,7 @@ def matched(a: NDArray[np.uint64], b: NDArray[np.uint64]) -> tuple[Bools, Bools]
 
 
 class MomentSums:
-    """Moments of some words by group of documents, added up from several threads.
+    """Moments of some words by group of documents, added up by several threads.
 
     Attributes:
         table, group: all documents of a corpus, and the group of each by index, such as its source;
@@ -261,7 +261,7 @@ class MomentSums:
         self._first = np.searchsorted(table.shard, np.arange(table.shard.max(initial=0) + 1))
 
     def add(self, shard: int, n_before: int, documents: Documents) -> tuple[Ints, Ints, Ints]:
-        """Add documents (see ``read_shards``); returns those of ``near``, by index in table."""
+        """Add documents (see ``read_shards``); returns the used rows of ``near``, by index here."""
         document, word, c = near(self._question, documents)
         document, word = document + self._first[shard] + n_before, self._word[word]
         is_used = (word >= 0) & (self.group[document] >= 0)
@@ -308,7 +308,7 @@ def near_targets(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, I
     for step in question.steps:
         inside = (at + step >= offsets[document]) & (at + step < offsets[document + 1])
         here, there = at[inside], at[inside] + step
-        # Two occurrences of one target count once; words that both corpora left out don't count.
+        # A pair of two occurrences of one target counts once. Words outside the vocabulary don't.
         good = (ids[there] >= 0) & ((step < 0) | (ids[there] != ids[here]))
         cell = document[inside].astype(np.int64) * size + ids[there]
         cells.append((cell * n_targets + target[here])[good])
@@ -318,7 +318,7 @@ def near_targets(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, I
 
 
 def tested(change: Floats, variance: Floats, df: Ints) -> dict[str, Floats]:
-    """Columns of changes: error and interval by Student's t, p of none, and p adjusted for all.
+    """Columns of changes: error, interval and p (of no change) by Student's t, and adjusted p.
 
     All are NaN where the change and its variance are.
     """

@@ -1,4 +1,4 @@
-"""Words around a word near one side of a contrast rather than near the other."""
+"""Collocates: words around a word that are more frequent there near one side of a contrast."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Contexts(NamedTuple):
 
 
 def contexts(question: Inquiry, met: Meetings) -> Contexts:
-    """Count the ``neighbours`` of the occurrences that meet a side."""
+    """Count the ``neighbours`` of the occurrences that have a target of a side nearby."""
     size = len(question.vocabulary)
     cells = [np.empty(0, np.int64)]
     for side, names in enumerate(question.sides):
-        on = np.isin(question.targets, names)[met.target]
-        occurrence, other = neighbours(question, met, np.unique(met.occurrence[on]))
+        is_of_side = np.isin(question.targets, names)[met.target]
+        occurrence, other = neighbours(question, met, np.unique(met.occurrence[is_of_side]))
         cells.append((met.word[occurrence] * 2 + side) * size + other)
     return Contexts(*np.unique(np.concatenate(cells), return_counts=True))
 
@@ -49,7 +49,7 @@ def put_together(parts: list[Contexts]) -> Contexts:
 
 
 def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
-    """Words around a word, by the log odds of being there near the first rather than second side.
+    """Words around a word, with the log odds of being there near the first side over the second.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
     with f_v and m_v its counts on the two sides, F and M their sums, p_v = P n_v / sum n the prior
@@ -57,8 +57,8 @@ def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) ->
     (Monroe, Colaresi and Quinn 2008, with an informative Dirichlet prior).
 
     Returns:
-        collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, q (the share of
-        false ones among all with a |z| as large, by Benjamini and Hochberg), by falling |z|.
+        collocate, n_f, n_m, log_odds_nats, its standard error and 95% interval, q (the false
+        discovery rate among those with at least its |z|, Benjamini and Hochberg), by falling |z|.
     """
     from scipy.special import erfc
 

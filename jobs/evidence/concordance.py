@@ -72,7 +72,7 @@ class Occurrence:
 class OccurrenceSample:
     """The offered occurrences with the lowest ranks, per word and side.
 
-    Each occurrence has the same chance, whatever their order and their distribution over shards,
+    Each occurrence has the same chance, however documents are ordered and divided among shards,
     since its rank depends on the text alone. Copies of a document have equal ranks and count as
     one.
     """
@@ -119,7 +119,7 @@ class OccurrenceSample:
                 self._most_held = len(self.occurrences()) + self._n_pending
 
     def _lowest(self, word: Ints, side: int, rank: NDArray[np.uint64]) -> Ints:
-        """Indices of each word's lowest ranks; of copies only the first is among them."""
+        """Indices of the occurrences with each word's lowest ranks; of copies only the first."""
         within = np.flatnonzero(rank <= self._limit[word, side])
         order = within[np.lexsort((rank[within], word[within]))]
         word, rank = word[order], rank[order]
@@ -132,7 +132,7 @@ class OccurrenceSample:
         return chosen
 
     def occurrences(self) -> list[Occurrence]:
-        """The sample, sorted by word, side and rank; of copies only the first is in it."""
+        """The sample, sorted by word, side and rank; it holds only the first of copies."""
         order = sorted(self._held, key=lambda o: (o.word, o.side, o.rank, o.shard, o.row))
         self._held = []
         for (word, side), group in groupby(order, key=lambda o: (o.word, o.side)):
@@ -172,7 +172,7 @@ def snippets(
 
 
 def _readable(path: Path, evidence: Evidence, rows: Collection[int]) -> Iterator[RowText]:
-    """The texts of some rows, up to the first that can't be read."""
+    """The valid texts of some rows, up to the first row that can't be read."""
     try:
         yield from (text for text in texts_of(path, evidence, set(rows)) if text.is_valid)
     except (PlumblineError, OSError, ValueError):
@@ -230,14 +230,14 @@ def _from_texts(
     tokenizer: Tokenizer,
 ) -> Iterator[tuple[Occurrence, Snippet]]:
     """Snippets of the occurrences in texts, except in texts changed since they were counted."""
-    kept = [tokenizer.tokens(text) for _, text, _ in texts]
-    ids = question.ids(pa.array([word for words in kept for word in words], pa.string()))
-    ends = np.cumsum([0, *map(len, kept)])
+    kept_words = [tokenizer.tokens(text) for _, text, _ in texts]
+    ids = question.ids(pa.array([word for words in kept_words for word in words], pa.string()))
+    ends = np.cumsum([0, *map(len, kept_words)])
     rows = np.array([row for row, _, _ in texts])
     marks = document_marks(
         Documents(ids, ends, rows, pa.nulls(len(texts), pa.string())), question.keys
     )
-    for (row, text, file), words, mark in zip(texts, kept, marks.tolist(), strict=True):
+    for (row, text, file), words, mark in zip(texts, kept_words, marks.tolist(), strict=True):
         unchanged = [occurrence for occurrence in by_row[row] if occurrence.mark == mark]
         if unchanged:
             chunks, n_words = _Chunks(text, tokenizer), len(question.phrase) or 1
@@ -273,7 +273,7 @@ class _Chunks:
 
 
 def _from_text(
-    occurrence: Occurrence, n_words: int, text: str, kept: Sequence[str], chunks: _Chunks
+    occurrence: Occurrence, n_words: int, text: str, kept_words: Sequence[str], chunks: _Chunks
 ) -> Snippet:
     spans = chunks.spans
     start, target = map(chunks.index_of, (occurrence.position, occurrence.target_position))
@@ -287,7 +287,7 @@ def _from_text(
     )
     before, keyword, after = (" ".join(part.split()) for part in parts)
     return {
-        "target": kept[occurrence.target_position],
+        "target": kept_words[occurrence.target_position],
         "text_before": before,
         "keyword": keyword,
         "text_after": after,

@@ -23,7 +23,7 @@ class Signatures(NamedTuple):
     """MinHash signatures of documents.
 
     Attributes:
-        shard, row: where each stands.
+        shard, row: index of each document's shard, and its row there.
         signature: uint32[n, 128].
     """
 
@@ -59,7 +59,7 @@ def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def first_copies(seen: Sightings, among: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Mask of the documents that are the first of their copies, of all or of those ``among``."""
+    """Mask of the first of each document's copies, of all documents or of those ``among``."""
     every = np.arange(seen.documents.mark.size)
     chosen = every if among is None else every[among]
     _, first = np.unique(seen.documents.mark[chosen], return_index=True)
@@ -80,9 +80,9 @@ def first_of_near(
 ) -> NDArray[np.bool_]:
     """Mask of the first copies that remain after near-duplicate removal (MinHash, single linkage).
 
-    Documents with a signature (and ``among``) are compared, or those of them where a word (by
-    index) co-occurs; two are nearly the same when at least ``NEAR`` of their shingles are, and so
-    are all that a chain of such pairs joins.
+    The documents with a signature are compared: only those ``among`` if given, and only those where
+    a word (by index) co-occurs if given. Two are near copies when at least ``NEAR`` of their
+    shingles are equal; so are all documents that a chain of such pairs joins.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

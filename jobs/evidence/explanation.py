@@ -57,7 +57,7 @@ N_COLLOCATES = 20
 
 @dataclass(frozen=True)
 class Sampling:
-    """Sample of occurrences shown: ``n`` of each side by ``seed``, near ``targets`` if any."""
+    """Sample of occurrences: ``n`` per side, drawn by ``seed``, only near ``targets`` if any."""
 
     n: int = 5
     seed: int = 0
@@ -78,19 +78,18 @@ def explain(
 
     The tables are ``ANSWERS`` of ``warehouse/schema/evidence_tables.py``.
 
-    Intervals take each document as drawn for itself or, with ``clusters`` "source", each source as
-    a whole: for pieces of one book, which are not independent. By default they take sources if the
-    corpus has ten or more. Rows of other words stay. Words that don't occur near the contrast have
-    a row without a delta. Several words in a row (at most ``LONGEST_PHRASE``) are a phrase: each of
-    its occurrences counts as one word, as if the text were written so, in a pass of its own. So do
-    those of a word or phrase near others, as in ``nurse NEAR doctor`` (``phrases.parsed``).
+    The sampling units of intervals are documents or, with ``clusters`` "source", whole sources:
+    pieces of one book are not independent. By default they are sources if the corpus has ten or
+    more. Rows of other words stay. Words that don't occur near the contrast have a row without a
+    delta. Several words in a row (at most ``LONGEST_PHRASE``) are a phrase: in a pass of its own
+    each of its occurrences counts as one word, as if the text were written so. So does a word or
+    phrase near others, as in ``nurse NEAR doctor`` (``phrases.parsed``).
 
     Raises:
-        UsageProblem: unknown corpus, contrast or target; no word of it is in the corpus; or a
-            phrase is too long or has a word that isn't in the corpus, or nothing stands on a side
-            of ``NEAR``.
-        MissingComponent: its documents are not on this machine.
-        BadInput: what was kept of them is damaged.
+        UsageProblem: unknown corpus, contrast or target; a phrase is too long or has a word that
+            isn't in the corpus; or a side of ``NEAR`` is empty.
+        MissingComponent: its kept documents are not on this machine.
+        BadInput: its kept documents are damaged.
     """
     evidence, sampling = evidence_of(store, corpus), sampling or Sampling()
     contrast = corpus_contrast(store, corpus, contrast)
@@ -118,14 +117,14 @@ def explain(
         n_word = counts["n_word"].to_numpy()
         rows: dict[str, list[Row]] = {table: [] for table in ANSWERS}
         key = {"corpus": corpus, "contrast": contrast, "word": "", "run_id": run_id}
-        for one in questions:
-            how = one, pairs, n_word, sampling, clusters
-            for table, some in _rows_by_table(evidence, *how, progress).items():
-                rows[table] += [{**key, **row} for row in some]
+        for part in questions:
+            options = pairs, n_word, sampling, clusters
+            for table, part_rows in _rows_by_table(evidence, part, *options, progress).items():
+                rows[table] += [{**key, **row} for row in part_rows]
         add_association(store, evidence, contrast, n_word, rows["word_evidence"])
         with store.together(run_id, "why"):
-            for table, some in rows.items():
-                replace_words(store, corpus, contrast, requested, some, table, run_id)
+            for table, new_rows in rows.items():
+                replace_words(store, corpus, contrast, requested, new_rows, table, run_id)
     return rows
 
 
@@ -177,8 +176,8 @@ def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, .
     by_name = contrasts_of(store, evidence.corpus)
     if contrast in by_name:
         return by_name[contrast]
-    if listed := summed_list(contrast, by_name):
-        fix = f"give --contrast {listed}"
+    if list_name := summed_list(contrast, by_name):
+        fix = f"give --contrast {list_name}"
         raise UsageProblem(f"contrast {contrast!r}", "has evidence only by its list", fix)
     problem = f"is not one of corpus {evidence.corpus['corpus']}"
     raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(by_name)}")
@@ -200,7 +199,7 @@ class _Collector:
         self._contexts.append(contexts(self._question, met))
 
     def joined(self) -> tuple[Signatures, Contexts]:
-        """Signatures of all documents with a co-occurrence, and the words around the words."""
+        """Signatures of all documents with a co-occurrence, and the contexts of the words."""
         signed = Signatures(*map(np.concatenate, zip(*self._signatures, strict=True)))
         return signed, put_together(self._contexts)
 
@@ -239,7 +238,7 @@ def _lean_rows(seen: Sightings, pairs: Sequence[WordPair], clusters: str) -> dic
 def _copies(
     seen: Sightings, signed: Signatures, word: int, pairs: Sequence[WordPair], clusters: str
 ) -> Iterator[Row]:
-    """The rows of ``word_copies`` of a word, without their key; none if it meets no target."""
+    """The rows of ``word_copies`` of a word, without their key; none without co-occurrences."""
     if not seen.n_near[seen.word == word].any():
         return
     once = {
@@ -247,8 +246,8 @@ def _copies(
         "near copies once": first_of_near(seen, signed, word),
     }
     for name, keep in once.items():
-        own = lean(seen, word, pairs, keep, _clusters(seen, clusters))
-        values = ((column, getattr(own, column)) for column in OF_PART)
+        word_lean = lean(seen, word, pairs, keep, _clusters(seen, clusters))
+        values = ((column, getattr(word_lean, column)) for column in OF_PART)
         yield {"counted": name, **{c: None if math.isnan(x) else x for c, x in values}}
 
 
@@ -266,7 +265,7 @@ def add_association(
     n_word: NDArray[np.int64],
     rows: Sequence[Row],
 ) -> None:
-    """Add the frequency of each word, and the results of ``corpus associate`` where it was run."""
+    """Add to rows the frequency of each word, and the results of ``corpus associate`` if any."""
     corpus, targets = evidence.corpus["corpus"], contrast.split("/")
     sides = sides_of(store, evidence.corpus, contrast)
     is_asked = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
@@ -334,7 +333,7 @@ def replace_words(
     table: str,
     run_id: str,
 ) -> None:
-    """Replace the rows of these words in a table by new ones."""
+    """Replace the rows of these words and this contrast in a table by new ones."""
     old = store.read(table, corpus=corpus)
     is_replaced = pc.and_(
         pc.equal(old["contrast"], contrast), pc.is_in(old["word"], pa.array(words, pa.string()))

@@ -21,12 +21,12 @@ OF_PART = ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low"
 
 
 class Leans(NamedTuple):
-    """Leans in some documents: arrays over words (of ``lean`` numbers), named as the columns.
+    """Leans in some documents: arrays over words (from ``lean``, numbers), named as the columns.
 
     Attributes:
         n_word: occurrences of the word.
         n_documents: documents with a co-occurrence that counts.
-        n_clusters: the same of what was drawn: documents, or whole sources.
+        n_clusters: clusters (documents, or whole sources) with a co-occurrence that counts.
         n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs that
             have a weight, each word once; with all words of the side when no pair is defined.
         n_defined: pairs for which the word has both counts.
@@ -51,7 +51,7 @@ class Leans(NamedTuple):
 
 
 class CoOccurrences(Protocol):
-    """Co-occurrences of words with targets in clusters of documents, which were drawn.
+    """Co-occurrences of words with targets in the drawn clusters of documents.
 
     Attributes:
         n_word: int64[word], occurrences.
@@ -66,11 +66,11 @@ class CoOccurrences(Protocol):
     n_drawn: int
 
     def influence(self, near: Floats, target: Floats, counts: Bools) -> tuple[Floats, Ints, Ints]:
-        """Sums of squared influences over clusters; documents and clusters where words co-occur.
+        """Sums of squared influences over clusters; numbers of documents and clusters that count.
 
         Args:
-            near, target: float64[word, target], weight of a co-occurrence with a target and of an
-                occurrence of it: the influence of a cluster is the difference of their sums.
+            near, target: float64[word, target], weights of co-occurrences with a target and of its
+                occurrences: a cluster's influence is the first weighted sum minus the second.
             counts: bool[word, target], which co-occurrences make a document count.
         """
 
@@ -82,16 +82,16 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
     g, n_g occurrences of g, a_g the sum of the weights of the defined pairs with g, negative for
     male ones, V the sum of these pairs' weights (Eqs. 1 and 4, see ``association.measures``).
 
-    Documents or clusters of documents are drawn, not words. The error is that of a sum over
-    clusters of their influence, the sum over their documents of
-    u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V, which sums to 0 over all, with variance
-    D / (D - 1) sum u^2 over D clusters (the linearised, cluster-robust estimate). The interval
-    takes Student's t with one degree of freedom fewer than there are clusters that co-occur: with
-    few of them it is wide.
+    The sampling units are documents or clusters of documents, not words. The influence of a cluster
+    is the sum over its documents of u_d = sum_g a_g (c_dg / c_g - n_dg / n_g) / V; over all
+    documents u_d sums to 0. The variance of delta is D / (D - 1) times the sum of the squared
+    influences of all D clusters (the linearised, cluster-robust estimate). The interval uses
+    Student's t with one degree of freedom fewer than clusters with a co-occurrence: with few of
+    them it is wide.
 
     Where no pair is defined each cluster counts as one co-occurrence, divided between the sides as
     all co-occurrences are, with the exact interval of ``association.bounds``: a word that is near
-    *he* in forty documents and near *she* in none leans at least so far.
+    *he* in forty documents and near *she* in none has a lean of at least that interval's bound.
     """
     from scipy.special import stdtr, stdtrit
 
@@ -132,8 +132,8 @@ def leans(counted: CoOccurrences, question: Inquiry, pairs: Sequence[WordPair]) 
     return Leans(*counted_n, delta, se, *interval)
 
 
-class _OfWord:
-    """The co-occurrences of one word in documents that were looked at."""
+class _WordCoOccurrences:
+    """``CoOccurrences`` of one word in the documents of a mask."""
 
     def __init__(self, seen: Sightings, word: int, keep: Bools, cluster: Ints) -> None:
         rows = (seen.word == word) & keep[seen.document]
@@ -166,12 +166,12 @@ def lean(
 ) -> Leans:
     """The lean of a word (by index) over all documents, or those of a mask, as numbers.
 
-    ``cluster`` is that of each document; by default each is drawn for itself.
+    ``cluster`` is each document's, by index; by default each document is one of its own.
     """
     size = len(seen.documents.row)
     keep = np.ones(size, np.bool_) if keep is None else keep
     cluster = np.arange(size) if cluster is None else cluster
-    columns = leans(_OfWord(seen, word, keep, cluster), seen.question, pairs)
+    columns = leans(_WordCoOccurrences(seen, word, keep, cluster), seen.question, pairs)
     return Leans(*(column.item() for column in columns))
 
 
@@ -195,49 +195,50 @@ def influences(seen: Sightings, word: int, pairs: Sequence[WordPair], keep: Bool
     return total / weight if weight > 0 else np.zeros(len(keep))
 
 
-#: Leans of some words, by index, in the documents of some sources, over clusters.
+#: Leans of words (by index) in the sources of a mask, over clusters of the kind named.
 LeansOf = Callable[[Ints, Bools, str], Leans]
 
 
 def lean_tables(
     question: Inquiry, sources: Sequence[str], holds: Bools, leans_of: LeansOf, clusters: str
 ) -> dict[str, list[Row]]:
-    """The rows of ``word_evidence`` and ``word_source``, without their key but for the word.
+    """The rows of ``word_evidence`` and ``word_source``; of their key they have only the word.
 
-    A word has a row for each source that holds it (``holds``, bool[source, word]), those with most
-    of its co-occurrences first.
+    A word has a row of ``word_source`` for each source that holds it (``holds``,
+    bool[source, word]); sources with most of its co-occurrences come first.
     """
     every = np.arange(len(question.words))
     whole = leans_of(every, np.ones(len(sources), np.bool_), clusters)._asdict()
     first = {name: whole.pop(name) for name in ("n_word", "n_documents")}
     evidence = {**first, "clusters": np.full(len(every), clusters), **whole}
-    of_sources: list[Row] = []
+    source_rows: list[Row] = []
     for k, source in enumerate(sources):
         words = np.flatnonzero(holds[k])
         if not words.size:
             continue
-        is_own = np.arange(len(sources)) == k
-        own, without = leans_of(words, is_own, "document"), leans_of(words, ~is_own, clusters)
+        is_this = np.arange(len(sources)) == k
+        inside = leans_of(words, is_this, "document")
+        without = leans_of(words, ~is_this, clusters)
         columns = {
             "source": np.full(words.size, source, object),
-            **{name: getattr(own, name) for name in ("n_word", *OF_PART)},
+            **{name: getattr(inside, name) for name in ("n_word", *OF_PART)},
             "delta_without_nats": without.delta_nats,
             "delta_without_nats_low": without.delta_nats_low,
             "delta_without_nats_high": without.delta_nats_high,
         }
-        of_sources += word_rows(question, words, columns)
+        source_rows += word_rows(question, words, columns)
     place = {word: k for k, word in enumerate(question.words)}
-    of_sources.sort(key=lambda r: (place[r["word"]], -r["n_pair_f"] - r["n_pair_m"], r["source"]))
-    return {"word_evidence": word_rows(question, every, evidence), "word_source": of_sources}
+    source_rows.sort(key=lambda r: (place[r["word"]], -r["n_pair_f"] - r["n_pair_m"], r["source"]))
+    return {"word_evidence": word_rows(question, every, evidence), "word_source": source_rows}
 
 
 def word_rows(question: Inquiry, words: Ints, columns: dict[str, NDArray[Any]]) -> list[Row]:
-    """A row per word (by index) from columns; what is not a number is ``None``."""
+    """A row per word (by index) from columns; NaN becomes ``None``."""
     return as_rows({"word": np.array(question.words, object)[words]} | columns)
 
 
 def as_rows(columns: dict[str, NDArray[Any]]) -> list[Row]:
-    """Rows from columns; NaN is ``None``."""
+    """Rows from columns; NaN becomes ``None``."""
     arrays = {name: pa.array(x, from_pandas=True) for name, x in columns.items()}
     rows: list[Row] = pa.table(arrays).to_pylist()
     return rows
@@ -249,9 +250,9 @@ def cluster_bounds(
     """Bounds of leans without a delta, from the clusters that have the word near either side.
 
     Args:
-        n_f, n_m: co-occurrences with the female and the male words; where both are 0 all is NaN.
-        n_clusters: documents or sources with one, at most n_f + n_m.
-        n_sides: occurrences of the female and of the male words; without one of them all is NaN.
+        n_f, n_m: co-occurrences with the female and the male words; all is NaN where both are 0.
+        n_clusters: documents or sources with a co-occurrence, at most n_f + n_m.
+        n_sides: occurrences of the female and of the male words; all is NaN if one is 0.
 
     >>> cluster_bounds(0, 55, 12, (204, 1227)).high_nats.round(2).tolist()
     0.77

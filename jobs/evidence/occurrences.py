@@ -50,19 +50,20 @@ def occurrences(
 
     ``WORD NEAR OTHER...`` counts its occurrences less than a window away from any of the other
     words; a group of the corpus's lists in capitals (``FEMALE``) stands for its words. ``n_pair``
-    counts as the corpus was counted, the others taken as one word: under `pairs` the pairs of an
-    occurrence with one of them, under `windows` the windows that hold both.
+    follows the corpus's counting rule, with the other words taken as one: under `pairs` it counts
+    pairs of an occurrence with one of them, under `windows` the windows that hold both.
 
     Raises:
         UsageProblem: unknown corpus, a word that isn't in it, or nothing on a side of ``NEAR``.
-        MissingComponent: its documents are not on this machine.
-        BadInput: what was kept of them is damaged.
+        MissingComponent: its kept documents are not on this machine.
+        BadInput: its kept documents are damaged.
     """
     evidence = evidence_of(store, corpus)
     text, near = parsed(store, evidence.corpus, query)
-    how = evidence.options.rule, evidence.options.window
+    rule, window = evidence.options.rule, evidence.options.window
     vocabulary = store.read("word_count", corpus=corpus)["word"].combine_chunks()
-    question = of_phrase(Inquiry((), near or (text,), (), (), *how, vocabulary), corpus, text)
+    base = Inquiry((), near or (text,), (), (), rule, window, vocabulary)
+    question = of_phrase(base, corpus, text)
     sample = OccurrenceSample(question, sampling.n, sampling.seed)
 
     def read(shard: int, _: int, documents: Documents) -> _BatchCounts:
@@ -131,10 +132,10 @@ def ratio(
 
     The error is linearised and cluster-robust, as that of a lean (``evidence.lean``): cluster k
     has the influence (n_k - r of_k) / sum(of), and the variance is D / (D - 1) times the sum of
-    squares over all D clusters that have any ``of``. The interval is Student's t on log r, of a
-    share on its log odds, with one degree of freedom fewer than clusters that have ``n``. A share
-    of 0 or 1 has the exact interval of as many trials as there are clusters. Without ``of``, and
-    for rates from fewer than two clusters, what isn't known is ``None``.
+    squares over all D clusters that have any ``of``. The interval is Student's t on log r (of a
+    share, on its log odds) with one degree of freedom fewer than clusters that have ``n``. A share
+    of 0 or 1 has the exact interval of D trials. All values are ``None`` if ``of`` sums to 0; other
+    intervals are ``None`` if fewer than two clusters have ``n``.
 
     >>> row = ratio("share", [4, 0, 2, 3], [10, 10, 10, 10], [0, 1, 2, 3], is_share=True)
     >>> round(row["share_low"], 6)

@@ -1,4 +1,4 @@
-"""What is asked of a corpus's documents: a word, a phrase, or either near other words."""
+"""Queries of a corpus's documents: a word, a phrase, or either near other words."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LONGEST_PHRASE = 5
 
 
 def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]:
-    """The word or phrase of a query, and the words that it is to be near; none without NEAR.
+    """The word or phrase of a query, and the words after ``NEAR``; none without it.
 
     A group of the corpus's lists in capitals (``nurse NEAR FEMALE``) stands for its words. Raises
-    ``UsageProblem`` for nothing on a side of ``NEAR``, and for words near that weren't kept.
+    ``UsageProblem`` if a side of ``NEAR`` is empty, or counting kept no such word after it.
     """
     left, near, right = f" {normalised(query)} ".partition(f" {NEAR} ")
     text, others = left.strip(), right.split()
@@ -30,17 +30,17 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
         fix = "give words on both sides, as 'nurse NEAR she her'"
         raise UsageProblem(f"query {query!r}", "is not complete", fix)
     groups: dict[str, list[str]] = {}
-    known = set(store.read("word_count", corpus=corpus["corpus"])["word"].to_pylist())
-    for one in corpus_lists(store, corpus):
-        known.update(one.targets)  # kept wherever they occur
-        for name, side in zip(one.groups or (), "ab", strict=False):
-            groups.setdefault(name.upper(), []).extend(getattr(p, side) for p in one.pairs)
-    if unknown := [x for x in others if x not in groups and x.lower() not in known]:
+    kept = set(store.read("word_count", corpus=corpus["corpus"])["word"].to_pylist())
+    for words in corpus_lists(store, corpus):
+        kept.update(words.targets)  # kept wherever they occur
+        for name, side in zip(words.groups or (), "ab", strict=False):
+            groups.setdefault(name.upper(), []).extend(getattr(p, side) for p in words.pairs)
+    if unknown := [x for x in others if x not in groups and x.lower() not in kept]:
         problem = f"corpus {corpus['corpus']!r} kept no word {unknown[0]!r}"
         fix = ", ".join(["give kept words", *(f"or {name}" for name in groups)])
         raise UsageProblem(f"query {query!r}", problem, fix)
-    words = (word for x in others for word in groups.get(x, [x.lower()]))
-    return text, tuple(dict.fromkeys(words))
+    expanded = (word for x in others for word in groups.get(x, [x.lower()]))
+    return text, tuple(dict.fromkeys(expanded))
 
 
 def normalised(query: str) -> str:
@@ -56,7 +56,7 @@ def normalised(query: str) -> str:
 def of_phrase(
     question: Inquiry, corpus: str, text: str, near: tuple[str, ...] = (), name: str = ""
 ) -> Inquiry:
-    """The question about a phrase or one word, ``near`` others if any; ``name`` is its own.
+    """The question about a phrase or word, ``near`` others if any; ``name`` defaults to ``text``.
 
     Raises ``UsageProblem`` for a phrase that is too long, and a word that isn't in the corpus.
     """

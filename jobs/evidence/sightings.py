@@ -23,7 +23,7 @@ from plumbline.warehouse.cores import n_cores
 
 Ints = NDArray[np.int64]
 T = TypeVar("T")
-#: Most sources with a row of their own; documents of further ones count as those of OTHER.
+#: Most sources with a row of their own; documents of further sources count under OTHER.
 MOST_SOURCES = 1000
 #: More sources than any corpus has, so that each has its row.
 ALL_SOURCES = 1 << 62
@@ -44,8 +44,8 @@ class Inquiry:
         vocabulary: the words of the corpus by id, sorted, and a phrase asked about as the last.
         phrase: the words of that phrase, the only one in ``words``; each time they stand in a row
             they count as one word, as if the text were written so.
-        near: if any, only occurrences of the phrase with one of these less than a window before its
-            first or after its last word count so.
+        near: if any, only occurrences of the phrase count that have one of these words less than a
+            window before its first or after its last word.
     """
 
     words: tuple[str, ...]
@@ -124,15 +124,15 @@ def joined(question: Inquiry, documents: Documents) -> Documents:
 
 
 def _have_near(question: Inquiry, documents: Documents, start: Ints) -> NDArray[np.bool_]:
-    """Whether a phrase has one of the words near that it is to have, from where it starts."""
+    """Mask of the phrase's occurrences, given their starts, that have a ``near`` word nearby."""
     offsets, end = documents.offsets, start + len(question.phrase)
     document = np.searchsorted(offsets, start, side="right") - 1
     first = np.maximum(start - question.window + 1, offsets[document])
     last = np.minimum(end + question.window - 1, offsets[document + 1])
     is_near = question.table(question.near)[documents.values] >= 0
     before = np.concatenate([[0], np.cumsum(is_near)])
-    found: NDArray[np.bool_] = before[start] - before[first] + before[last] - before[end] > 0
-    return found
+    has_near: NDArray[np.bool_] = before[start] - before[first] + before[last] - before[end] > 0
+    return has_near
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ class Meetings:
         at: index of each occurrence among their values.
         document, word: indices of each occurrence's document and word.
         occurrence, target, target_at: for each meeting of an occurrence with a target less than a
-            window away: indices of the occurrence, of the target, and of that among the values.
+            window away: indices of the occurrence and the target, and the target's place in values.
     """
 
     documents: Documents
@@ -244,8 +244,9 @@ def near_counts(question: Inquiry, met: Meetings, group: Ints, n_groups: int) ->
     """
     n = len(question.targets)
     if question.rule == "pairs":
-        own = met.documents.values[met.at[met.occurrence]] == met.documents.values[met.target_at]
-        once = ~own | (met.target_at > met.at[met.occurrence])
+        values = met.documents.values
+        is_same_word = values[met.at[met.occurrence]] == values[met.target_at]
+        once = ~is_same_word | (met.target_at > met.at[met.occurrence])
         cell = group[met.occurrence[once]] * n + met.target[once]
         return np.bincount(cell, minlength=n_groups * n).reshape(n_groups, n)
     document = met.document[met.occurrence]
@@ -276,7 +277,7 @@ def look(
     *,
     most_sources: int | None = None,
 ) -> Sightings:
-    """Look at every document of a corpus once; shards side by side.
+    """Look at every document of a corpus once, at several shards in parallel.
 
     Args:
         progress: called with (shards done, shards).
@@ -303,9 +304,9 @@ def read_shards(
     read: Callable[[int, int, Documents], T],
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[T]:
-    """Results of ``read`` for all documents, some at a time, in order; shards side by side.
+    """Results of ``read`` for batches of all documents, in order; shards are read in parallel.
 
-    ``read`` is called with the shard's index, the number of its documents before these, and these.
+    ``read`` gets the shard's index, the number of its documents before the batch, and the batch.
     """
     done = 0
 
@@ -321,7 +322,7 @@ def read_shards(
 
     with ThreadPoolExecutor(n_cores()) as pool:
         parts = pool.map(read_shard, range(len(evidence.shards)))
-        return [part for some in parts for part in some]
+        return [result for results in parts for result in results]
 
 
 def mixed(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -402,12 +403,12 @@ def _put_together(
 
     shard, row, n_kept, n_target, mark = columns("shard", "row", "n_kept", "n_target", "mark")
     table = DocumentTable(shard, row, source, n_kept, n_target, mark, names)
-    held = columns("word", "n_word", "n_near")
-    return Sightings(question, table, np.concatenate(document), *held)
+    word_columns = columns("word", "n_word", "n_near")
+    return Sightings(question, table, np.concatenate(document), *word_columns)
 
 
 def source_index(columns: Sequence[pa.StringArray], most: int) -> tuple[tuple[str, ...], Ints]:
-    """Names of the sources in order of appearance, and the index of each document's."""
+    """Names of the sources in order of appearance, OTHER after ``most``; each document's index."""
     encoded = pa.chunked_array(columns, pa.string()).combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
     index = encoded.indices.to_numpy().astype(np.int64)

@@ -30,7 +30,7 @@ from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.regular_files import begin_directory
 from plumbline.warehouse.storage.store import Store
 
-#: File in the directory of the shards that says what they are.
+#: File in the directory of the shards that records their corpus, run and rule.
 LEDGER = "filter.json"
 
 
@@ -66,17 +66,16 @@ def write_subset(
     out: Path,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Subset:
-    """Write the documents of a counted corpus that a rule keeps, a shard for each of its shards
-    that has any.
+    """Write the documents of a counted corpus that a rule keeps, one shard per shard that has any.
 
     Lines of JSON stay as they are; documents of other kinds become ``{"text": ...}`` with their
-    source, if they name one, where counting looked for it. Documents that counting rejected are
-    left out. A shard appears whole; after an interruption the same call writes all of them again.
+    source, if they name one, in the field that counting read. Documents that counting rejected are
+    left out. A shard appears whole; after an interruption the same call writes all shards again.
 
     Raises:
-        UsageProblem: no such corpus or source, a corpus without evidence, or a directory that holds
-            anything but what the same call began.
-        MissingComponent: its documents are not on this machine.
+        UsageProblem: no such corpus or source, a corpus without evidence, or ``out`` holds files
+            that the same call didn't begin.
+        MissingComponent: its kept documents are not on this machine.
         BadInput: a shard is gone or has changed since it was counted, or ``out`` can't be written.
     """
     evidence = evidence_of(store, corpus)
@@ -96,9 +95,9 @@ def write_subset(
     begin_directory(out, LEDGER, facts)
     shards = []
     for index in range(len(evidence.shards)):
-        own = np.flatnonzero(kept & (table.shard == index))
-        if own.size:
-            rows = dict(zip(table.row[own].tolist(), names[own].tolist(), strict=True))
+        chosen = np.flatnonzero(kept & (table.shard == index))
+        if chosen.size:
+            rows = dict(zip(table.row[chosen].tolist(), names[chosen].tolist(), strict=True))
             shards.append(_write(evidence, index, rows, out))
         progress(index + 1, len(evidence.shards))
     return Subset(len(table.row), int(kept.sum()), tuple(shards))

@@ -1,8 +1,8 @@
 """Leans of the most frequent words of a corpus, thousands at once, by sums over its sources.
 
-``why.explain`` keeps a row for each document that holds a word, which is too much for many words.
-Their leans, intervals and sources follow from sums over documents (``change.Moments``), and so one
-reading gives those of all.
+``explanation.explain`` keeps a row for each document that holds a word, too much for many words.
+Their leans, intervals and sources follow from sums over documents (``change.Moments``), which one
+reading gives for all words.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MOST_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Surveyed:
-    """Words whose leans a survey added, whose sentences it added, and which had leans before."""
+    """Numbers of words whose leans a survey added, whose sentences it added, with leans before."""
 
     n_words: int
     n_with_sentences: int
@@ -71,18 +71,18 @@ def survey(
     """Write how the most frequent words of a corpus lean, and sentences with them.
 
     The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are those of
-    ``why.explain``; there are none of ``word_copies`` and ``word_collocate``. Words that have their
-    rows already, of the same sampling and clusters, are left alone.
+    ``explanation.explain``; there are none of ``word_copies`` and ``word_collocate``. Words that
+    already have rows of the same sampling and clusters are skipped.
 
     Args:
-        top: how many of the most frequent words; of words equally frequent the first by spelling.
+        top: number of most frequent words; equally frequent ones are taken in alphabetical order.
         n_with_sentences: how many of these get sentences; all by default.
-        progress: called with (shards done, shards), each shard being there once to look through
-            and once for its sentences.
+        progress: called with (shards done, shards); a shard counts twice, once for its words and
+            once for its sentences.
 
     Raises:
-        UsageProblem: as ``why.explain``; or the contrast is not a pair, or the corpus was counted
-            by the rule ``windows`` or has too many sources.
+        UsageProblem: as ``explanation.explain``; or the contrast is not a pair, or the corpus was
+            counted by the rule ``windows`` or has too many sources.
     """
     evidence, sampling = evidence_of(store, corpus), sampling or Sampling()
     contrast = corpus_contrast(store, corpus, contrast)
@@ -109,11 +109,11 @@ def survey(
         quoting = replace(question, words=tuple(to_quote))
         sample = OccurrenceSample(quoting, sampling.n, sampling.seed, sampling.targets)
 
-        def read(shard: int, n_before: int, some: Documents) -> None:
-            sums.add(shard, n_before, some)
+        def read(shard: int, n_before: int, batch: Documents) -> None:
+            sums.add(shard, n_before, batch)
             if to_quote:
-                marks = document_marks(some, quoting.keys)
-                sample.offer(shard, meetings(quoting, some), marks)
+                marks = document_marks(batch, quoting.keys)
+                sample.offer(shard, meetings(quoting, batch), marks)
 
         read_shards(evidence, question, read, lambda k, _: progress(k, 2 * n_shards))
         n_word = counts["n_word"].to_numpy()
@@ -130,9 +130,9 @@ def survey(
         rows["word_snippet"] = [{"word": to_quote[o.word], **row} for o, row in quoted]
         key = {"corpus": corpus, "contrast": contrast, "run_id": run_id}
         with store.together(run_id, "why"):
-            for name, some in rows.items():
+            for name, table_rows in rows.items():
                 words_of = to_quote if name == "word_snippet" else new
-                new_rows = [{**key, **row} for row in some]
+                new_rows = [{**key, **row} for row in table_rows]
                 replace_words(store, corpus, contrast, words_of, new_rows, name, run_id)
     return Surveyed(len(new), len(to_quote), len(words) - len(new))
 
@@ -160,13 +160,13 @@ def _without(words: Sequence[str], known: set[str]) -> list[str]:
 def _quoted(store: Store, corpus: str, contrast: str, sampling: Sampling) -> set[str]:
     """Words with sentences from this sampling, or with no sentences to sample."""
     rows = store.read("word_evidence", pc.field("contrast") == contrast, corpus=corpus)
-    same = pc.and_(pc.equal(rows["n_pair_f"], 0), pc.equal(rows["n_pair_m"], 0))
-    never = set(rows.filter(same)["word"].to_pylist())
-    written = store.read("run").to_pylist()
-    alike = {r["run_id"] for r in written if r["command"] == "why" and _draws(r, sampling)}
+    has_none = pc.and_(pc.equal(rows["n_pair_f"], 0), pc.equal(rows["n_pair_m"], 0))
+    never = set(rows.filter(has_none)["word"].to_pylist())
+    runs = store.read("run").to_pylist()
+    run_ids = [r["run_id"] for r in runs if r["command"] == "why" and _draws(r, sampling)]
     drawn = store.read("word_snippet", pc.field("contrast") == contrast, corpus=corpus)
-    like = drawn.filter(pc.is_in(drawn["run_id"], pa.array(list(alike), pa.string())))
-    return never | set(pc.unique(like["word"]).to_pylist())
+    same = drawn.filter(pc.is_in(drawn["run_id"], pa.array(run_ids, pa.string())))
+    return never | set(pc.unique(same["word"]).to_pylist())
 
 
 def _draws(run: Row, sampling: Sampling) -> bool:
@@ -182,8 +182,8 @@ class _SourceSums(MomentSums):
     Attributes:
         n_word: int64[source, word], occurrences.
         n_target: int64[source, target], occurrences of the targets.
-        n_copied: int64[2, word], co-occurrences in documents that are there more than once, and
-            more than ``OFTEN`` times.
+        n_copied: int64[2, word], co-occurrences in documents that the corpus holds more than once,
+            and more than ``OFTEN`` times.
     """
 
     def __init__(self, question: Inquiry, table: DocumentTable) -> None:
@@ -214,12 +214,12 @@ class _SourceSums(MomentSums):
         return document, word, c
 
     def rows(self, clusters: str) -> dict[str, list[Row]]:
-        """The rows of ``word_evidence`` and ``word_source``, without what all of them share."""
+        """The rows of ``word_evidence`` and ``word_source``, without the columns that all share."""
         sources, question = self.table.sources, self._question
         contrast = [WordPair(question.female[0], question.male[0])]
 
         def leans_of(words: Ints, keep: Bools, drawn: str) -> Leans:
-            return leans(_OfSources(self, words, keep, drawn), question, contrast)
+            return leans(_SourceCoOccurrences(self, words, keep, drawn), question, contrast)
 
         rows = lean_tables(question, sources, self.n_word > 0, leans_of, clusters)
         for row, copied in zip(rows["word_evidence"], self.n_copied.T, strict=True):
@@ -229,8 +229,8 @@ class _SourceSums(MomentSums):
         return rows
 
 
-class _OfSources:
-    """The co-occurrences of some words in the documents of some sources."""
+class _SourceCoOccurrences:
+    """``CoOccurrences`` of some words in the documents of some sources."""
 
     def __init__(self, whole: _SourceSums, words: Ints, keep: Bools, drawn: str) -> None:
         self._own, self._by_source = whole.of(keep, words), drawn == "source"

@@ -21,7 +21,7 @@ from plumbline.warehouse.text.escape import terminal
 FIX = "name their --encoding, or save them as UTF-8"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
-#: Bytes of a path as it names a folder of a table, where the longest name is of 255.
+#: Most bytes of a path that names a folder of a table; a file system's longest name has 255.
 _LONGEST_SUBJECT = 200
 #: Most files of one folder that are sources of their own: tables hold a row per word and source.
 _MOST_FILE_SOURCES = 100
@@ -42,10 +42,10 @@ class Packed:
 
 
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
-    """Files as given, and every ``.txt`` in and below directories, sorted; each once.
+    """Files as given, and every ``.txt`` in and below the directories given, sorted; each once.
 
-    The value is the file's name from the directory given, or its own directory, on:
-    ``letters/1850/anna.txt``; from one above it on where that tells files of one name apart.
+    The value is the file's path from the given directory (or the given file's own) on:
+    ``letters/1850/anna.txt``. It begins higher up where two files would have the same.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt``.
@@ -71,7 +71,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 
 
 def _names(files: Sequence[tuple[Path, Path]]) -> dict[Path, str]:
-    """Names of files from their directory on, or from one above it where two would be the same."""
+    """Paths of files from their given directory on, or from higher up where two would be equal."""
     above = {top: top.parent for _, top in files}
     while True:
         names = {path: terminal(os.path.relpath(path, above[top])) for path, top in files}
@@ -85,7 +85,7 @@ def _names(files: Sequence[tuple[Path, Path]]) -> dict[Path, str]:
 def source_kind(names: Collection[str]) -> str:
     """Kind of a document's source, by the names of all files: ``folder`` or ``file``.
 
-    Files of one folder are sources of their own unless they are more than a hundred.
+    If all files are in one folder, each is a source, unless there are more than a hundred.
 
     >>> source_kind(["letters/a.txt", "letters/b.txt"]), source_kind(["x/a.txt", "y/b.txt"])
     ('file', 'folder')
@@ -112,7 +112,7 @@ def pack_files(
     """Write each file as a document of the shard ``out``, in the order given.
 
     ``files`` are those of ``text_files``. The record holds the file's name as ``meta.file``, and
-    that or its folder as the source (see ``source_kind``), where the Pile has it.
+    that name or its folder as the source (see ``source_kind``), in ``meta.pile_set_name``.
 
     A file that can't be read, is neither UTF-8 (a byte order mark is dropped) nor of ``encoding``,
     or holds only white space is rejected, and recorded in table ``reject``. The shard appears
@@ -178,9 +178,9 @@ def _records(
 
 
 def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
-    """The text of a file, and whether it is UTF-8. Raises ``UnicodeError`` if it is neither.
+    """The text of a file, and whether it is UTF-8; ``UnicodeError`` if not in ``encoding`` either.
 
-    ASCII in UTF-16 is UTF-8, too, but with a NUL beside each letter.
+    ASCII text in UTF-16 is valid UTF-8 too, but with a NUL beside each letter.
     """
     try:
         text = data.decode("utf-8-sig")
@@ -190,7 +190,7 @@ def _decoded(data: bytes, encoding: str) -> tuple[str, bool]:
         if not encoding:
             raise
     text = data.decode(encoding)
-    text.encode()  # a surrogate by itself is no text
+    text.encode()  # raises for a lone surrogate
     return text, False
 
 

@@ -60,10 +60,10 @@ class _Row:
 def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> ImportedStatistics:
     """Read released word statistics into ``corpus``, ``word_count``, ``word_delta`` and ``reject``.
 
-    The file does not hold the total of kept tokens. It is ``counts / freq`` rounded to a whole
-    number, in more than half of the rows. Rows that imply another total, or can't be used for
-    another reason, are rejected. Importing the same file again changes only the run; if the deltas
-    change, MaxPMI, vocabulary and seed words computed from the old ones are dropped.
+    The file does not hold the total of kept tokens. It is the value of ``counts / freq``, rounded,
+    that more than half of the usable rows share. Rows that imply another total, or can't be used
+    for another reason, are rejected. Importing the same file again changes only the run; if the
+    deltas change, MaxPMI, vocabulary and seed words computed from the old ones are dropped.
 
     Args:
         path: the table, plain or gzipped, or a directory that holds it or holds ``data/`` with it.

@@ -83,8 +83,8 @@ def split_shards(
     A block ends with the line that reaches the size; it is larger if that line is long. Shards are
     cut in parallel, one thread each (the codecs release Python's lock), in memory that depends on
     neither the shard nor its lines. A shard's blocks appear when it has been read to its end. A
-    shard that was cut before is left as it is if neither its content nor the block size has
-    changed, and otherwise replaces its own blocks. Other sources' blocks in ``out`` stay.
+    shard that was cut before is skipped if neither its content nor the block size has changed;
+    otherwise its new blocks replace the old ones. Other sources' blocks in ``out`` stay.
 
     Raises:
         UsageProblem: a size below 1, a shard of another kind, a shard that lies in ``out``, or
@@ -104,9 +104,9 @@ def split_shards(
         out.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise BadInput(f"output directory {out}", e.strerror or "can't be made") from e
-    with ExitStack() as held:
-        with suppress(NoLocks):  # then another command goes unnoticed
-            held.enter_context(sole(out / _LOCK, f"--out {out}"))
+    with ExitStack() as locks:
+        with suppress(NoLocks):  # without locks another command goes unnoticed
+            locks.enter_context(sole(out / _LOCK, f"--out {out}"))
         return _split(shards, out, block_bytes, workers, progress)
 
 

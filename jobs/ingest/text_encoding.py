@@ -10,7 +10,7 @@ from itertools import islice
 
 from plumbline.warehouse.text.escape import terminal
 
-#: Western first: of encodings that fit as well the first is the guess.
+#: Western first: of encodings that fit equally well the first is the guess.
 _CANDIDATES = ("cp1252", "cp1250", "iso8859-2", "mac-roman", "cp850", "cp1251", "koi8-r", "cp1253")
 #: Words around bytes that are not ASCII.
 _WORD = re.compile(rb"[!-\x7e]{0,30}[\x80-\xff][!-\xff]{0,60}")
@@ -25,7 +25,7 @@ _LEAST = 0.8
 class Guess:
     """An encoding, the share of characters beyond ASCII that are in place, and the first words.
 
-    ``others`` are encodings that fit as well and give another text.
+    ``others`` are encodings that fit equally well and give another text.
     """
 
     name: str
@@ -41,9 +41,10 @@ class Guess:
 def guess_encoding(data: bytes) -> Guess | None:
     """The likeliest encoding of a text, or ``None`` where none of those tried makes sense.
 
-    Tried are UTF-16 with its mark, and the usual ones of Western, Central European, Cyrillic and
-    Greek text. Measured is whether letters beyond ASCII stand among letters of their script, in the
-    case of their place, and quotation marks at the ends of words.
+    It tries UTF-16 with its byte order mark, and the usual encodings of Western, Central European,
+    Cyrillic and Greek text. An encoding's rating is the share of characters beyond ASCII that are
+    in place: letters among letters of their script and in fitting case, quotation marks at the ends
+    of words.
 
     >>> print(guess_encoding("Un café, s’il vous plaît.".encode("cp1252")))
     cp1252 fits 100% of what isn't ASCII: café s’il plaît
@@ -60,10 +61,10 @@ def guess_encoding(data: bytes) -> Guess | None:
         if b"\0" not in data and _text(data, name):
             words = [word.decode(name) for word in samples]
             guesses[name] = _share(words), words
-    share, words = max(guesses.values(), key=lambda of: of[0], default=(0.0, []))
+    share, words = max(guesses.values(), key=lambda guess: guess[0], default=(0.0, []))
     if share < _LEAST:
         return None
-    best, *others = [name for name, of in guesses.items() if of[0] == share]
+    best, *others = [name for name, guess in guesses.items() if guess[0] == share]
     differ = tuple(name for name in others if guesses[name][1] != guesses[best][1])
     return Guess(best, share, _first(guesses[best][1]), differ)
 

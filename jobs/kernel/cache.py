@@ -63,11 +63,11 @@ def _package() -> Traversable:
 def kernel_directory() -> Path:
     """Directory of the compiled code of the current sources, below NUMBA_CACHE_DIR if set.
 
-    A new one gets a copy of the compiled code that the package ships, which numba uses on a
+    A new directory gets a copy of the compiled code that the package ships; numba uses it only on a
     processor like the one it was compiled on.
     """
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    path = Path(given) / sources_hash() if given else user_cache("kernels", sources_hash())
+    root = os.environ.get("NUMBA_CACHE_DIR")
+    path = Path(root) / sources_hash() if root else user_cache("kernels", sources_hash())
     path.mkdir(parents=True, exist_ok=True)
     shipped = _package().joinpath(SHIPPED, sources_hash())
     if shipped.is_dir():
@@ -153,8 +153,8 @@ class KernelLocator:
 def use_cache() -> None:
     """Put this locator before numba's own, unless the user has chosen others."""
     if "NUMBA_CACHE_LOCATOR_CLASSES" not in os.environ:
-        own = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
-        names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in own)]
+        numbas = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
+        names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in numbas)]
         setattr(numba.config, "CACHE_LOCATOR_CLASSES", ",".join(names))  # noqa: B010  (run time)
 
 

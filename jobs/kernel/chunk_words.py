@@ -53,11 +53,11 @@ class SplitState:
     tail: int
     word: int  # a piece in lowercase
     n_answered: int  # chunks whose pieces another tokenizer gave, see `chunks.py`; English has 0
-    answer_starts: int  # of each of these where its pieces start in ``answers``, 64-bit
+    answer_starts: int  # where the pieces of each of these start in ``answers``, 64-bit
     answers: int  # where their pieces end, in characters, 64-bit
-    kinds: int  # of each code point how it stands in a shape, see `spacy_shapes.py`
-    stand_in_lower: int  # what stands in a shape for a lowercase and for an uppercase letter
-    stand_in_upper: int
+    kinds: int  # kind of each code point in a shape, see `spacy_shapes.py`
+    stand_in_lower: int  # code point that stands in a shape for lowercase letters
+    stand_in_upper: int  # and for uppercase letters
 
 
 class IdState:
@@ -89,7 +89,7 @@ class Splitter:
 def answered_words(
     split: SplitState, chunk: int, words: WordState, ids: IdState, s: int, e: int
 ) -> int:
-    """:func:`split_words` of a chunk whose pieces another tokenizer gave, by the chunk's number."""
+    """:func:`split_words` of the chunk of this number, whose pieces another tokenizer gave."""
     _decode(s, e, split.cps)
     n = start = 0
     for k in range(get_int(split.answer_starts, chunk), get_int(split.answer_starts, chunk + 1)):
@@ -122,8 +122,8 @@ def split_words(split: SplitState, words: WordState, ids: IdState, s: int, e: in
 def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
     """:func:`split_words` of a chunk whose words are its runs of ASCII letters; -1 for others.
 
-    Those are most new chunks: one run, or several with dashes between them, with any marks before
-    and after. How marks are split off doesn't matter then, since words are stripped of them, and
+    Most new chunks are such: one run, or several with dashes between them, with any marks before
+    and after. How marks are split off doesn't matter then, since words are stripped of them; and
     only an exception splits a run. A run holds single apostrophes between its letters, but not the
     possessive that ends a chunk.
     """

@@ -51,7 +51,7 @@ _MAX_CACHED = 23
 MAX_ASKED = 1 << 10
 #: Longest chunk in bytes that is asked about by its shape, and what stands before a shape.
 _MAX_SHAPED, _LINE_FEED = 64, ord("\n")
-#: Chunks that it is asked about at a time.
+#: Chunks that another tokenizer is asked about at a time.
 _ASKED_TOGETHER = 4096
 #: Bytes of text whose chunks are looked up together, and room for these.
 _BATCH_BYTES = 2048
@@ -84,7 +84,7 @@ class ChunkState:
     carry: int  # bits of whitespace that reaches into the next 64 bytes
     need: int  # bytes of chunks for whose words there was no room, or 0
     is_asking: int  # 1 when another tokenizer gives the pieces of a new chunk
-    unknown: int  # where the first chunk is that it has to be asked about, or 0
+    unknown: int  # address of the first chunk that it has to be asked about, or 0
     ids_before: int  # ids and tokens before that chunk
     tokens_before: int
 
@@ -267,7 +267,7 @@ def _shape(split: SplitState, marks: WordState, s: int, e: int) -> int:
 
 @compiled
 def _answer(split: SplitState, asked: WordState, marks: WordState, s: int, e: int) -> int:
-    """Number of the answer about the chunk s..e; -1 when it has to be asked for, which is noted."""
+    """Number of the answer about the chunk s..e; -1, and a note to ask, if there is none yet."""
     n = _shape(split, marks, s, e)
     if n:
         shape = _noted(asked, split.word, split.word + n)
@@ -299,10 +299,10 @@ def _new_chunk(
     k: int,
     slot: int,
 ) -> int:
-    """Append the ids of chunk k of the batch and cache it in a free slot; its number of words.
+    """Append the ids of chunk k of the batch and cache it in a free slot; returns its words.
 
-    After a chunk that another tokenizer has to be asked about no ids are appended: the other such
-    chunks are only noted, so that it is asked about many at a time.
+    After a chunk that another tokenizer has to be asked about, no ids are appended: further such
+    chunks are only noted, so that the tokenizer is asked about many at a time.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0
@@ -452,13 +452,13 @@ class Answers:
     """The chunks that were asked about, by themselves or by their shape, and where spaCy cut them.
 
     Args:
-        rules: the language's.
-        split: where compiled code finds the answers.
-        most: chunks above which all are forgotten, and 64 times as many bytes of chunks.
+        rules: the language's token rules.
+        split: gets the addresses of the answers, for compiled code.
+        most: chunks above which all are forgotten; also above 64 times as many bytes of chunks.
 
     Attributes:
         chunks: those asked about; a shape has a line feed before it, which no chunk has.
-        marks: what a chunk has that is not asked about by its shape.
+        marks: runs of letters; a chunk that has one of them is not asked about by its shape.
     """
 
     def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
@@ -485,10 +485,11 @@ class Answers:
         """Forget all chunks."""
         self.chunks.clear(np.empty(0, np.int32))
         self._n_starts, self._n_ends = 1, 0
-        self._add(np.zeros(1, np.int64), np.zeros(0, np.int64))  # of the words' own END_WORD
+        # The empty answer about END_WORD, which is chunk number 0.
+        self._add(np.zeros(1, np.int64), np.zeros(0, np.int64))
 
     def ask(self) -> None:
-        """Ask about the chunks that were noted; make room for more if there was none for any."""
+        """Ask about the chunks that were noted; if there was no room for any, make room."""
         noted = self.chunks.words_from(self._split.n_answered)
         if not noted:
             if len(self.chunks) < self._most and self.chunks.state.n_bytes < 64 * self._most:
@@ -509,19 +510,19 @@ class Answers:
 
 
 def _answers(tokenizer: Any, noted: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """:func:`pieces` of chunks and shapes; none of a shape that is cut between two letters.
+    """:func:`pieces` of chunks and shapes; a shape that is cut between two letters gets none.
 
-    Exceptions are looked up in what is left when pieces are cut off: only where no run of letters
-    is cut can the marks tell that there is none.
+    spaCy looks up exceptions in the rest of a chunk after each cut. The marks exclude an exception
+    there only if no run of letters is cut.
     """
     chunks = [text.removeprefix("\n") for text in noted]
     n_pieces, ends = pieces(tokenizer, chunks)
     is_used, last = np.ones(ends.size, bool), np.cumsum(n_pieces)
     for k in np.flatnonzero(n_pieces > 1).tolist():
         if noted[k] != chunks[k]:
-            of = slice(last[k] - n_pieces[k], last[k])
-            if any(chunks[k][end - 1 : end + 1].isalpha() for end in ends[of][:-1]):
-                is_used[of], n_pieces[k] = False, 0
+            own_ends = slice(last[k] - n_pieces[k], last[k])
+            if any(chunks[k][end - 1 : end + 1].isalpha() for end in ends[own_ends][:-1]):
+                is_used[own_ends], n_pieces[k] = False, 0
     return n_pieces, ends[is_used]
 
 

@@ -33,14 +33,14 @@ from plumbline.jobs.kernel.words import WordState
 RULES = ("pairs", "windows")
 #: Words with smaller ids, which are the frequent ones, have a cell per target.
 DENSE_WORDS = 1 << 14
-#: Least number of rows to set aside before they are counted, and the same with all pairs.
+#: Least room for rows set aside before they are counted: with targets, and with all pairs.
 _ROWS, _ALL_ROWS = 1 << 12, 1 << 20
 
 
 class PairState:
     """Counts of pairs, and how far the ids of documents are counted."""
 
-    dense: int  # address: counts target by target, so that the commonest share few cache lines
+    dense: int  # address: counts target by target, so that common words share few cache lines
     table: int  # address of a hash table for later words: row + 1, count
     mask: int
     n: int
@@ -221,15 +221,15 @@ def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
             repeated += 1
     p.n_pairs += distinct * (distinct - 1) // 2 + repeated
     for k in range(distinct):
-        one, again = get_int(seen, k) >> 1, get_int(seen, k) & 1
+        first, again = get_int(seen, k) >> 1, get_int(seen, k) & 1
         if p.all_pairs:
             for j in range(k + 1 - again, distinct):
-                put64(p.rows, p.n_rows, _pair_row(one, get_int(seen, j) >> 1))
+                put64(p.rows, p.n_rows, _pair_row(first, get_int(seen, j) >> 1))
                 p.n_rows += 1
-        elif one < p.n_targets:
+        elif first < p.n_targets:
             for j in range(distinct):
                 if j != k or again:
-                    _count_one(p, get_int(seen, j) >> 1, one)
+                    _count_one(p, get_int(seen, j) >> 1, first)
 
 
 @compiled
@@ -307,7 +307,7 @@ class TargetPairs:
         late_word, late_target = np.divmod(used[:, 0] - 1, len(self._targets))
         self._table[:] = 0
         self.state.n = 0
-        n_words = min(len(vocabulary), DENSE_WORDS)  # of a small shard few
+        n_words = min(len(vocabulary), DENSE_WORDS)  # a small shard has fewer
         dense = self._dense[:, :n_words]
         cells = np.flatnonzero(dense != 0)  # the comparison makes it three times faster
         target, word = cells // n_words, cells % n_words

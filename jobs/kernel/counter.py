@@ -39,18 +39,18 @@ class CountOptions:
             target; the targets are then the stop words that are kept.
         text_field: name of the field of a JSON record or Parquet row that holds the text; ``a.b``
             is ``b`` in ``a``.
-        decoder: which tokenizer decodes token files, see ``warehouse.input.token_files.digest``.
-        evidence: hand the documents over as ids of their kept words, for what is asked later.
-        source_field: name of the field that says where a document is from; like ``text_field``, but
+        decoder: digest of token files' decoder, see ``warehouse.input.token_files``; or empty.
+        evidence: also hand over the documents, as ids of their kept words, for later queries.
+        source_field: name of the field with a document's source; like ``text_field``, but
             ``a.b`` is always ``b`` in ``a``.
         language: token rules, see ``warehouse.languages``; empty for English.
-        order: in which order a training read token files, the digest of what
-            ``warehouse.input.training_order`` gives; empty for none.
+        order: digest of the order in which a training read token files, see
+            ``warehouse.input.training_order``; empty for none.
 
     Raises:
         UsageProblem: unknown rule, window out of range, no text field, no targets, or a target
             that is not one token.
-        MissingComponent: a language other than English, and spaCy is not installed.
+        MissingComponent: the language is not English, and spaCy is not installed.
     """
 
     targets: tuple[str, ...]
@@ -123,8 +123,8 @@ class ShardCounts:
         return self.n_documents + self.n_rejected
 
 
-#: Receives ``tokens``, ``words``, ``pairs`` or ``rejects`` and a table of these. Tokens are ids of
-#: the words that come after them.
+#: Receives ``tokens``, ``words``, ``pairs`` or ``rejects`` and a table of these. Tokens are ids in
+#: the next table of words.
 Spill = Callable[[str, pa.Table], None]
 
 
@@ -133,7 +133,7 @@ class Counter:
 
     Args:
         options: what is counted.
-        limits: bounds of its memory.
+        limits: bounds of the counter's memory.
         spill: receives the counts so far whenever they would outgrow the limits, and at the end.
             The same word or pair may then be in several tables; their sum is its count. Without it
             memory has no limit.
@@ -200,8 +200,8 @@ class Counter:
     ) -> None:
         """Count texts, one document each. In an array, NULL and invalid UTF-8 are rejected.
 
-        ``missing``: why NULL is rejected, where that is not because the text field is NULL.
-        ``sources``: where each text is from.
+        ``missing``: reason to reject NULL; by default, that the text field is NULL.
+        ``sources``: name of each text's source.
 
         Raises:
             UnicodeEncodeError: a string holds a lone surrogate.
@@ -319,7 +319,7 @@ class Counter:
         return int(self._ids.n - self._pairs.state.tallied)
 
     def _streamed(self) -> Iterator[tuple[str, pa.Table]]:
-        """The counted ids of the stream, which forgets them."""
+        """Yield the counted ids of the stream as tables, and forget them."""
         if self._stream:
             end_id = int(self._words.state.n_fixed) - 1
             for table in self._stream.table(self._documents, end_id, self._n_uncounted):

@@ -71,8 +71,8 @@ def _store(bits: int) -> Any:
             builder.store(value, _item(builder, args[0], args[1], bits), align=1)
             return context.get_dummy_value()
 
-        given = types.uint64 if value == types.uint64 else types.int64
-        return types.void(types.int64, types.int64, given), codegen
+        value_type = types.uint64 if value == types.uint64 else types.int64
+        return types.void(types.int64, types.int64, value_type), codegen
 
     return store
 
@@ -94,8 +94,8 @@ def prefetch(typingctx: Any, where: Any) -> Any:
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, number, number, number])
         name = "llvm.prefetch.p0"
-        known = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        builder.call(known, [pointer, number(0), number(3), number(1)])
+        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+        builder.call(function, [pointer, number(0), number(3), number(1)])
         return context.get_dummy_value()
 
     return types.void(types.int64), codegen

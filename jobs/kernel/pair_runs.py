@@ -114,10 +114,10 @@ def _at(array: Any) -> int:
 
 @EntryPoint
 def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -> int:
-    """Distinct rows in rising order to ``values``, how often each occurs to ``counts``.
+    """Write distinct rows in rising order to ``values``, how often each occurs to ``counts``.
 
     Args:
-        rows: of ids of ``n_bits`` bits; overwritten.
+        rows: pairs of ids of ``n_bits`` bits each; overwritten.
         scratch: as long as ``rows``.
 
     Returns the number of distinct rows. Rows are distributed by their highest digit first, so that
@@ -165,7 +165,7 @@ def _distribute(source: int, target: int, n: int, shift: int, ends: Any) -> None
 
 @compiled
 def _join(rows: Any, values: Any, counts: Any, n: int) -> int:
-    """Distinct values of sorted rows, and how often each occurs, from n on; returns their end."""
+    """Write distinct values of sorted rows and their counts, from n on; returns the end."""
     first = 0
     for k in range(1, rows.size):
         # Always written, and kept only if n advances: this avoids an unpredictable branch.
@@ -189,7 +189,7 @@ def _merge(
     target: Any,
     n_pair: Any,
 ) -> int:
-    """Merge runs ``rows[at[k]:ends[k]]`` on into the last three arrays until these are full.
+    """Merge the runs ``rows[at[k]:ends[k]]`` into the last three arrays until these are full.
 
     ``at`` advances; returns the number of rows written, 0 at the end.
     """
@@ -215,7 +215,7 @@ def _merge(
 
 @compiled
 def _range_end(rows: Any, at: Any, ends: Any, step: int) -> Any:
-    """The last row of the next range, so that no run has more than ``step`` rows in it."""
+    """Last row of a range with at most ``step`` rows of each run, and whether any rows are left."""
     last, any_left = np.int64(0x7FFFFFFFFFFFFFFF), False
     for k in range(at.size):
         if at[k] < ends[k]:
@@ -237,7 +237,7 @@ def _cut_range(
     to_counts: Any,
     edges: Any,
 ) -> int:
-    """Copy what every run has up to row ``last``, slice by slice; returns the number of slices."""
+    """Copy every run's rows up to ``last``, slice by slice; returns the number of slices."""
     n, n_slices = 0, 0
     edges[0] = 0
     for k in range(at.size):

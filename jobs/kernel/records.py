@@ -30,7 +30,7 @@ _MAX_NUMBER = 4000
 _FIRST_KEY, _KEY, _VALUE, _FIRST_VALUE, _COMMA = range(5)
 #: Longest name of a source, in bytes as JSON writes it.
 MAX_SOURCE = 200
-#: Ids of the sources of documents: any of those for which there was no room, and none.
+#: Source ids of documents: of all sources for which there was no room, and of no source.
 OTHER, NO_SOURCE = range(2)
 #: Results of :func:`read_lines`.
 DONE, FULL, DOUBT = range(3)
@@ -390,22 +390,22 @@ def _source_id(r: ReaderState, sources: WordState) -> int:
         return NO_SOURCE
     if n > MAX_SOURCE:
         return OTHER
-    found = find_word(sources, r.source, r.source_end)
-    if found >= 0:
-        return found
+    source = find_word(sources, r.source, r.source_end)
+    if source >= 0:
+        return source
     if sources.n >= sources.room or sources.n_bytes + n > sources.arena_room:
         return OTHER
-    return add_word(sources, -1 - found, r.source, r.source_end)
+    return add_word(sources, -1 - source, r.source, r.source_end)
 
 
 @EntryPoint
 def read_lines(r: ReaderState, sources: WordState, end: int) -> int:
     """Append the texts of the lines from ``r.next`` to the address ``end`` to the buffer.
 
-    ``r.documents`` gets the row and the source of each, ``sources`` the names of those. The last
-    line may lack its newline; SLACK bytes after ``end`` must be readable.
+    ``r.documents`` gets the row and source id of each text, ``sources`` the names of sources. The
+    last line may lack its newline; SLACK bytes after ``end`` must be readable.
 
-    Returns DONE at the end, FULL when the buffer is (call again once it is empty), or DOUBT when
+    Returns DONE at the end, FULL for a full buffer (call again once it is empty), or DOUBT when
     Python must decide on the line ``r.line..r.line_end`` (call again to read on after it).
     """
     while True:

@@ -332,7 +332,7 @@ def _reassemble(flags: int, lang: int, cps: int, ends: int, n: int, tail: int) -
 
     ``tail[k]`` becomes: -1 piece untouched, -2 inside a match, else exception starting at k.
     """
-    found = False
+    any_match = False
     longest = 1
     for k in range(n):
         put64(tail, k, -1)
@@ -347,11 +347,11 @@ def _reassemble(flags: int, lang: int, cps: int, ends: int, n: int, tail: int) -
                 continue
             special = _parts_of(lang, cps, ends, first, count)
             if special >= 0:
-                found = True
+                any_match = True
                 put64(tail, first, special)
                 for k in range(first + 1, first + count):
                     put64(tail, k, -2)
-    return _rewrite(lang, ends, n, tail) if found else n
+    return _rewrite(lang, ends, n, tail) if any_match else n
 
 
 @compiled

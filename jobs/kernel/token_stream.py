@@ -25,7 +25,7 @@ from plumbline.jobs.kernel.words import END_WORD, Words, WordState
 _TABLE = 1 << 20
 #: Documents whose texts may begin in the buffer of texts.
 _DOCUMENTS = 1 << 15
-#: The source of documents with a new one after the table of sources is full, or a longer one.
+#: Source of documents whose own is too long, or new after the table of sources is full.
 OTHER_SOURCE = "other"
 #: Bytes of the cells of one target.
 TARGET_BYTES = 8 * DENSE_WORDS
@@ -37,7 +37,7 @@ class DocumentLog:
     """Row and source of each document, in order, from the reader and from Python.
 
     Args:
-        reader: gets room to write to, and the path to the source's field.
+        reader: gets memory to write to, and the path to the source's field.
         source_field: ``a.b`` is ``b`` in ``a``; empty for none.
     """
 
@@ -59,16 +59,16 @@ class DocumentLog:
         self.collect()
         ids = np.full(rows.size, NO_SOURCE, np.int64)
         if sources is not None:
-            known: dict[str | None, int] = {None: NO_SOURCE, "": NO_SOURCE}
+            id_of: dict[str | None, int] = {None: NO_SOURCE, "": NO_SOURCE}
             for source in dict.fromkeys(sources):
-                known.setdefault(source, self._id(str(source)))
-            ids[:] = [known[source] for source in sources]
+                id_of.setdefault(source, self._id(str(source)))
+            ids[:] = [id_of[source] for source in sources]
         self._waiting.append(np.stack([rows, ids], axis=1))
 
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
-        """The number, row and source of the next ``n`` documents and, if open, of one more.
+        """Numbers, rows and sources of the next ``n`` documents and, if ``is_open``, of one more.
 
-        The open one is the first of the next call.
+        That last document continues: it is the first of the next call too.
         """
         self.collect()
         rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
@@ -144,7 +144,7 @@ class TokenStream:
             yield pa.table({**columns, "tokens": tokens})
 
     def rename(self, ids: NDArray[np.int32]) -> None:
-        """Replace all ids, those that were kept, by new ones."""
+        """Replace all ids, those that :meth:`table` left, by new ones."""
         self._n = 0
         self.add(ids)
 
@@ -191,10 +191,10 @@ class Recount:
         return int(s.n_documents), int(s.n_kept), int(s.n_pairs)
 
     def rename(self, words: pa.StringArray, n_word: NDArray[np.int64]) -> NDArray[np.int32]:
-        """The ids of words from now on; no others may come until the next call.
+        """New ids of words; until the next call, :meth:`feed` may get ids of these words only.
 
-        ``n_word`` says how often each occurs: the frequent ones get the ids with cells. The targets
-        are first, and after them ``end``, which ends a document.
+        ``n_word`` is how often each occurs: frequent words get the ids with cells. The targets have
+        the first ids, then comes ``end``, which ends a document.
         """
         self._hand_over()
         pending = self._names.take(pa.array(self._buffer[: int(self._ids.n)]))
@@ -243,6 +243,6 @@ class Recount:
 
 
 def _places(words: pa.StringArray, among: pa.StringArray) -> NDArray[np.int32]:
-    """Index of each word among others, -1 for one that is not there."""
-    found = pc.index_in(words, among).fill_null(-1).to_numpy(zero_copy_only=False)
-    return np.array(found, np.int32)
+    """Index of each word in ``among``, -1 for a word that is not there."""
+    indices = pc.index_in(words, among).fill_null(-1).to_numpy(zero_copy_only=False)
+    return np.array(indices, np.int32)

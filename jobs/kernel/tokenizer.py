@@ -3,7 +3,7 @@
 Tokens are the words that spaCy's rules of a language give, lowercased, with everything that is
 neither a letter, a mark nor a number stripped from both ends; what then has no letter or number is
 not a word. Kept tokens are the words that are not stop words, plus all target words. The rules of
-English are compiled; of other languages spaCy is asked about every new chunk of text.
+English are compiled; for other languages spaCy is asked about every new chunk of text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plumbline.warehouse.languages import TokenRules
 DEFAULT_TARGETS = ("he", "she", "his", "her", "him", "hers", "himself", "herself")
 
 
-#: Changes when what is made of spaCy's pieces does.
+#: Version of the steps that turn spaCy's pieces into words.
 _VERSION = 1
 
 
@@ -55,8 +55,8 @@ def tokenizer_version(language: str = "") -> str:
     code = TokenRules.of_text(language).spacy
     digest = hashlib.sha256(language.encode()).hexdigest()[:12]
     spacy = f"spacy-{spacy_rules.spacy_version(code)}"
-    own = f"plumbline-spacy-{_VERSION}/{code}/{spacy}/rules-{digest}"
-    return f"{own}/unicode-{unicodedata.unidata_version}"
+    rules = f"plumbline-spacy-{_VERSION}/{code}/{spacy}/rules-{digest}"
+    return f"{rules}/unicode-{unicodedata.unidata_version}"
 
 
 class Tokenizer:
@@ -111,9 +111,9 @@ class Tokenizer:
 
     def scan(self, at: int, end: int) -> int:
         """Append the ids of the text at the addresses at..end; see :func:`chunks.scan`."""
-        split, known = self._splitter.state, (self._asked, self._marks)
+        split, tables = self._splitter.state, (self._asked, self._marks)
         while True:
-            at = scan(self._chunks.state, split, *known, self.words.state, self.ids, at, end)
+            at = scan(self._chunks.state, split, *tables, self.words.state, self.ids, at, end)
             if not self._answers or not self._chunks.state.unknown:
                 return int(at)
             self._answers.ask()
@@ -167,7 +167,7 @@ def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS, language: str 
 
     Raises:
         UnicodeEncodeError: when the text holds a lone surrogate.
-        MissingComponent: a language other than English, and spaCy is not installed.
+        MissingComponent: the language is not English, and spaCy is not installed.
 
     >>> tokenize("She couldn't see the U.S. Army's well-known captain, could she?")
     ['she', 'u.s', 'army', 'known', 'captain', 'she']

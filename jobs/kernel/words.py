@@ -1,6 +1,6 @@
 """The word table: every distinct word has an id, from 0 in order of first occurrence, and a count.
 
-The targets have the first ids, stop words the next, so that an id says what a word is.
+The targets have the first ids, stop words the next, so that a word's kind follows from its id.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _is_word(words: WordState, word: int, s: int, e: int) -> bool:
 
 @compiled
 def find_word(words: WordState, s: int, e: int) -> int:
-    """Id of the word at the addresses s..e, or -1 - its free slot."""
+    """Id of the word at the addresses s..e; of a new word -1 - (its free slot)."""
     key = _word_key(s, e)
     at = slot_of(key, words.mask)
     while get64(words.slots, 2 * at):
@@ -165,14 +165,14 @@ class Words:
 
         Their new ids replace the old ones in ``pending``.
         """
-        known, places = np.unique(pending, return_inverse=True)
-        kept = [self._bytes(word) for word in known.tolist()]
+        ids, places = np.unique(pending, return_inverse=True)
+        pending_words = [self._bytes(word) for word in ids.tolist()]
         self._slots[:] = 0
         self._counts[:] = 0
         self.state.n = self.state.n_bytes = 0
         self.intern(self._fixed)
-        if kept:
-            pending[:] = self.intern(kept)[places]
+        if pending_words:
+            pending[:] = self.intern(pending_words)[places]
 
     def __len__(self) -> int:
         return int(self.state.n)

@@ -106,7 +106,7 @@ def classify(
 
     That count is the quantile of the counts of the words that pass the other checks (by linear
     interpolation), and 0 for a quantile of 0 or when no word passes. A check that is ``None`` is
-    skipped; if both are, all words of a-z pass. ``is_lettered``: whether a word is of letters only.
+    skipped; if both are, all words of a-z pass. ``is_lettered``: true for a word of letters only.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
@@ -151,7 +151,7 @@ def build_vocabulary(
         model: file of fastText's language model; without one WordNet alone decides.
 
     Raises:
-        UsageProblem: the corpus is unknown or has no words, or is not English but to be checked.
+        UsageProblem: the corpus is unknown, has no words, or isn't English and would be checked.
         MissingComponent, BadInput: see ``available_checks``.
     """
     row = corpus_row(store, corpus)

@@ -30,9 +30,9 @@ exec "{java}" "$@"
 
 
 def find_java_home() -> Path:
-    """Directory whose ``bin/java`` starts the first Java of JAVA_HOME, PATH and the wheel.
+    """Directory whose ``bin/java`` starts the first usable Java of JAVA_HOME, PATH and the wheel.
 
-    It holds only a small script. A Java older than 17 or one that does not start is skipped.
+    ``bin/java`` is a small script. A Java older than 17 or one that does not start is skipped.
 
     Raises:
         MissingComponent: no Java is found; the message says how to install one.

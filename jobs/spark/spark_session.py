@@ -81,12 +81,12 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     """The session of this process, started on first use; an existing one is used as it is.
 
     Args:
-        master: such as ``local[1]`` or ``spark://host:7077``; instead of the file's.
+        master: such as ``local[1]`` or ``spark://host:7077``; overrides the file's.
         conf: settings that override all others.
 
     The settings are those of the file named by the environment variable PLUMBLINE_SPARK_CONF;
-    without it ``local``, or ``cluster`` when the master is one. What spark-submit was given, on its
-    command line or in the site's defaults, overrides the file. Executors run the code of this
+    without it ``local``, or ``cluster`` when the master is one. Settings of spark-submit, from its
+    command line or the site's defaults, override the file's. Executors run the code of this
     process, which is sent to them.
 
     Raises:
@@ -105,10 +105,10 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
 def settings_for(
     master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Settings of a session: ``conf`` overrides ``submitted`` (spark-submit's), that the file's.
+    """Settings of a session: ``conf`` overrides spark-submit's ``submitted``, these the file's.
 
     Raises:
-        UsageProblem: no master, none that Spark takes, or another than spark-submit's.
+        UsageProblem: no master, one that Spark doesn't take, or not the one of spark-submit.
 
     >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
     '4'
@@ -140,7 +140,7 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         os.environ["JAVA_HOME"] = str(find_java_home())
     if local:
         log = resources.files("plumbline.spark_conf").joinpath("log4j2.properties")
-        # Java unpacks libraries there; what a killed Spark leaves must be found by the next one.
+        # Java unpacks libraries there, where the next Spark removes what a killed one left.
         options = f"-Dlog4j2.configurationFile={log} -Djava.io.tmpdir={_temporary()}"
         settings.setdefault("spark.driver.extraJavaOptions", options)
         settings.setdefault("spark.local.dir", str(_temporary()))
@@ -192,8 +192,8 @@ def _prepare_environment(local: bool) -> None:
 def _ship(context: SparkContext) -> None:
     """Send this code to the executors, now and whenever one is added.
 
-    Even if spark-submit was given the archive: not every master passes that on, and none does if
-    its path is a ``local:`` one.
+    It is sent even if spark-submit was given the archive: not every master passes that on, and none
+    does if its path starts with ``local:``.
     """
     # `addPyFile` also changes this process's path, which must stay as it is.
     path = list(sys.path)
@@ -203,10 +203,10 @@ def _ship(context: SparkContext) -> None:
 
 @cache
 def _temporary() -> Path:
-    """A directory of this process; see ``temporary_directory``."""
-    held = ExitStack()
-    atexit.register(held.close)
-    return held.enter_context(temporary_directory(user_temporary(), "spark-"))
+    """This process's temporary directory, removed at its end; see ``temporary_directory``."""
+    directories = ExitStack()
+    atexit.register(directories.close)
+    return directories.enter_context(temporary_directory(user_temporary(), "spark-"))
 
 
 def stop_session() -> None:

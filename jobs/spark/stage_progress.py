@@ -45,7 +45,7 @@ class StageSteps:
         self._end(completed=kind is None)
 
     def report(self) -> None:
-        """Show the stage that runs; of several the one shown before, or the first."""
+        """Show the running stage; of several, the one shown before, else the first."""
         running = _running(self._session)
         stage = next((s for s in running if _id(s) == _id(self._shown)), None)
         if stage is None and running:
@@ -89,7 +89,7 @@ def watched(
 
     Args:
         report: called about five times a second meanwhile.
-        cancel: called repeatedly from Ctrl-C until ``work`` has ended; without it ``work``
+        cancel: called repeatedly after Ctrl-C until ``work`` has ended; without it ``work``
             continues to its end.
 
     Raises:

@@ -42,7 +42,7 @@ class Curation:
         n_removed: documents of the corpus that were removed.
         n_after: documents of AFTER.
         n_new: documents of AFTER that match none of the corpus.
-        n_changed: documents that were kept, by their id, with another text.
+        n_changed: kept documents, matched by their id, whose text differs.
     """
 
     kept: Bools
@@ -64,9 +64,10 @@ def of_shards(
     removed: Sequence[str] = (),
     progress: Progress = lambda *_: None,
 ) -> Curation:
-    """The curation that wrote shards of the documents kept and, if given, of those removed.
+    """The curation, from shards of the documents kept and, if given, of those removed.
 
-    A document is found by an id that one document of the corpus has, else by its text, one for one.
+    A document is matched by an id that only one document of the corpus has, else by its text, one
+    to one.
 
     Raises:
         UsageProblem: the corpus wasn't counted from JSON lines or Parquet.
@@ -92,8 +93,8 @@ def of_shards(
         if fingerprint(path) != shard.fingerprint:
             fix = "count the corpus again first"
             raise BadInput(f"shard {shard.name}", "has changed since it was counted", fix)
-        mine = table.shard == index
-        corpus_hashes[:, mine] = read(path)[:, table.row[mine] - 1]
+        is_here = table.shard == index
+        corpus_hashes[:, is_here] = read(path)[:, table.row[is_here] - 1]
     kept_hashes, removed_hashes = (
         np.concatenate([corpus_hashes[:, :0], *map(read, paths)], axis=1) for paths in outputs
     )
@@ -106,10 +107,10 @@ def of_shards(
 def curation_of(
     kept: Bools, known: Bools, n_removed: int | None = None, n_changed: int = 0
 ) -> Curation:
-    """A curation, by masks of the documents of both that the other has.
+    """A curation, from masks of the corpus's documents in AFTER and of AFTER's in the corpus.
 
     Without shards of the removed documents their number is a lower bound: each new document of
-    AFTER may be a changed one of those that AFTER lacks.
+    AFTER may be a changed version of one that AFTER lacks.
     """
     n_new = int((~known).sum())
     if n_removed is None:
@@ -117,31 +118,31 @@ def curation_of(
     return Curation(kept, n_removed, known.size, n_new, n_changed)
 
 
-def _matches(own: Hashes, other: Hashes, free: Bools) -> tuple[Bools, Bools, int]:
-    """Masks of the documents of each side that match one of the other, and how many were changed.
+def _matches(own: Hashes, other: Hashes, is_free: Bools) -> tuple[Bools, Bools, int]:
+    """Masks of the documents of each side that match one of the other, and how many changed.
 
     >>> a, b = (np.zeros((len(ID_FIELDS) + 1, 2), np.uint64) for _ in range(2))
     >>> a[0], a[-1], b[0], b[-1] = [1, 0], [7, 8], [1, 0], [9, 8]
     >>> _matches(a, b, np.ones(2, bool))
     (array([ True,  True]), array([ True,  True]), 1)
     """
-    mine, theirs = np.zeros_like(free), np.zeros(other.shape[1], np.bool_)
+    has_match, other_has = np.zeros_like(is_free), np.zeros(other.shape[1], np.bool_)
     n_changed = 0
     for k, (a, b) in enumerate(zip(own, other, strict=True)):
         is_id = k < len(ID_FIELDS)
-        open_a, open_b = free & ~mine & (a != 0), ~theirs & (b != 0)
+        open_a, open_b = is_free & ~has_match & (a != 0), ~other_has & (b != 0)
         if is_id:
             ids, n = np.unique(a, return_counts=True)
             open_a &= np.isin(a, ids[n == 1])
         at_a, at_b = np.flatnonzero(open_a), np.flatnonzero(open_b)
         is_matched_a, is_matched_b = matched(a[at_a], b[at_b])
         at_a, at_b = at_a[is_matched_a], at_b[is_matched_b]
-        mine[at_a], theirs[at_b] = True, True
+        has_match[at_a], other_has[at_b] = True, True
         if is_id:
             texts = other[-1, at_b]
             texts = texts[texts != 0]
             n_changed += int(texts.size - matched(own[-1, at_a], texts)[0].sum())
-    return mine, theirs, n_changed
+    return has_match, other_has, n_changed
 
 
 def _hashes(path: Path, text_field: str) -> Hashes:
@@ -162,7 +163,7 @@ def _hash(value: object) -> int:
 
 
 def _records(path: Path, fields: Sequence[str]) -> Iterator[Mapping[str, object]]:
-    """Records of a shard with these fields, one for each line or row; empty: one not valid."""
+    """Yield a shard's records with these fields, one per line or row; an invalid one is empty."""
     if path.suffix != ".parquet":
         for line in lines(path):
             try:

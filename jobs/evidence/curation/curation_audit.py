@@ -54,8 +54,8 @@ MOST_CELLS = 4_000_000
 class Audited:
     """Outcome: the curation, the rows of ``corpus_audit``, and the basis of the model part.
 
-    Without a ``response`` that is trusted there is no model part. ``basis`` says which study trusts
-    it, or why it isn't.
+    Without a trusted ``response`` there is no model part. ``basis`` says why it is trusted, or why
+    there is none.
     """
 
     after: str
@@ -78,13 +78,15 @@ def audit(
 ) -> Audited:
     """Compare a corpus with those of its documents that a curation kept; writes ``corpus_audit``.
 
-    Documents, or whole sources where there are ten, are drawn and then curated, so that a document
-    that stays counts in both texts and what it adds to both leans cancels. Copies of a document are
-    drawn together. See ``lean`` and ``change`` for errors; t has one degree of freedom fewer than
-    there are clusters with the word, or clusters with it of which a document was removed.
+    The sampling units are documents, or whole sources if there are ten or more; copies of a
+    document are one unit. Units are drawn and then curated: a document that stays counts in both
+    texts, and what it adds to both leans cancels. See ``lean`` and ``change`` for errors. t has one
+    degree of freedom fewer than clusters with the word that lost a document or, if none did, than
+    clusters with the word.
 
     Args:
-        after: a counted corpus, or shards of the documents kept. removed: shards of the others.
+        after: name of a counted corpus, or shards of the documents kept.
+        removed: shards of the documents removed.
         model_from: ``STUDY`` or ``STUDY:BENCHMARK`` of ``intervene run``; by default the only one
             of the corpus.
 
@@ -99,15 +101,15 @@ def audit(
     question, evidence = question_of(store, texts, contrast), texts[0].evidence
     if names[0] == names[-1] and len(names) > 1:
         raise UsageProblem(f"texts {before!r}", "are the same", "name what was kept of it")
-    with ExitStack() as held:
+    with ExitStack() as locks:
         for name in sorted(names):
-            held.enter_context(sole_writer(store, name))
+            locks.enter_context(sole_writer(store, name))
         table, *others = (
             look(x.evidence, question, progress=progress, most_sources=ALL_SOURCES).documents
             for x in texts
         )
         label = after[0] if len(after) == 1 else commonpath(after)
-        if others:  # a document is in both if its kept words are
+        if others:  # a document is in both texts if its kept words are
             curation = curation_of(*matched(table.mark, others[0].mark))
         else:
             curation = of_shards(evidence, table, after, removed, progress)
@@ -128,8 +130,8 @@ def audit(
             predict(rows, response)
         key = {"text_before": before, "text_after": label}
         constant = {"clusters": clusters, "study": response and response.name, "run_id": run_id}
-        whole = [{**key, "contrast": contrast, **row, **constant} for row in rows]
-        store.replace("corpus_audit", whole, key, run_id)
+        full_rows = [{**key, "contrast": contrast, **row, **constant} for row in rows]
+        store.replace("corpus_audit", full_rows, key, run_id)
         rows = store.read("corpus_audit", **key).to_pylist()
     return Audited(label, curation, rows, response, basis)
 
@@ -147,13 +149,13 @@ def _candidates(store: Store, corpus: str, contrast: str, min_pairs: int) -> lis
 def _groups(store: Store, evidence: Any) -> dict[str, tuple[str, ...]]:
     """The groups of the corpus's word lists; a list without groups has one per word."""
     groups: dict[str, tuple[str, ...]] = {}
-    for one in corpus_lists(store, evidence.corpus):
-        rest = one.targets
-        if one.groups:
-            sides = (tuple(p.a for p in one.pairs), tuple(p.b for p in one.pairs))
-            groups |= {f"{one.name}: {g}": x for g, x in zip(one.groups, sides, strict=True)}
-            rest = one.unpaired
-        groups |= {f"{one.name}: {word}": (word,) for word in rest}
+    for words in corpus_lists(store, evidence.corpus):
+        rest = words.targets
+        if words.groups:
+            sides = (tuple(p.a for p in words.pairs), tuple(p.b for p in words.pairs))
+            groups |= {f"{words.name}: {g}": x for g, x in zip(words.groups, sides, strict=True)}
+            rest = words.unpaired
+        groups |= {f"{words.name}: {word}": (word,) for word in rest}
     return groups
 
 
@@ -185,8 +187,9 @@ def _documents(table: DocumentTable, curation: Curation, targets: Sequence[str])
 class _CurationSums(MomentSums):
     """Sums over groups of documents that were drawn, kept and removed alike.
 
-    A group g has ``k`` times its sums in BEFORE and ``j`` times in AFTER. Of documents a group are
-    the first ones of k copies of which j stay; of sources those of a source that stay, or don't.
+    The sums of a group count ``k`` times in BEFORE and ``j`` times in AFTER. If documents are
+    drawn, a group holds the first copy of each document that has k copies of which j stay. If
+    sources are drawn, it holds a source's documents that stay (j = k = 1) or that don't (j = 0).
     """
 
     def __init__(
@@ -207,28 +210,28 @@ class _CurationSums(MomentSums):
             _, first, cluster = np.unique(table.mark, return_index=True, return_inverse=True)
             self.cluster, n = cluster, first.size
             alike = np.stack([np.bincount(cluster), np.bincount(cluster, kept)])
-            (self._k, self._j), of = np.unique(alike, axis=1, return_inverse=True)
+            (self._k, self._j), inverse = np.unique(alike, axis=1, return_inverse=True)
             group = np.full(kept.size, -1)
-            group[first] = of.ravel()
+            group[first] = inverse.ravel()
         super().__init__(question, words, table, group, self._k.size)
         self._words, self._kept, self._by_source, self._n = words, kept, by_source, n
-        self._n_of_group = np.stack(
+        self._n_target_of_group = np.stack(
             [
                 np.bincount(group[group >= 0], n_t[group >= 0], self._k.size)
                 for n_t in table.n_target.T
             ]
         )
         self._names = list(groups)
-        self._is_of = [question.table(x) >= 0 for x in groups.values()]
-        self._n_of = np.zeros((len(groups), kept.size), np.int32)
+        self._is_in_word_group = [question.table(x) >= 0 for x in groups.values()]
+        self._n_in_word_group = np.zeros((len(groups), kept.size), np.int32)
         self._n_word = np.zeros((2, len(question.vocabulary)), np.int64)
 
     def add(self, shard: int, n_before: int, documents: Documents) -> tuple[Ints, Ints, Ints]:
         """Add some documents, see ``read_shards``."""
         start, n = self._first[shard] + n_before, len(documents.row)
         at, values = documents.document, documents.values
-        for n_of, is_of in zip(self._n_of, self._is_of, strict=True):
-            n_of[start : start + n] = np.bincount(at[is_of[values]], minlength=n)
+        for n_in, is_in in zip(self._n_in_word_group, self._is_in_word_group, strict=True):
+            n_in[start : start + n] = np.bincount(at[is_in[values]], minlength=n)
         stays = self._kept[start : start + n][at]
         for n_word, some in zip(self._n_word, (values, values[stays]), strict=True):
             words, n_some = np.unique(some[some >= 0], return_counts=True)
@@ -250,7 +253,7 @@ class _CurationSums(MomentSums):
     def _variance(self, x: float, y: float, of_targets: bool = True) -> Floats:
         """Variance of x delta in AFTER - y delta in BEFORE over the clusters, float64[word].
 
-        Without ``of_targets`` delta is only its own part, the log odds of co-occurrences.
+        Without ``of_targets`` delta is only the word's own part, the log odds of co-occurrences.
         """
         weights = [influence_weights(*n) for n in zip(self._n_near, self._n_target, strict=True)]
         total = np.zeros(len(self._words))
@@ -261,8 +264,8 @@ class _CurationSums(MomentSums):
             )
             target = of_targets * target
             if self._by_source:
-                own, n = self.sums[:2, g], self._n_of_group[:, g]
-                influence[g // 2] += (own * near).sum(axis=0) - n @ target
+                c, n = self.sums[:2, g], self._n_target_of_group[:, g]
+                influence[g // 2] += (c * near).sum(axis=0) - n @ target
             else:
                 moments = self.of(np.arange(self._k.size) == g)
                 total += moments.covariance((near, target), (near, target))
@@ -283,7 +286,7 @@ class _CurationSums(MomentSums):
         return [*self._coverage(enough), *self._group_rows(), *self._word_rows(enough)]
 
     def _word_rows(self, enough: Bools) -> list[Row]:
-        """Rows of words: leans before and after; tests of change, its own part, and a turn."""
+        """Rows of words: leans before and after; tests of the change, its own part, and a turn."""
         (before, after), (n_before, n_after) = self._n_near, self._n_target
         n_with, n_lost = self._n_with(self._k > 0), self._n_with(self._j < self._k)
         df = np.minimum(n_with, np.where(n_lost > 0, n_lost, n_with)) - 1
@@ -298,7 +301,7 @@ class _CurationSums(MomentSums):
                 _tested(deltas[0], self._variance(0, 1), n_with - 1, enough),
                 _tested(deltas[1], self._variance(1, 0), self._n_with(self._j > 0) - 1, enough),
             )
-        # A lean turns if both leans have the signs of their estimates: p is the larger of theirs.
+        # A lean turns if both leans have the signs of their estimates: p is the larger of the two.
         turn = np.where(deltas[0] * deltas[1] < 0, np.fmax(*(lean["p"] for lean in ends)), 1.0)
         columns = {
             "subject": np.array(self._words, object),
@@ -316,22 +319,25 @@ class _CurationSums(MomentSums):
     def _coverage(self, enough: Bools) -> Iterator[Row]:
         n = (self._n_word > 0).sum(axis=1).tolist()
         leaning = [len(self._words), int(enough.sum())]
-        for subject, of in (("words", n), ("words with a lean", leaning)):
-            yield {"part": "coverage", "subject": subject, "n_before": of[0], "n_after": of[1]}
+        for subject, (before, after) in (("words", n), ("words with a lean", leaning)):
+            yield {"part": "coverage", "subject": subject, "n_before": before, "n_after": after}
 
     def _group_rows(self) -> list[Row]:
         """Rows of groups: change of their words' frequency, a log ratio of shares of all words."""
         n, stays = self.table.n_kept.astype(float), self._kept.astype(float)
         change, variance, df = (np.zeros(len(self._names)) for _ in range(3))
-        totals = np.stack([self._n_of.sum(axis=1), self._n_of[:, self._kept].sum(axis=1)])
-        for k, own in enumerate(self._n_of.astype(float)):
+        n_in = self._n_in_word_group
+        totals = np.stack([n_in.sum(axis=1), n_in[:, self._kept].sum(axis=1)])
+        for k, c in enumerate(n_in.astype(float)):
             with np.errstate(all="ignore"):
-                before, after = own / own.sum() - n / n.sum(), own / (own @ stays) - n / (n @ stays)
-                change[k] = np.log((own @ stays) / own.sum()) - np.log((n @ stays) / n.sum())
+                before, after = c / c.sum() - n / n.sum(), c / (c @ stays) - n / (n @ stays)
+                change[k] = np.log((c @ stays) / c.sum()) - np.log((n @ stays) / n.sum())
             influence = np.bincount(self.cluster, stays * after - before, self._n)
             variance[k] = np.square(influence).sum() * self._n / max(self._n - 1, 1)
-            held, gone = (np.unique(self.cluster[(own > 0) & x]).size for x in (True, ~self._kept))
-            df[k] = min(held, gone or held) - 1
+            n_with, n_lost = (
+                np.unique(self.cluster[(c > 0) & x]).size for x in (True, ~self._kept)
+            )
+            df[k] = min(n_with, n_lost or n_with) - 1
         columns = {
             "subject": np.array(self._names, object),
             "n_before": totals[0],

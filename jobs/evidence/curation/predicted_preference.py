@@ -1,4 +1,4 @@
-"""Change of a model's preferences with a change of leans, by a fitted response that is trusted."""
+"""Predicted change of a model's preferences with a change of leans, by a trusted response."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def fitted_response(
 ) -> tuple[Response | None, str]:
     """The response of preferences to leans that a study fitted, or why there is none.
 
-    Exchanging the sides of a contrast in all documents changes delta to -delta, and the slope of
-    preferences on it by the response of ``dose_response``: half of that, negative, is the change of
-    preference per nat of delta.
+    Exchanging the sides of a contrast in all documents turns delta into -delta, and changes the
+    slope of preferences on delta by the response of ``dose_response``. So the change of preference
+    per nat of delta is minus half of that response.
     """
     from scipy.special import stdtrit
 
-    of = {"corpus": corpus, "contrast": contrast}
-    responses = rows_of(store.root, _RESPONSES, {**of, "study": model_from})
+    key = {"corpus": corpus, "contrast": contrast}
+    responses = rows_of(store.root, _RESPONSES, {**key, "study": model_from})
     names = [f"{row['study']}:{row['benchmark']}" for row in responses]
     if not responses:
         what = f"no study {model_from}" if model_from else "no study of a response"
@@ -88,12 +88,12 @@ def fitted_response(
         return None, f"the response of {names[0]} can't be told from 0; more --seeds may show one"
     half = (row["response_high"] - row["response_low"]) / 2
     se = half / stdtrit(row["n_seeds"] - 1, 0.975) / 2
-    which = {"study": row["study"], "benchmark": row["benchmark"]}
-    scatter = rows_of(store.root, _SCATTER, {**of, **which})[0]["scatter"]
+    study = {"study": row["study"], "benchmark": row["benchmark"]}
+    scatter = rows_of(store.root, _SCATTER, {**key, **study})[0]["scatter"]
     if scatter is None:
         return None, f"{names[0]} has too few words for the scatter about its response"
     return Response(
-        **which,
+        **study,
         slope=-row["response"] / 2,
         slope_se=float(se),
         n_seeds=row["n_seeds"],
@@ -104,23 +104,23 @@ def fitted_response(
 def trusted_response(
     store: Store, corpus: str, contrast: str, model_from: str = ""
 ) -> tuple[Response | None, str]:
-    """The fitted response if studies trust `counts` for words' own preferences, and the basis.
+    """The fitted response if studies validate `counts` for words' own preferences, and the basis.
 
     The prediction is the change of each word's delta times the response, without a shift that all
     words share: the outcome that the studies call a word's own part.
     """
-    response, lack = fitted_response(store, corpus, contrast, model_from)
+    response, problem = fitted_response(store, corpus, contrast, model_from)
     of_counts = validation(store, "counts", (OWN,))
     if response is None:
-        return None, lack
+        return None, problem
     return response if of_counts.is_trusted else None, str(of_counts)
 
 
 def predict(rows: list[Row], by: Response) -> None:
-    """Add to words the predicted change of a model's preference, and the interval of that.
+    """Add the predicted change of a model's preference, with its interval, to the rows of words.
 
-    Its variance is that of a product of two estimates, the change of delta and the slope, and the
-    scatter of words about the fit; its degrees of freedom are Welch's.
+    Its variance is that of a product of two estimates, the change of delta and the slope, plus the
+    squared scatter of words about the fit; its degrees of freedom are Welch's.
     """
     from scipy.special import stdtrit
 
