@@ -22,7 +22,7 @@ class BackendModule(Protocol):
     """Contract of a backend's module."""
 
     def open_model(self, model: str, options: ModelOptions) -> Continuer:
-        """A model by its hub id or path; weights are loaded by its first use.
+        """The model with this hub id or path; its weights are loaded when first needed.
 
         Scoring needs the methods of ``scoring_contract.Backend``, sampling those of
         ``sampling_contract.SamplingModel``.
@@ -36,9 +36,9 @@ BACKENDS = Registry("backend", __name__, "_backend.py", "plumbline.backends", Ba
 def open_backend(model: str, options: ModelOptions) -> Continuer:
     """The model under ``options.backend``, weights not loaded yet.
 
-    The directory of an n-gram model gets its own backend, and so does ``dummy``, the model that
-    knows nothing, unless it is a directory here. Raises as ``Registry.load``, such as
-    ``UsageProblem`` for an unknown backend, and what the backend raises.
+    Instead of `transformers`, the directory of an n-gram model gets the backend `ngram`, and the
+    name `dummy` gets `dummy` unless a path has that name. Raises what the backend raises, and what
+    ``Registry.load`` raises, such as ``UsageProblem`` for an unknown backend.
     """
     if options.backend == "transformers" and is_ngram(model):
         options = replace(options, backend="ngram")

@@ -1,8 +1,8 @@
 """The base of backends that continue prompts: prompts to tokens, new tokens to text.
 
-A prompt is encoded like a scored text, with the same BOS before it; an encoder-decoder's as an
-input. A backend gets token ids and returns new ones; it never sees a text. ``sampling_contract``
-defines a continuation.
+A prompt is encoded like a scored text, with the same BOS before it; for an encoder-decoder, as the
+encoder's input. A backend gets token ids and returns new ones; it never sees a text. A continuation
+is defined in ``sampling_contract``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Continuer(Scorer):
     def _new_tokens(
         self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
     ) -> Sequence[Tokens | str]:
-        """New tokens after each prompt, including the one of ``_ends`` that ended them; or why not.
+        """New tokens after each prompt, up to and including an end token (``_ends``); or a problem.
 
         Prompts are without BOS; the context has room for ``options.max_new_tokens``.
         """
@@ -37,10 +37,11 @@ class Continuer(Scorer):
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
         """A sample for each draw, in the order given; see ``sampling_contract.SamplingModel``."""
         n_vocabulary, n_new = self._n_vocabulary, options.max_new_tokens
-        read = {text: self._prompt(text, n_new, n_vocabulary) for text in {d.text for d in draws}}
-        problems = {text: ids for text, ids in read.items() if isinstance(ids, str)}
+        texts = {d.text for d in draws}
+        encoded = {text: self._prompt(text, n_new, n_vocabulary) for text in texts}
+        problems = {text: ids for text, ids in encoded.items() if isinstance(ids, str)}
         samples = {d: Sample(problem=problems[d.text]) for d in draws if d.text in problems}
-        prompts = {d: ids for d in draws if not isinstance(ids := read[d.text], str)}
+        prompts = {d: ids for d in draws if not isinstance(ids := encoded[d.text], str)}
         seeds = [draw.seed for draw in prompts]
         new = self._new_tokens(list(prompts.values()), seeds, options) if prompts else []
         for (draw, ids), tokens in zip(prompts.items(), new, strict=True):
@@ -51,10 +52,10 @@ class Continuer(Scorer):
         return [samples[draw] for draw in draws]
 
     def window(self, asked: int | None = None) -> int:
-        """Tokens of a window: ``asked``, or the model's context.
+        """Number of tokens per window: ``asked``, or the model's context if that is ``None``.
 
-        Raises ``UsageProblem`` for one that is longer than the context or below 1, and for ``None``
-        with a model whose context is not known.
+        Raises ``UsageProblem`` if ``asked`` is below 1 or exceeds the context, and if it is
+        ``None`` and the model's context is unknown.
         """
         limit = self._n_context
         if asked is None and limit is None:

@@ -14,12 +14,12 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput
 
-#: Tokens of a forward pass: more are no faster on a CPU, and attention is quadratic in them.
+#: Tokens per forward pass: more are no faster on a CPU, and attention is quadratic in them.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
 
 
 def batch_tokens(options: ModelOptions, device: str) -> int:
-    """Tokens of a forward pass on ``cpu`` or ``cuda``, by the options or the device.
+    """Tokens per forward pass: the option's number, or the default of ``cpu`` or ``cuda``.
 
     >>> batch_tokens(ModelOptions(), "cpu"), batch_tokens(ModelOptions(batch_tokens=9), "cuda")
     (512, 9)

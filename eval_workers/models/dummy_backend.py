@@ -1,7 +1,7 @@
 """A model that knows nothing, to try a set-up: each word has the same probability.
 
-It needs no package of ``models``. Both sentences of a pair of pronouns have as many words, so that
-it prefers neither: US is 100% and PD is 0.
+It needs no package of the extra ``models``. The two sentences of a pronoun pair have equally many
+words, so it prefers neither: US is 100% and PD is 0.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
-#: Words of its vocabulary.
+#: Number of words in its vocabulary.
 _N_WORDS = 50_000
 _REFUSED = ("adapter", "bos", "chat", "dtype", "pll", "quantisation", "revision", "tensor_parallel")
 
 
 class DummyBackend:
-    """The uniform model over words, which are what spaces separate.
+    """The uniform model over words, which are separated by white space.
 
     It has the methods of ``scoring_contract.Backend``, and raises ``UsageProblem`` for options of
     models that have weights.
@@ -74,7 +74,7 @@ class DummyBackend:
         return {number: self._pieces[number] for number in token_ids}
 
     def window(self, asked: int | None = None) -> int:
-        """Words of a window; none depends on those before it."""
+        """Number of words per window; no word's probability depends on earlier ones."""
         return asked or 1_024
 
     def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
@@ -82,7 +82,7 @@ class DummyBackend:
         return self.score(texts)
 
     def continue_(self, *_: object) -> NoReturn:
-        """Raises ``UsageProblem``: words of chance are no continuation."""
+        """Raises ``UsageProblem``: random words are not a continuation."""
         problem = "scores sentences and can't continue a text"
         raise UsageProblem("--model dummy", problem, "give a hub id or a directory of a model")
 

@@ -1,6 +1,6 @@
 """Instructions before a prompt, in two forms.
 
-`prefix`: the instruction, a blank, the prompt, as one text. `chat`: the instruction is a user's
+`prefix`: the instruction, a space, the prompt, as one text. `chat`: the instruction is a user's
 message in the model's chat template, and the assistant's turn begins with the prompt. In both the
 model's own words follow the prompt.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 FORMS = ("prefix", "chat")
-#: The key of no instruction.
+#: The key for no instruction.
 NO_INSTRUCTION = "none"
 
 
@@ -26,7 +26,7 @@ NO_INSTRUCTION = "none"
 class Instruction:
     """An instruction (``None`` for none) and its form, which is ignored without one.
 
-    Raises ``UsageProblem`` for one that is empty or white space alone, and for an unknown form.
+    Raises ``UsageProblem`` for an empty or blank instruction, and for an unknown form.
 
     >>> Instruction().key, Instruction("Go on.").key == Instruction("Go on.", "chat").key
     ('none', False)
@@ -74,7 +74,7 @@ NONE = Instruction()
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
-    """Write an instruction to table ``instruction`` unless it is there; also for no instruction."""
+    """Write a row for the instruction, or for none, to table ``instruction`` if it isn't there."""
     key = instruction.key
     if key in store.units("instruction"):
         return

@@ -1,4 +1,4 @@
-"""Scores with a count-based n-gram model of words, as ``plumbline train --preset 5gram`` makes it.
+"""Scores with a count-based n-gram model of words, made by ``plumbline train --preset 5gram``.
 
 Unknown words have a probability too; sampling is refused.
 """
@@ -30,7 +30,7 @@ from plumbline.warehouse.regular_files import json_object
 class NgramBackend(Continuer):
     """A count-based model; see ``TextReader`` for what it raises."""
 
-    knows_all_words = False  # words that its text lacks are one unknown word
+    knows_all_words = False  # all words that its training text lacks are one unknown word
 
     def __init__(self, model: str, options: ModelOptions) -> None:
         if not is_ngram(model):
@@ -56,7 +56,7 @@ class NgramBackend(Continuer):
 
     @property
     def n_parameters(self) -> int:
-        """N-grams of all lengths."""
+        """Number of n-grams of all lengths."""
         return len(self._model.words)
 
     @property

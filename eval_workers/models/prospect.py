@@ -17,8 +17,8 @@ from plumbline.eval_workers.models.model_options import ModelOptions, Quantisati
 from plumbline.eval_workers.models.scoring_contract import Identity, Tokens
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Vectors a token needs at once in a layer, besides the logits: the stream, its norm, queries, keys
-#: and values or (wider) the inside of the feed-forward part. An upper estimate.
+#: Vectors per token in memory at once, besides the logits: the stream, its norm, queries, keys and
+#: values, or (wider) the inside of the feed-forward part. An upper estimate.
 _HIDDEN_VECTORS, _WIDE_VECTORS = 4, 3
 #: Bytes of a quantised weight; in nf4, 64 share a scale in float32.
 _QUANTISED: dict[Quantisation, float] = {"int8": 1.0, "nf4": 0.5 + 4 / 64}
@@ -80,7 +80,10 @@ class Prospect:
 
 
 def prospect(model: str, options: ModelOptions) -> Prospect:
-    """Read a model's tokenizer and configuration; raises as ``open_backend``."""
+    """Read a model's tokenizer and configuration; raises the errors of ``open_backend``.
+
+    Raises ``UsageProblem`` for an n-gram model and for backends that don't read a configuration.
+    """
     scorer: Any = open_backend(model, options)
     what = "" if hasattr(scorer, "config") else f"a model of the backend {options.backend}"
     if not what and getattr(scorer.config, "model_type", None) == NGRAM:

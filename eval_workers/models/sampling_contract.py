@@ -1,9 +1,9 @@
 """The contract of sampling: from a prompt and a seed to new text.
 
 Each sample has its own seed, made from the options' seed, the prompt as sent and the sample's
-number: the first n samples are the same however many are drawn, in any order and batch, as far as a
-backend computes the same in every batch. Sweeps share random numbers: at another temperature or cut
-a sample has the same seed.
+number. So the first n samples don't depend on how many are drawn, nor on order and batch (as far as
+a backend computes the same in every batch). Sweeps share random numbers: a sample has the same seed
+at every temperature, ``top_k`` and ``top_p``.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class SamplingOptions:
 
     @property
     def key(self) -> str:
-        """Hash of all options that matter (16 hex digits).
+        """Hash of all options that can change a sample (16 hex digits).
 
         >>> SamplingOptions().key == SamplingOptions(top_k=9).key
         False
@@ -90,7 +90,7 @@ class SamplingOptions:
         True
         """
         row = self.row()
-        # A prefix, once the only form, is in no key, so that older samples stay in use.
+        # `prefix`, once the only form, is left out of the key, so that older keys stay valid.
         del row["instruction_key"]
         if row["form"] in (None, "prefix"):
             del row["form"]
@@ -99,7 +99,7 @@ class SamplingOptions:
 
     @property
     def label(self) -> str:
-        """Short name of the options: those that change the distribution.
+        """Short name of the options, which lists those that change the distribution.
 
         >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(top_p=None).label
         ('top_k 10', 'temperature 1')
@@ -113,7 +113,7 @@ class SamplingOptions:
         return ", ".join(parts)
 
     def draw(self, text: str, sample: int) -> Draw:
-        """The draw of a sample, numbered from 0, of a prompt as sent."""
+        """The draw of a prompt's sample; ``text`` is the prompt as sent, samples count from 0."""
         return Draw(text, sample, sample_seed(self.seed, texts_hash([text]), sample))
 
 
@@ -165,6 +165,7 @@ class SamplingModel(Model, Protocol):
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
         """A sample for each draw, in the order given (loads the weights).
 
-        A prompt without room for ``max_new_tokens``, or that can't be encoded, has a problem.
+        The sample of a prompt that can't be encoded, or leaves no room for ``max_new_tokens``, has
+        a problem.
         """
         ...

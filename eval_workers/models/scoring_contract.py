@@ -33,7 +33,7 @@ def texts_hash(texts: Sequence[str]) -> str:
 
 
 def as_nats(value: float) -> float:
-    """A log-probability of somebody else's JSON; one too large for a sum of them is infinite.
+    """A log-probability from a server's JSON; infinite if it is too large to be summed.
 
     >>> as_nats(-2), as_nats(-(10**400)), as_nats(-1e308)
     (-2.0, -inf, -inf)
@@ -72,10 +72,10 @@ class Identity:
 
     @property
     def key(self) -> str:
-        """Hash of all fields, 16 hex digits: unique to an identity.
+        """Hash of all fields but ``step`` (16 hex digits): unique to an identity.
 
-        Fields that were added later count only where they aren't the default, so that older keys
-        stay the same.
+        Fields that were added later are left out if they have the default, so that older keys stay
+        the same.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -114,7 +114,7 @@ class Model(Protocol):
     """A model of a backend. ``identity`` is known before any weights are loaded."""
 
     def lead(self, instruction: Instruction) -> str:
-        """The text before a prompt that gives an instruction (reads the tokenizer), or none."""
+        """The text that gives an instruction before a prompt, empty without an instruction."""
         ...
 
     @property
@@ -129,7 +129,7 @@ class Model(Protocol):
 
 
 class PairScorer(Protocol):
-    """Scores a text only beside another: for options whose measure is of a pair."""
+    """A scorer of a text beside another one, for options whose measure needs a pair."""
 
     def score_beside(self, pairs: Sequence[tuple[str, str]]) -> list[TextScore]:
         """A score for the first text of each pair, given the second, in the order given."""

@@ -21,7 +21,7 @@ from plumbline.eval_workers.models.remote.probe import LEAST_NATS, ROUNDING_NATS
 from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
-#: Known to the server alone.
+#: Stands for a revision or type that only the server knows.
 _AS_SERVED = "as served"
 _OF_LOADING = ("dtype", "adapter", "quantisation", "trust_remote_code", "tensor_parallel")
 #: Options that are refused, with the problem.
@@ -32,13 +32,13 @@ _REFUSED = {
 
 
 class ServerBackend:
-    """A model as a server names it; see ``scoring_contract.Backend``.
+    """A model under its name at the server; see ``scoring_contract.Backend``.
 
-    Opening it asks the server for a few short texts. ``options.revision`` can't be checked.
+    Opening it sends the server a few short texts. ``options.revision`` can't be checked.
 
-    Raises ``UsageProblem`` without an address, for options that a server can't apply and where
+    Raises ``UsageProblem`` without an address, for options that a server can't apply, and if
     ``--bos`` is missing or superfluous; ``BadInput`` for a server that gives no log-probabilities
-    of texts; ``Interrupted`` where it does not answer.
+    of texts; ``Interrupted`` if it doesn't answer.
     """
 
     n_parameters = None
@@ -84,13 +84,13 @@ class ServerBackend:
         return {number: self._pieces[number] for number in token_ids}
 
     def window(self, asked: int | None = None) -> int:
-        """The most tokens of a document. Raises ``UsageProblem`` without ``asked``."""
+        """Most tokens per document: ``asked``. Raises ``UsageProblem`` if that is ``None``."""
         if asked is None:
             self._refuse("tells nothing of the model's context", "give --window TOKENS")
         return asked
 
     def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
-        """A score for each text of one window; cutting a longer one needs the tokenizer."""
+        """A score for each text; a longer one than a window gets a problem, as it can't be cut."""
         cut = f"tokens, more than the window of {window_tokens:,}, and a server's can't be cut"
         return [
             TextScore(math.nan, problem=f"{score.n_tokens:,} {cut}")
@@ -100,7 +100,7 @@ class ServerBackend:
         ]
 
     def continue_(self, *_: object) -> NoReturn:
-        """Raises ``UsageProblem``: samples of servers are asked for by ``served_samples``."""
+        """Raises ``UsageProblem``: ``served_samples`` requests the samples of servers."""
         fix = "for samples of a server: plumbline fairpair run --base-url"
         self._refuse("scores texts, and does not continue them", fix)
 

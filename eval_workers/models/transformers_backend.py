@@ -1,6 +1,6 @@
 """Scores texts and continues prompts with Hugging Face transformers, on CPU or GPU.
 
-Where the architecture accepts a mask and positions of ours, a forward pass holds trees of texts
+If the architecture accepts our own mask and positions, a forward pass holds trees of texts
 (see ``local.tree``); otherwise it holds texts of equal token length. On a CPU there is no padding
 either way. The output layer, most of a small model's work, computes each node once, and logits are
 freed right after their softmax.
@@ -131,7 +131,7 @@ class TransformersBackend(LocalContinuer):
     def _predicted(
         self, hidden: torch.Tensor, nodes: torch.Tensor, tokens: torch.Tensor
     ) -> torch.Tensor:
-        """log p (nats, float32) of each of ``tokens``, predicted at the node of the same place.
+        """log p (nats, float32) of each of ``tokens``, predicted at the node of the same index.
 
         A plain output layer is computed for a part of the vocabulary at a time, so that the logits
         stay in the processor's cache.

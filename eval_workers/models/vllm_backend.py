@@ -51,9 +51,9 @@ class VllmBackend(Continuer):
 
     @cached_property
     def _n_positions(self) -> int:
-        """Positions that the engine has room for; frees unused models and loads the weights."""
+        """Number of positions that fit in memory; frees unused models and loads the weights."""
         devices.release()
-        _ = self._skeleton  # first, as vLLM takes the memory as it is where a weight is missing
+        _ = self._skeleton  # first: for a missing weight vLLM uses uninitialised memory
         platform = self._ask("platform")
         device, n_wanted = platform["device"], self.options.tensor_parallel
         if self.options.device not in ("auto", device):
@@ -74,7 +74,7 @@ class VllmBackend(Continuer):
         return int(loaded["n_positions"])
 
     def _ask(self, name: str, **arguments: Any) -> Any:
-        """The process's result; errors that vLLM raises there are one-line bad input."""
+        """The process's result; raises vLLM's errors as one line, ``RuntimeError`` for memory."""
         try:
             return self._engine.ask(name, **arguments)
         except EngineFailed as e:
@@ -100,7 +100,7 @@ class VllmBackend(Continuer):
 
     @cached_property
     def _skeleton(self) -> Any:
-        """The model's shapes without weights, which vLLM pads and merges.
+        """The model without weights, for its shapes: vLLM pads and merges the weights.
 
         Raises ``BadInput`` if weights are missing in the files.
         """
@@ -124,7 +124,7 @@ class VllmBackend(Continuer):
 
     @property
     def _n_context(self) -> int:
-        """The positions without BOS and the token that vLLM generates."""
+        """Longest text in tokens: without BOS and the token that vLLM generates."""
         limit, configured = self._n_positions - 2, super()._n_context
         return limit if configured is None else min(limit, configured)
 
@@ -139,15 +139,16 @@ class VllmBackend(Continuer):
         self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
     ) -> list[Tokens]:
         _ = self._n_positions
-        how = {
+        settings = {
             "temperature": 0.0 if options.greedy else options.temperature,
             "max_tokens": options.max_new_tokens,
             "stop_token_ids": sorted(self._ends),
         }
         if not options.greedy:
-            how |= {"top_p": options.top_p or 1.0, "top_k": options.top_k or 0}
+            settings |= {"top_p": options.top_p or 1.0, "top_k": options.top_k or 0}
         sequences = self._after_bos(prompts)
-        return [tuple(new) for new in self._ask("draw", sequences=sequences, seeds=seeds, how=how)]
+        new = self._ask("draw", sequences=sequences, seeds=seeds, how=settings)
+        return [tuple(ids) for ids in new]
 
     def _after_bos(self, sequences: Sequence[Tokens]) -> list[list[int]]:
         return [[self.identity.bos_token_id, *ids] for ids in sequences]

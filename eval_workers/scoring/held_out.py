@@ -1,4 +1,4 @@
-"""Held-out documents read from files; those with a problem keep its reason."""
+"""Held-out documents read from files; one that can't be used has a problem instead of a text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumbline.warehouse.paths import Address
 from plumbline.warehouse.regular_files import content
 
 Row = dict[str, Any]
-#: A text, or an empty one and the problem with it.
+#: A text and ``None``, or an empty text and the problem.
 Text: TypeAlias = "tuple[str, str | None]"
 
 _TXT = ".txt"
@@ -57,14 +57,14 @@ class Document:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A set of held-out documents, those with a problem among them."""
+    """A set of held-out documents, including those with a problem."""
 
     name: str
     documents: tuple[Document, ...]
 
 
 def text_files(patterns: Sequence[str]) -> list[Path]:
-    """Files of held-out text by path or glob pattern: shards as counting takes them, and `.txt`.
+    """Files of held-out text by path or glob pattern: shards that counting reads, and `.txt`.
 
     Raises ``BadInput`` for a missing file or one of another kind, ``UsageProblem`` for two files of
     one name, since documents are identified by it.
@@ -117,9 +117,9 @@ def _documents(path: Path) -> Iterator[Document]:
         texts: Iterable[Text | None] = [_whole_file(path)]
     else:
         texts = _batched(path, kind) if kind else map(_of_line, lines(path))
-    for row, read in enumerate(texts, 1):
-        if read is not None:
-            text, problem = read
+    for row, result in enumerate(texts, 1):
+        if result is not None:
+            text, problem = result
             if problem is None and not text.strip():
                 problem = "holds no word"
             yield Document(path.name, row, text, problem)

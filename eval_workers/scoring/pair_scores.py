@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.scoring_contract import Backend, Identity, TextScore
     from plumbline.warehouse.storage.store import Store
 
-#: Texts of a chunk: on a CPU some seconds of a model of 70 million parameters, a minute or two of
-#: a billion. Its claim, file and last, part-filled forward pass cost some milliseconds.
+#: Texts per chunk: on a CPU some seconds' work for a model of 70 million parameters, a minute or
+#: two for a billion. A chunk's claim, file and last, part-filled forward pass cost milliseconds.
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 #: A scored text: a sentence, or a sentence with the other one of its pair.
@@ -36,8 +36,8 @@ Item = str | tuple[str, str]
 class ScoredBenchmark:
     """Outcome for one benchmark: ``n_pairs = n_scored + n_rejected``.
 
-    This run published ``n_new`` of the scored pairs. ``pairs_per_s`` is of all workers together,
-    once the weights were loaded; ``None`` when there was nothing to do.
+    This run published ``n_new`` of the scored pairs. ``pairs_per_s`` is the speed of all workers
+    together after the weights were loaded; ``None`` if there was nothing to do.
     """
 
     benchmark: str
@@ -65,7 +65,7 @@ def score_benchmarks(
 
     Writes ``model``, ``pair_score`` and ``reject`` (stage `score`), with ``options.per_token``
     also ``token_logprob``: pairs with a score but without tokens are then scored again. Raises
-    ``UsageProblem`` for a benchmark that is not in the warehouse, and as ``run_steps``.
+    ``UsageProblem`` for a benchmark that is not in the warehouse, and what ``run_steps`` raises.
     """
     steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
     return run_steps(store, model, options, steps, run_id, n_workers=n_workers, say=say)
@@ -93,11 +93,11 @@ def text_id(pair: Row) -> str:
 
 @dataclass(frozen=True)
 class PairScores(Step[ScoredBenchmark]):
-    """Score the pairs of a benchmark; ``per_token`` keeps the shares of their tokens too.
+    """Score the pairs of a benchmark; ``per_token`` stores each token's log-probability too.
 
-    ``beside``: a sentence is scored given the other one of its pair, see ``PairScorer``. A
-    pair whose sentences changed is scored again and its old row goes. A pair with a sentence that
-    can't be scored has a row in ``reject`` instead of ``pair_score`` and is tried again next time.
+    ``beside``: a sentence is scored given the other one of its pair, see ``PairScorer``. A pair
+    whose sentences changed is scored again and its old row is removed. A pair with a sentence that
+    can't be scored gets a row in ``reject``, not ``pair_score``, and the next run tries it again.
     """
 
     benchmark: str
@@ -120,10 +120,10 @@ class PairScores(Step[ScoredBenchmark]):
         return self.benchmark
 
     def check_measure(self, identity: Identity) -> None:
-        """Every measure of a sentence will do."""
+        """Accept every measure."""
 
     def item(self, pair: Row, side: str) -> Item:
-        """A sentence of a pair, or the sentence and the other one."""
+        """A sentence of a pair; with ``beside``, the sentence and the pair's other one."""
         if not self.beside:
             return str(pair[side])
         (other,) = (pair[name] for name in SIDES if name != side)
@@ -149,9 +149,9 @@ class PairScores(Step[ScoredBenchmark]):
         return state
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Distinct sentences in alphabetical order: those with a long common beginning together.
+        """Distinct sentences in alphabetical order, so that common beginnings are together.
 
-        A pair is complete with the later one of its two sentences.
+        A pair counts in the chunk that has the later one of its two sentences.
 
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
@@ -177,7 +177,7 @@ class PairScores(Step[ScoredBenchmark]):
         rows, rejects = [], []
         for pair in state.missing:
             a, b = (results[self.item(pair, side)] for side in SIDES)
-            # Beside each other, only the tokens that both have are scored.
+            # With ``beside`` only shared tokens are scored, which are always the same.
             same = not self.beside and a.token_ids and a.token_ids == b.token_ids
             same = same and getattr(model, "knows_all_words", True)
             if same and not (a.problem or b.problem):
@@ -197,7 +197,7 @@ class PairScores(Step[ScoredBenchmark]):
         return Made(rows, rejects)
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish the tokens: without its row of ``pair_score`` a pair is scored again."""
+        """Publish the tokens first: a pair without a row of ``pair_score`` is scored again."""
         state, new = done.state, {row["pair_id"] for row in done.made.rows}
         if not new and len(state.kept) == len(state.found):
             return
@@ -227,7 +227,7 @@ _TABLE = "token_logprob"
 
 
 def pairs_with_tokens(store: Store, model_key: str, benchmark: str) -> set[tuple[str, str]]:
-    """``pair_id`` and ``text_id`` of the pairs whose tokens are kept."""
+    """``pair_id`` and ``text_id`` of the pairs whose tokens are stored."""
     tokens = store.read(_TABLE, benchmark=benchmark, model_key=model_key)
     unique = tokens.group_by(["pair_id", "text_id"]).aggregate([])
     return set(zip(unique["pair_id"].to_pylist(), unique["text_id"].to_pylist(), strict=True))
@@ -241,10 +241,10 @@ def publish_tokens(
     scored: Sequence[tuple[Row, Sequence[TextScore]]],
     run_id: str,
 ) -> None:
-    """Add the tokens of pairs just scored to those of the rows of ``pair_score`` that stay.
+    """Add the tokens of newly scored pairs to those of ``kept``, and remove all others.
 
-    ``scored`` are the pairs with their ``text_id``, and the scores of both sentences. Tokens of any
-    other pair, or of another text, go.
+    ``scored`` are the new pairs with their ``text_id``, and the scores of both sentences; ``kept``
+    the rows of ``pair_score`` that stay.
     """
     partition = {"benchmark": benchmark, "model_key": model.identity.key}
     old = store.read(_TABLE, **partition)

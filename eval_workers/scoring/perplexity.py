@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
     from plumbline.warehouse.storage.store import Store
 
-#: Characters of a chunk, some 10,000 tokens of English; a longer document is one of its own.
+#: Characters per chunk, some 10,000 tokens of English; a longer document is a chunk of its own.
 CHUNK_CHARACTERS = 40_000
 
 
@@ -43,9 +43,9 @@ class PerplexityOutcome:
 class Perplexity(Step[PerplexityOutcome]):
     """log p of the documents of a set, in windows of ``window_tokens`` (``None``: the context).
 
-    Rows of documents that are gone or changed, or of another window, go. A document that can't be
-    scored has a row in ``reject`` and is tried again next time. Raises ``UsageProblem`` for a
-    window that the model can't take, ``BadInput`` if no document can be scored.
+    Removes rows of another window, and of documents that are gone or changed. A document that can't
+    be scored gets a row in ``reject``, and the next run tries it again. Raises ``UsageProblem`` for
+    a window that the model can't take, ``BadInput`` if no document can be scored.
     """
 
     held_out: HeldOut
@@ -65,11 +65,11 @@ class Perplexity(Step[PerplexityOutcome]):
         return {"text_set": self.held_out.name, "model_key": identity.key}
 
     def place(self, model: Continuer) -> tuple[str, ...]:
-        """The results of a text depend on the window, too."""
+        """One directory per window, as the results of a text depend on it."""
         return (*super().place(model), str(model.window(self.window_tokens)))
 
     def state(self, store: Store, model: Continuer) -> State:
-        """Documents without a problem, each with ``text_id``: its text and how it is cut."""
+        """Documents without a problem, each with ``text_id``, a hash of its text and the window."""
         window = str(model.window(self.window_tokens))
         wanted = [
             {
@@ -86,7 +86,7 @@ class Perplexity(Step[PerplexityOutcome]):
         return state_of(wanted, rows, "document")
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Texts in their order, each once."""
+        """Chunks of the distinct texts, in their order."""
         part: list[str] = []
         room = CHUNK_CHARACTERS
         for text in dict.fromkeys(row["text"] for row in missing):

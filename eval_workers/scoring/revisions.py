@@ -1,6 +1,6 @@
 """Checkpoints of a model by name or pattern: revisions on a hub, or directories beside its weights.
 
-Those of a hub are downloaded one ahead of the one that is worked on, and dropped again.
+A checkpoint on a hub is downloaded while the previous one is in use, and removed after its use.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from plumbline.eval_workers.models.local.source import CHECKPOINTS, step_of
 from plumbline.warehouse.errors import UsageProblem, failure
 
-#: Every checkpoint that has a step.
+#: Pattern for every checkpoint that has a step.
 ALL = "all"
 #: Files of a checkpoint on a hub, without weights of other libraries.
 _FILES = ("*.safetensors", "*.json", "*.model", "*.txt", "tokenizer*", "vocab*", "*.jinja")
@@ -33,7 +33,7 @@ class Checkpoint:
 
 
 def checkpoints(model: str, patterns: str) -> list[Checkpoint]:
-    """Checkpoints of a model by step.
+    """Checkpoints of a model, sorted by step.
 
     ``model`` is a directory (its checkpoints are those in it or in its ``checkpoints``) or a hub
     id. ``patterns`` are names or patterns with commas, such as ``step1000,step*000``, or ``all``.
@@ -61,13 +61,13 @@ def checkpoints(model: str, patterns: str) -> list[Checkpoint]:
 
 
 def _place(name: str) -> tuple[bool, int, str]:
-    """By step; those without one last."""
+    """Sort key: by step, names without a step last."""
     step = step_of(name)
     return step is None, step or 0, name
 
 
 def _directories(model: Path) -> dict[str, str]:
-    """Name -> path of the directories in a model's that hold a model."""
+    """Name -> path of the directories with a model, in ``model`` or in its ``checkpoints``."""
     return {
         directory.name: str(directory)
         for place in (model, model / CHECKPOINTS)
@@ -93,16 +93,17 @@ def _branches(model: str) -> dict[str, str]:
 def one_ahead(models: Sequence[tuple[str, str | None]]) -> Generator[None]:
     """Yield once per model (name, revision), when its checkpoint is downloaded.
 
-    The next one is downloaded meanwhile. A download of ours is dropped when its turn ends; what was
-    in the user's cache before stays. A download that fails is reported where the model is loaded.
-    Without a revision there is nothing to do.
+    The next one is downloaded meanwhile. A checkpoint downloaded here is removed when its turn
+    ends; one that was in the user's cache before stays. Loading the model reports a failed
+    download. For a model without a revision nothing is downloaded.
     """
-    held = {folder for model, revision in models if revision for folder in _with_weights(model)}
+    cached = {folder for model, revision in models if revision for folder in _with_weights(model)}
     with ThreadPoolExecutor(1) as pool:
-        coming: list[Future[Path | None]] = []
+        downloads: list[Future[Path | None]] = []
         for k in range(len(models)):
-            coming += [pool.submit(_download, *one, held) for one in models[len(coming) : k + 2]]
-            fetched = coming[k].result()
+            for name, revision in models[len(downloads) : k + 2]:
+                downloads.append(pool.submit(_download, name, revision, cached))
+            fetched = downloads[k].result()
             try:
                 yield
             finally:
@@ -111,7 +112,7 @@ def one_ahead(models: Sequence[tuple[str, str | None]]) -> Generator[None]:
 
 
 def _with_weights(model: str) -> list[Path]:
-    """Snapshots of a model in the cache that hold weights, under whatever revision."""
+    """Snapshots of a model in the cache that hold weights, of any revision."""
     from huggingface_hub import constants
     from huggingface_hub.file_download import repo_folder_name
 
@@ -120,8 +121,8 @@ def _with_weights(model: str) -> list[Path]:
     return [path for path in snapshots.glob("*") if any(f for w in _WEIGHTS for f in path.glob(w))]
 
 
-def _download(model: str, revision: str | None, held: Collection[Path]) -> Path | None:
-    """Its directory in the cache, unless it is one of those that were there before."""
+def _download(model: str, revision: str | None, cached: Collection[Path]) -> Path | None:
+    """Download a checkpoint; its directory, or ``None`` if that is in ``cached`` or it failed."""
     if revision is None:
         return None
     from huggingface_hub import snapshot_download
@@ -130,11 +131,11 @@ def _download(model: str, revision: str | None, held: Collection[Path]) -> Path 
     disable_progress_bars()  # the command has its own
     download = partial(snapshot_download, model, revision=revision, allow_patterns=list(_FILES))
     with suppress(Exception):
-        if Path(download(local_files_only=True)) in held:
+        if Path(download(local_files_only=True)) in cached:
             return None
     with suppress(Exception):
         fetched = Path(download())
-        return None if fetched in held else fetched
+        return None if fetched in cached else fetched
     return None
 
 

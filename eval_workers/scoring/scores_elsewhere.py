@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Identity
 
-#: Seconds between two looks: a disk that many machines share is not asked more often.
+#: Seconds between two looks, to spare a disk that many machines share.
 _PERIOD_S = 2.0
 
 
@@ -30,9 +30,9 @@ def wait_for_scores(
 
     A rejection counts only for the sentences that the pair has now. The processes that score may
     have other versions of the libraries than this machine, which may lack them. Reads the model's
-    configuration and tokenizer, not its weights; scoring is left to ``plumbline score`` with these
-    options, started anywhere before or after, and without it this waits for ever. Raises
-    ``UsageProblem`` for a benchmark that is not in the warehouse, and as opening the model does.
+    configuration and tokenizer, not its weights. The scores come from ``plumbline score`` with
+    these options, started anywhere before or after; without it this waits for ever. Raises
+    ``UsageProblem`` for a benchmark that is not in the warehouse, and errors of opening the model.
     """
     steps = [PairScores.of(name, options) for name in dict.fromkeys(benchmarks)]
     for step in steps:
@@ -41,7 +41,7 @@ def wait_for_scores(
     for step in steps:
         with progress(f"wait for {step.label}", step.unit) as update:
             while True:
-                looks = [_look(store, one, step) for one in _same_but_versions(store, expected)]
+                looks = [_look(store, i, step) for i in _same_but_versions(store, expected)]
                 waiting, n_in_chunks, n_pairs = min(looks)
                 update(n_pairs - waiting + n_in_chunks, n_pairs)
                 if not waiting:
@@ -61,7 +61,7 @@ def _identity(model: str, options: ModelOptions) -> Identity:
 
 
 def _same_but_versions(store: Store, expected: Identity) -> list[Identity]:
-    """Identities in table ``model`` that differ at most by the versions of libraries."""
+    """``expected``, and identities in table ``model`` that differ from it by versions only."""
     identities = [expected]
     for row in store.read("model").select(list(asdict(expected))).to_pylist():
         row["measure"] = row["measure"] or LOG_LIKELIHOOD  # rows from before the column
@@ -72,7 +72,7 @@ def _same_but_versions(store: Store, expected: Identity) -> list[Identity]:
 
 
 def _look(store: Store, identity: Identity, step: PairScores) -> tuple[int, int, int]:
-    """Pairs with neither a score nor a rejection, those of them done in chunks, and all pairs."""
+    """Numbers of pairs: with neither score nor rejection, of these those in done chunks, all."""
     backend = SimpleNamespace(identity=identity)
     state = step.state(store, backend)
     where = {"stage": step.stage, "subject": subject(step, identity)}

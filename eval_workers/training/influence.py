@@ -2,8 +2,9 @@
 
 The influence of a part on a preference P is - g_P' H^-1 g, with g the gradient of the part's summed
 loss and H the Gauss-Newton Hessian of a row, Kronecker-factored with corrected eigenvalues (George
-et al. 2018, arXiv:1806.03884; Grosse et al. 2023, arXiv:2308.03296), both over the weights of the
-linear layers; divided by the number of rows it is the effect of having the part, to first order.
+et al. 2018, arXiv:1806.03884; Grosse et al. 2023, arXiv:2308.03296). Both are over the weights of
+the linear layers. Divided by the number of rows, the influence is the effect of having the part, to
+first order.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 #: Marks a position whose next token is no part of the item.
 NO_TARGET = -100
-#: Rows that the factors are fitted on, at most, and items of a batch.
+#: Most rows that the factors are fitted on, and items per batch.
 N_FITTED, _BATCH = 512, 16
-#: Items scored between two reports of progress; scores of so many are kept on the disk.
+#: Items scored between two reports of progress; their scores are then on the disk.
 _AT_ONCE = 1024
-#: Nodes of a tree of a preference's sentences.
+#: Most nodes of a tree of a preference's sentences.
 _TREE_NODES = 512
-#: A preference: its sentences' tokens, each with a weight of their log-probability.
+#: A preference: the tokens of each sentence, and the weight of their log-probability.
 Weighted = Sequence[tuple["Tokens", float]]
 
 
 @dataclass(frozen=True)
 class Items:
-    """Parts of a training text: token ids, [item, token], and those to predict after each."""
+    """Parts of a training text: token ids, [item, token], and the ids to predict after each."""
 
     tokens: Ints
     targets: Ints
@@ -95,7 +96,7 @@ def influence(
     parts = range(0, len(items), _AT_ONCE)
     n_steps = len(parts) + 1
     torch.manual_seed(seed)
-    how = {"factors_name": strategy, "overwrite_output_dir": False}
+    shared = {"factors_name": strategy, "overwrite_output_dir": False}
     arguments = ScoreArguments(damping_factor=None, query_gradient_accumulation_steps=len(trees))
     influences = np.zeros((len(preferences), len(items)))
     with warnings.catch_warnings():
@@ -104,7 +105,7 @@ def influence(
             dataset=fitted,
             per_device_batch_size=_BATCH,
             factor_args=FactorArguments(strategy=strategy),
-            **how,
+            **shared,
         )
         progress(1, n_steps)
         for done, start in enumerate(parts, 2):
@@ -116,7 +117,7 @@ def influence(
                 per_device_query_batch_size=1,
                 per_device_train_batch_size=_BATCH,
                 score_args=arguments,
-                **how,
+                **shared,
             )
             scores = analyzer.load_pairwise_scores(f"{name}-{start}")["all_modules"]
             for (q, _), of_tree in zip(trees, scores.double().numpy(), strict=True):
@@ -126,11 +127,11 @@ def influence(
 
 
 class _Numbers(list[int]):
-    """A data set of numbers: those of the trees."""
+    """A data set of the trees' numbers."""
 
 
 def _trees(weighted: Weighted) -> list[list[tuple[Tokens, float]]]:
-    """Sorted sentences of a preference, as many together as one pass takes."""
+    """The sorted sentences of a preference, in groups that fit into one tree each."""
     from plumbline.eval_workers.models.local.tree import end_of_tree
 
     left = sorted(weighted)
@@ -164,10 +165,10 @@ def _task(bos: int, trees: Sequence[Weighted]) -> Any:
 
         def compute_measurement(self, batch: Any, model: Any) -> torch.Tensor:
             weighted = trees[batch.item()]
-            made = tree([tokens for tokens, _ in weighted], bos)
-            hidden = hidden_of_trees(model, [made])
+            sentences = tree([tokens for tokens, _ in weighted], bos)
+            hidden = hidden_of_trees(model, [sentences])
             logits = model.get_output_embeddings()(hidden)[0].float()
-            nodes = torch.tensor([node for path in made.paths for node in path])
+            nodes = torch.tensor([node for path in sentences.paths for node in path])
             targets = torch.tensor([token for tokens, _ in weighted for token in tokens])
             weights = [weight for tokens, weight in weighted for _ in tokens]
             at = logits.log_softmax(dim=-1)[nodes.to(logits.device), targets.to(logits.device)]

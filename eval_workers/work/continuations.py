@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.warehouse.storage.store import Store
 
-#: Samples of a chunk: a few forward passes on a CPU, one on a GPU.
+#: Samples per chunk: a few forward passes on a CPU, one on a GPU.
 CHUNK_DRAWS = 250
-#: Samples of a text in one chunk, so that chunks stay the same when more samples are asked for.
+#: Samples of a text in one chunk, so that chunks stay the same when more samples are requested.
 _BLOCK = 50
 
 
@@ -37,8 +37,8 @@ class SampleCounts:
 
     A text is a side of a prompt; it is continued if it has a sample, rejected if it has none.
     There are ``n_samples`` rows, ``n_new`` of them from this run. ``n_alike`` texts have several
-    samples and hardly any different ones, see ``alike``. ``samples_per_s`` is the speed of this
-    run once the weights were loaded; ``None`` when it drew nothing.
+    samples that are nearly all the same, see ``alike``. ``samples_per_s`` is the speed of this run
+    after the weights were loaded; ``None`` if it drew no sample.
     """
 
     probe_set: str
@@ -59,8 +59,8 @@ class Continuations(Step[SampleCounts]):
     """Draw missing samples of a set's prompts, up to ``n`` of each side.
 
     Reads ``probe_prompt``; writes ``continuation``, ``sampling`` and ``instruction``. A prompt that
-    changed is continued anew and its old rows go; rows beyond ``n`` stay. A prompt that can't be
-    continued has a row in ``reject``, and is tried again next time.
+    changed is continued anew and its old rows are removed; rows beyond ``n`` stay. A prompt that
+    can't be continued gets a row in ``reject``, and the next run tries it again.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse or an ``n`` that can't be drawn.
     """
@@ -96,7 +96,7 @@ class Continuations(Step[SampleCounts]):
         }
 
     def state(self, store: Store, model: Any) -> State:
-        """The sides of the prompts as sent, their rows, and the distinct draws without one."""
+        """The sides of the prompts as sent, their rows, and the distinct draws without a row."""
         prompts = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         existing = store.read(self.table, **self.partition(model.identity)).to_pylist()
         return self.state_of(prompts, existing, model.lead(self.sampling.full_instruction))
@@ -140,7 +140,7 @@ class Continuations(Step[SampleCounts]):
         return model.continue_(items, self.sampling)
 
     def made(self, model: Any, state: State, results: Mapping[Draw, Sample]) -> Made:
-        """New rows of ``continuation``; of ``reject`` one for each side and reason.
+        """New rows of ``continuation``, and one row of ``reject`` for each side and reason.
 
         A draw without an entry in ``results`` is left out.
         """
@@ -196,7 +196,7 @@ class Continuations(Step[SampleCounts]):
 
 
 def sides_of(prompts: Iterable[Mapping[str, Any]], lead: str = "") -> list[Row]:
-    """Each prompt, and its counterpart where it has one, with ``lead`` before it.
+    """One row per prompt and one per counterpart (if any), each text with ``lead`` before it.
 
     >>> prompt = {"prompt_id": "1", "prompt": "John is", "perturbed_prompt": "Jane is"}
     >>> [(row["side"], row["text"]) for row in sides_of([prompt], "So ")]

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.work.step import Step
 
-#: Seconds that a helper has to stop, and for which its death is not reported: when the command
-#: itself ends with an error, that error is the message.
+#: Seconds that a helper has to stop, and seconds until its death is reported: if the command itself
+#: ends with an error in that time, only this error is shown.
 _GRACE_S = 5.0
 _PATIENCE_S = 1.0
 #: Backends whose workers need devices of their own.
@@ -49,7 +49,7 @@ class Job:
     steps: tuple[Step[Any], ...]
 
     def to_json(self) -> bytes:
-        """One line; each step by the name of its class and its fields."""
+        """One line of JSON; a step is the names of its module and class, and its fields."""
         steps = []
         for step in self.steps:
             kind = type(step)
@@ -98,7 +98,7 @@ def helpers(job: Job, n_workers: int, top: Path, say: Callable[[str], None]) -> 
     """Run ``n_workers - 1`` further processes on a job for the length of the block.
 
     This process is the first worker: it gets its share of the threads, and the first of the visible
-    devices. Their logs are in ``top``; ``say`` gets one line for a helper that ended with an error.
+    devices. The helpers' logs are in ``top``; ``say`` gets a line for a helper that failed.
     Raises ``UsageProblem`` for too few CUDA devices.
     """
     if n_workers == 1:
@@ -148,7 +148,7 @@ def _start(job: Job, environment: Mapping[str, str], log: Path) -> subprocess.Po
             start_new_session=True,  # Ctrl-C reaches the command, which stops its helpers
         )
     assert process.stdin is not None
-    with suppress(BrokenPipeError):  # it died at once; its watcher says so
+    with suppress(BrokenPipeError):  # it died at once; its watcher reports it
         process.stdin.write(job.to_json() + b"\n")
         process.stdin.flush()
     return process
@@ -166,9 +166,9 @@ def _watch(
         return
     lines = log.read_text("utf-8", "replace").split("\n") if log.exists() else []
     last = next((line for line in reversed(lines) if line.strip()), "")
-    how = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
-    why = f": {last.strip()}" if last and status > 0 else ""
-    say(f"worker {number} {how}{why}; the others take over its work")
+    end = f"killed by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+    reason = f": {last.strip()}" if last and status > 0 else ""
+    say(f"worker {number} {end}{reason}; the others take over its work")
 
 
 def _stop(running: Sequence[subprocess.Popen[bytes]]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from plumbline.warehouse.text.escape import terminal
 
 _EXCERPT_CHARACTERS = 120
-#: Number of reasons that a message names.
+#: Most reasons that a message names.
 _REASONS = 3
 
 
@@ -42,13 +42,13 @@ def reject_row(
 
 
 def rejected(row: Mapping[str, object], reason: str, excerpt: str) -> dict[str, object]:
-    """A row of ``reject`` for a table's row that names its source; its step adds the rest."""
+    """Columns of ``reject`` for a row with source file and row; the step adds the other columns."""
     source = {name: row[name] for name in ("source_file", "source_row")}
     return {**source, "reason": reason, "excerpt": printable(excerpt)}
 
 
 def reasons(rejects: Sequence[Mapping[str, object]]) -> str:
-    """The commonest reasons of rejects; those that differ by a word or number count as one.
+    """The commonest reasons, with counts; those that differ by a word or number count as one.
 
     >>> causes = ["has 3 fields", "has 4 fields", "is empty"]
     >>> reasons([{"reason": reason} for reason in causes])
@@ -56,7 +56,7 @@ def reasons(rejects: Sequence[Mapping[str, object]]) -> str:
     """
     by_kind: dict[str, list[str]] = {}
     for row in rejects:
-        # Several words are the same reason as one.
+        # A list of words is the same reason as a single word.
         kind = re.sub(r"words?( '[^']*',?)+|\d+", "", str(row["reason"]))
         by_kind.setdefault(kind, []).append(str(row["reason"]))
     kinds = sorted(by_kind.values(), key=lambda alike: -len(alike))

@@ -1,10 +1,10 @@
 """Runs steps: plans, computes, publishes, and shows progress.
 
-What a step lacks is cut into chunks by content alone. The results of a chunk are kept under
-``_work`` as soon as it is computed, and the rows are published together when all are: running the
-same command again resumes, and ends with the rows of an undisturbed run. Any number of workers may
-share the chunks, as helpers of one command or as commands of their own, on one machine or on
-several that see one warehouse: each chunk is claimed by one.
+A step's missing items are cut into chunks by their content alone. A chunk's results are stored
+under ``_work`` as soon as it is computed, and the rows are published together when all chunks are.
+So running the same command again resumes, and ends with the rows of an undisturbed run. Any number
+of workers may share the chunks, as helpers of one command or as commands of their own, on one
+machine or on several that see the same warehouse: one worker claims each chunk.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def releases_memory(function: Function) -> Function:
-    """Let a function that opens a model give back its memory when it has returned.
+    """Free the memory of the model that a function opens, after the function has returned.
 
-    Not before: until then its variables hold the model, and the next one would lie beside it.
+    Until then the function's variables hold the model, and the next one would need more memory.
     """
 
     @wraps(function)
@@ -57,7 +57,7 @@ def _release() -> None:
         release()
 
 
-#: The model that is open, by its name and options; ``None`` where none is kept.
+#: The open model by its name and options; ``None`` outside ``one_model_kept``.
 _kept: dict[tuple[str, ModelOptions], Any] | None = None
 
 
@@ -77,14 +77,14 @@ class NothingUsed(BadInput):
     """A finished step has no row: all its input was rejected.
 
     Attributes:
-        outcomes: of this step and those beside it.
+        outcomes: of all steps of the run, this one included.
     """
 
     outcomes: Sequence[Any] = ()
 
     @classmethod
     def of(cls, step: Step[Any], done: ComputedStep) -> NothingUsed | None:
-        """The line for a step, with its commonest reason; ``None`` if the step has rows."""
+        """The error for a step, with its commonest reason; ``None`` if the step has rows."""
         reasons = [str(row["reason"]) for row in done.made.rejects]
         if done.state.kept or done.made.rows or not reasons:
             return None
@@ -130,7 +130,8 @@ def run_steps(
 def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
     """A model for several steps; a full disk or memory within the block is a one-line error.
 
-    Servers started here and a model that was kept are closed first, to free their memory.
+    Unless the model is open already, servers started here and another model are closed first, to
+    free their memory.
     """
     from plumbline.eval_workers.models import open_backend
     from plumbline.eval_workers.vllm import vllm_server
@@ -151,7 +152,7 @@ def opened(store: Store, model: str, options: ModelOptions) -> Iterator[Any]:
         with disk_problems(store.root), memory:
             yield kept[model, options]
     except BaseException:
-        kept.clear()  # it may be what has failed
+        kept.clear()  # the model may be what failed
         raise
 
 
@@ -163,10 +164,10 @@ def run_opened(
 
 
 def run_asked(store: Store, model: Any, step: Step[Outcome], run_id: str) -> ComputedStep:
-    """Compute and publish a step whose replies are paid for, and in a ledger as they come.
+    """Compute and publish a step whose replies are paid for, and stored in a ledger at once.
 
-    The ledger resumes it, so there are no files of chunks. Raises what ``step.compute`` raises, and
-    ``BadInput`` for a disk that can't be written.
+    A later run resumes from the ledger, so chunks have no files. Raises what ``step.compute``
+    raises, and ``BadInput`` for a disk that can't be written.
     """
     state = step.state(store, model)
     items = [item for chunk in step.chunks(state.missing) for item in chunk.items]
@@ -178,7 +179,7 @@ def run_asked(store: Store, model: Any, step: Step[Outcome], run_id: str) -> Com
 
 
 def plan_of(store: Store, backend: Model, step: Step[Any], state: State) -> ChunkPlan:
-    """The chunks of what a state lacks; writes nothing."""
+    """The chunks of the items that a state lacks; writes nothing."""
     directory = store.work_directory(*step.place(backend), create=False)
     return ChunkPlan.of(step.chunks(state.missing), directory, step.kind)
 
@@ -220,7 +221,7 @@ def _run(
             outcomes.append(step.outcome(done, rate))
             if line := NothingUsed.of(step, done):
                 unused.append(line)
-            tell(0)  # the last chunks may have been another worker's
+            tell(0)  # another worker may have computed the last chunks
     for line in unused:
         line.outcomes = outcomes
         raise line
@@ -235,10 +236,10 @@ def _run_one(
     run_id: str,
     tell: Callable[[int], None],
 ) -> tuple[ComputedStep, float | None]:
-    """The published step, and the units computed per second."""
+    """The published step, and units computed per second (``None`` if all existed before)."""
     n_new = plan.n_left()
     if n_new:
-        _ = backend.n_parameters  # the weights, before the clock starts
+        _ = backend.n_parameters  # loads the weights before the clock starts
     start = time.monotonic()
     while True:
         plan.work(partial(step.compute, backend), tell)
@@ -249,21 +250,22 @@ def _run_one(
                 rate = n_new / (time.monotonic() - start) if n_new else None
                 try:
                     made = step.made(backend, state, results)
-                except BadInput:  # not one row: the chunks are of no use
+                except BadInput:  # no row at all: the chunks are of no use
                     shutil.rmtree(plan.directory, ignore_errors=True)
                     raise
                 done = ComputedStep(store, backend, state, results, made, run_id)
                 publish(step, done)
                 shutil.rmtree(plan.directory, ignore_errors=True)
                 return done, rate
-        # A file was damaged, or another command has published meanwhile: do what is left.
+        # A file was damaged, or another command has published meanwhile: compute the rest.
         plan = _plan(store, backend, step)
 
 
 def publish(step: Step[Any], done: ComputedStep) -> None:
     """Publish a step's new rows beside those that are still valid, and its rejects.
 
-    Rows of other tables go first: without its own row the same is computed again.
+    Rows of other tables are published first: if only the step's own rows are missing, the next run
+    computes all of them again.
     """
     store, state, made, run_id = done.store, done.state, done.made, done.run_id
     identity = done.model.identity

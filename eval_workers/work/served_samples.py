@@ -1,8 +1,8 @@
 """Continue the prompts of a set with a model behind an OpenAI-compatible server.
 
-Each sample is a request with its own seed and its own place in the ledger: one reply is never used
-for two samples, and no answered request is sent again. A server that gives nearly the same texts
-for different seeds is an error, detected in the first few replies before all are paid for.
+Each sample is a request with its own seed and its own row in the ledger: one reply is never used
+for two samples, and no answered request is sent again. If the first few replies are nearly the same
+for different seeds, an error is raised before the other samples are paid for.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import Update
 
-#: Texts, and samples of each, that are checked before the rest is asked for.
+#: Number of texts, and of samples of each, that are checked before the rest is requested.
 _FIRST = 5
-#: Tokens below which samples may well be the same by chance.
+#: Number of tokens below which samples may well be the same by chance.
 _LONG = 8
 
 
@@ -124,11 +124,12 @@ def sample_from_server(
     price: Price | None = None,
     progress: Update | None = None,
 ) -> SampleCounts:
-    """Ask for the samples that have no row yet, as the step ``Continuations``.
+    """Request the samples that have no row yet; the step is ``Continuations``.
 
     The requests are rows of ``generation_request`` under the set and the model's key. Without a
     ``server`` the ledger is replayed. A reply that the server's filter refused, or that ended for
-    another reason than the model's end or the limit, is a row of ``reject`` and not asked again.
+    another reason than the model's end or the limit, is a row of ``reject``, and isn't requested
+    again.
 
     Raises ``UsageProblem`` as ``Continuations`` does and for an instruction in the form `chat`,
     ``BadInput`` for a server that ignores seeds, and what ``Build.run`` raises.
@@ -136,14 +137,14 @@ def sample_from_server(
     step = Continuations(probe_set, sampling, n)
     step.check(store, ModelOptions())
     ledger = ledger_name(probe_set, model.identity.key)
-    asked = _AskedModel(model, progress)
-    asked.build = Build(store, ledger, run_id, server, budget or Budget(), price, asked.tell)
-    done = run_asked(store, asked, step, run_id)
-    return step.outcome(done, asked.rate())
+    served = _AskedModel(model, progress)
+    served.build = Build(store, ledger, run_id, server, budget or Budget(), price, served.tell)
+    done = run_asked(store, served, step, run_id)
+    return step.outcome(done, served.rate())
 
 
 class _AskedModel:
-    """A served model that continues prompts: each reply is asked for once and kept in a ledger."""
+    """A served model that continues prompts: each reply is requested once and kept in a ledger."""
 
     n_parameters = None
     build: Build
@@ -155,7 +156,7 @@ class _AskedModel:
         self._start = time.monotonic()
 
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
-        """A sample for each draw, in the order given; a few are asked for first.
+        """A sample for each draw, in the order given; a few are requested and checked first.
 
         Raises ``BadInput`` for a server that ignores seeds, and what ``Build.run`` raises.
         """
@@ -169,7 +170,7 @@ class _AskedModel:
         return list(samples.values())
 
     def _job(self, request: Request) -> Job:
-        """Ask for one sample, unless the ledger has it."""
+        """A job that requests one sample, unless the ledger has it."""
         is_asked = False
 
         def left_to_ask(replies: Mapping[str, Reply]) -> list[Request]:

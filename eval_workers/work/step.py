@@ -32,9 +32,9 @@ class State:
     Attributes:
         wanted: the step's inputs, one row each with its ``text_id``.
         found: rows of the step's table.
-        kept: those that are still valid: their ``text_id`` is the wanted one.
+        kept: rows in ``found`` that are still valid: their ``text_id`` is that of the input.
         missing: inputs without a valid row.
-        rejects: rows of ``reject`` that stay although their source isn't tried again.
+        rejects: earlier rows of ``reject`` that stay, as their source isn't tried again.
     """
 
     wanted: Sequence[Row]
@@ -45,7 +45,7 @@ class State:
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
-    """The state by comparing ``text_id``; ``key`` names the columns that identify a wanted row.
+    """The state by comparing ``text_id``; ``key`` names the columns that identify an input.
 
     >>> wanted = [{"pair_id": "1", "text_id": "a"}, {"pair_id": "2", "text_id": "b"}]
     >>> found = [{"pair_id": "1", "text_id": "a"}, {"pair_id": "2", "text_id": "old"}]
@@ -65,10 +65,10 @@ def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
 
 @dataclass(frozen=True)
 class Made:
-    """Rows made of the results.
+    """Rows made from the results.
 
-    New rows of the step's table without the columns that all of them share, and rows of
-    ``reject`` without stage, subject and run.
+    ``rows`` are new rows of the step's table without the columns that all of them share,
+    ``rejects`` rows of ``reject`` without stage, subject and run.
     """
 
     rows: Sequence[Row]
@@ -88,9 +88,9 @@ class Step(ABC, Generic[Outcome]):
     #: Its verb and the unit it counts, for the progress bar.
     verb: ClassVar[str]
     unit: ClassVar[str]
-    #: The kind of a result, see ``chunks.SCHEMAS``.
+    #: The type of a result, see ``chunk_plan.SCHEMAS``.
     kind: ClassVar[type] = TextScore
-    #: Measures of the models that can do it: most steps need log p of next tokens.
+    #: Measures of the models that can run the step: most steps need log p of next tokens.
     measures: ClassVar[tuple[str, ...]] = (LOG_LIKELIHOOD,)
 
     @property
@@ -99,10 +99,10 @@ class Step(ABC, Generic[Outcome]):
         """Its subject, for the progress bar."""
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        """Raise ``UsageProblem`` for input that can't be worked on; before a model is opened."""
+        """Raise ``UsageProblem`` for invalid input; called before a model is opened."""
 
     def check_measure(self, identity: Identity) -> None:
-        """Raise ``UsageProblem`` for a model that can't do this."""
+        """Raise ``UsageProblem`` for a model whose measure isn't in ``measures``."""
         if identity.measure not in self.measures:
             problem = f"gives a sentence's {identity.measure}, and {self.stage} needs a model that "
             also = " and `plumbline fairpair run`" if identity.measure == GIVEN_EMPTY else ""
@@ -111,7 +111,7 @@ class Step(ABC, Generic[Outcome]):
 
     @abstractmethod
     def partition(self, identity: Identity) -> dict[str, str]:
-        """The partition of the table that its rows are published in."""
+        """The partition of ``table`` in which the step's rows are published, by column."""
 
     def place(self, model: Any) -> tuple[str, ...]:
         """Directory of its chunks until they are published, under ``_work``."""
@@ -119,11 +119,11 @@ class Step(ABC, Generic[Outcome]):
 
     @abstractmethod
     def state(self, store: Store, model: Any) -> State:
-        """Its rows in the warehouse now, and the items without one."""
+        """The step's rows in the warehouse now, and the items without a row."""
 
     @abstractmethod
     def chunks(self, missing: Sequence[Any]) -> Iterator[Chunk]:
-        """Chunks of the missing items; they depend on nothing else."""
+        """Chunks of the missing items; a function of these alone."""
 
     @abstractmethod
     def compute(self, model: Any, items: Sequence[Any]) -> Sequence[Any]:
@@ -131,13 +131,13 @@ class Step(ABC, Generic[Outcome]):
 
     @abstractmethod
     def made(self, model: Any, state: State, results: Mapping[Any, Any]) -> Made:
-        """Rows of the results of all missing items.
+        """Rows from the results of all missing items.
 
         Raises ``BadInput`` when there would be no row at all and that is an error.
         """
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish rows of other tables that those of the step's own table need."""
+        """Publish rows of other tables that have to exist before the step's own rows."""
 
     @abstractmethod
     def outcome(self, done: ComputedStep, rate: float | None) -> Outcome:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-# First: it sets how MKL computes, before that starts.
+# Imported first: it configures MKL, before MKL starts.
 from plumbline.eval_workers.models.kinds.forward_passes import Passes, n_before_text
 
 import tokenizers  # isort: skip
@@ -23,7 +23,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.warehouse.errors import BadInput
 
-#: A tokenizer without a limit names a number above this.
+#: Tokenizers without a limit have a ``model_max_length`` above this.
 _NO_LIMIT = 1_000_000
 
 
@@ -31,8 +31,8 @@ _NO_LIMIT = 1_000_000
 class Classified:
     """A text's ``probabilities``, one per label in their order.
 
-    ``n_tokens`` counts the special tokens too. Of a text longer than the model reads, the end was
-    left out and ``is_cut`` is true.
+    ``n_tokens`` counts the tokens of the whole text, special ones included. ``is_cut`` is true if
+    the text was longer than the model's context, so that its end was left out.
     """
 
     probabilities: tuple[float, ...]
@@ -43,12 +43,12 @@ class Classified:
 class Classifier(Passes):
     """A sequence classifier loaded with transformers; its weights are read when first needed.
 
-    Probabilities are the softmax over labels, in float32; of a single label, and of labels that
-    don't exclude each other by the configuration, each label's sigmoid. The pipeline
-    `text-classification` of transformers does the same. A pass holds texts of one length, without
-    padding, so a text's probabilities don't depend on the others.
+    Probabilities are the softmax over labels, in float32. For a single label, and for a
+    `multi_label_classification`, they are each label's sigmoid. The pipeline `text-classification`
+    of transformers does the same. A pass holds texts of one length, without padding, so a text's
+    probabilities don't depend on the others.
 
-    Raises ``BadInput`` for a model that isn't a classifier, and as ``read_config``.
+    Raises ``BadInput`` for a model that isn't a classifier, and what ``read_config`` raises.
     """
 
     def __init__(self, model: str, options: ModelOptions) -> None:
@@ -81,14 +81,14 @@ class Classifier(Passes):
         """Probabilities for each text, in their order (loads the weights)."""
         whole = self._ids(texts)
         longer = [i for i, ids in enumerate(whole) if len(ids) > self._n_context]
-        read = dict(enumerate(whole))
+        inputs = dict(enumerate(whole))
         if longer:
             cut = self._ids([texts[i] for i in longer], max_length=self._n_context, truncation=True)
-            read.update(zip(longer, cut, strict=True))
-        distinct = sorted(set(read.values()), key=lambda ids: (len(ids), ids))
+            inputs.update(zip(longer, cut, strict=True))
+        distinct = sorted(set(inputs.values()), key=lambda ids: (len(ids), ids))
         probabilities = self._in_passes(distinct, self._pass)
         return [
-            Classified(probabilities[read[i]], len(ids), len(ids) > self._n_context)
+            Classified(probabilities[inputs[i]], len(ids), len(ids) > self._n_context)
             for i, ids in enumerate(whole)
         ]
 
@@ -98,7 +98,7 @@ class Classifier(Passes):
 
     @property
     def _n_context(self) -> int:
-        """Longest text that it reads in tokens, special ones included."""
+        """Number of tokens of the longest text, special tokens included."""
         limit = int(self._tokenizer.model_max_length)
         positions = getattr(self._config, "max_position_embeddings", None)
         if limit < _NO_LIMIT or positions is None:

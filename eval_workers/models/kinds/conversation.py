@@ -1,4 +1,4 @@
-"""The conversation before a sentence that a chat model is to say; a TOML file."""
+"""The conversation that precedes a sentence which a chat model scores; a TOML file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT = "default"
 
 @toml_table
 class Conversation:
-    """A user's message, and a system text before it if there is one."""
+    """A user's message, after an optional system message."""
 
     user: Text
     system: Text | None = None

@@ -1,16 +1,16 @@
 """Encoder-decoders (T5, BART, ...): log p(text | an empty input), in nats, and continuations.
 
-The decoder starts from its start token and from the special tokens that the tokenizer puts before
-a text (`<s>` of BART), none of which is scored, nor is EOS.
+The decoder starts from its start token and the special tokens that the tokenizer puts before a text
+(`<s>` of BART). Neither these nor EOS are scored.
 
 **Scores.** The encoder reads only the special tokens of an empty input. The sum over the text's
-tokens is what the decoder alone expects, a case rare in training: T5 filled gaps in texts, BART
-repaired damaged ones. So compare by it the two sentences of a pair, and models of one family, but
-no such model with a causal one.
+tokens is thus the decoder's alone. An empty input was rare in training: T5 filled gaps in texts,
+BART repaired damaged ones. So use the sum to compare the two sentences of a pair, or models of one
+family, but not an encoder-decoder with a causal model.
 
 **Continuations.** The encoder reads the prompt, and the decoder writes a text of its own, separated
-from the prompt by a blank. Tokens are drawn by log p(token | prompt, start, earlier tokens),
-without a model's generation settings, such as beams or a forced last token.
+from the prompt by a space. Tokens are drawn by log p(token | prompt, start, earlier tokens). The
+model's settings for generation, such as beams or a forced last token, are ignored.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class EncoderDecoderBackend(LocalContinuer):
         return GIVEN_EMPTY
 
     def _context(self) -> tuple[str, int]:
-        """The decoder's start token: of ``--bos``, the generation settings, or the model."""
+        """Source and id of the start token: ``--bos``, generation settings or configuration."""
         name = f"model {self.source.name}"
         if self.options.bos is not None:
             return loading.choose_bos(self.source.name, self.tokenizer, self.config, self.options)
@@ -59,7 +59,7 @@ class EncoderDecoderBackend(LocalContinuer):
         raise UsageProblem(name, problem, "choose one of its tokens with --bos TOKEN")
 
     @cached_property
-    def _led(self) -> Tokens:
+    def _lead_tokens(self) -> Tokens:
         """Special tokens between the start token and a text."""
         return loading.special_around(self.tokenizer, "text_target")[0]
 
@@ -67,7 +67,7 @@ class EncoderDecoderBackend(LocalContinuer):
     def _n_context(self) -> int | None:
         for name in ("max_decoder_position_embeddings", "max_position_embeddings"):
             if limit := getattr(self.config, name, None):
-                return int(limit) - len(self._led)
+                return int(limit) - len(self._lead_tokens)
         return None
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
@@ -78,14 +78,14 @@ class EncoderDecoderBackend(LocalContinuer):
     @cached_property
     def _start(self) -> Tokens:
         """The decoder's first tokens."""
-        return (self.identity.bos_token_id, *self._led)
+        return (self.identity.bos_token_id, *self._lead_tokens)
 
     @cached_property
     @torch.inference_mode()
     def _encoded(self) -> torch.Tensor:
         """The encoder's states for the empty input, one row."""
         ids = [*self._around[0], *self._around[1]]
-        if not ids:  # an encoder reads one token at least
+        if not ids:  # an encoder needs at least one token
             eos = self.tokenizer.eos_token_id
             ids = [self.identity.bos_token_id if eos is None else eos]
         return _encoded(self._model, [tuple(ids)])
@@ -101,7 +101,7 @@ class EncoderDecoderBackend(LocalContinuer):
         lead = targets.new_tensor(self._start).expand(len(sequences), -1)
         inputs = torch.cat([lead, targets[:, :-1]], dim=1)
         output = _decoded(self._model, self._encoded.expand(len(sequences), -1, -1), inputs)
-        logits = output.logits[:, len(self._led) :]
+        logits = output.logits[:, len(self._lead_tokens) :]
         values = logprobs_of(logits.flatten(0, 1), targets.flatten()).view_as(targets)
         rows: list[list[float]] = values.tolist()
         return rows
@@ -128,13 +128,13 @@ class EncoderDecoderBackend(LocalContinuer):
         return _Written(self._model, prompts, self._start)
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """The text of new tokens, with a blank before it unless it starts with one."""
+        """The text of new tokens, after a space unless it starts with white space or is empty."""
         text = self._text_of(new)
         return text if not text or text[0].isspace() else f" {text}"
 
 
 class _Written(Read):
-    """A decoder's output for inputs of one length: the growing sequences are its own."""
+    """The sequences that a decoder writes, one for each of the encoder's equally long inputs."""
 
     def __init__(self, model: Any, inputs: Sequence[Tokens], start: Tokens) -> None:
         self._encoded = _encoded(model, inputs)

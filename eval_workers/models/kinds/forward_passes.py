@@ -27,16 +27,16 @@ from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 from plumbline.warehouse.errors import BadInput
 
-# Before MKL starts: the same bits whatever the number of threads, at no cost in speed.
+# Set before MKL starts: results don't depend on the number of threads, at no cost in speed.
 os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 
 Item = TypeVar("Item", bound=Hashable)
 Result = TypeVar("Result")
-#: End of the pass of items that starts at one of them, within a number of tokens.
+#: Maps items, a pass's start index and its most tokens to the pass's end index.
 EndOfPass = Callable[[Sequence[Item], int, int], int]
 
-#: Configurations of RoBERTa and its kin: positions are counted from behind the padding token's id.
+#: Model types (RoBERTa and its kin) whose first position is the padding token's id + 1.
 _COUNTED_FROM_PADDING = (
     *("roberta", "camembert", "xlm-roberta", "xlm-roberta-xl", "roberta-prelayernorm"),
     *("data2vec-text", "ibert", "xmod", "mpnet", "longformer", "luke", "esm"),
@@ -56,7 +56,7 @@ class Passes(ABC):
 
     @cached_property
     def _batch_tokens(self) -> int:
-        """Tokens of a forward pass; fewer from when memory has run out."""
+        """Tokens per forward pass; fewer after memory has run out."""
         return devices.batch_tokens(self.options, self._model.device.type)
 
     @cached_property
@@ -71,16 +71,16 @@ class Passes(ABC):
         length: Callable[[Any], int] = len,
         end_of: EndOfPass[Item] | None = None,
     ) -> dict[Item, Result]:
-        """Run each pass on consecutive items, as many as fit; fewer when memory runs out.
+        """Results of ``run`` by item; each pass takes as many consecutive items as fit.
 
-        ``length`` of an item is in tokens; a pass holds items of one length unless ``end_of`` says
-        otherwise.
+        Passes get smaller when memory runs out. ``length`` gives an item's number of tokens; a pass
+        holds items of one length unless ``end_of`` says otherwise.
         """
         end_of = end_of or equal_lengths(length)
         results: dict[Item, Result] = {}
         failed: list[list[Item]] = []
 
-        def one(batch: list[Item]) -> None:
+        def run_batch(batch: list[Item]) -> None:
             if failed:
                 return
             try:
@@ -93,7 +93,7 @@ class Passes(ABC):
         left = list(items)
         while left:
             n_threads = devices.n_threads() if self.takes_lanes else 1
-            in_lanes(one, list(_cut(left, end_of, self._batch_tokens)), n_threads)
+            in_lanes(run_batch, list(_cut(left, end_of, self._batch_tokens)), n_threads)
             if failed:
                 self._shrink(list(map(length, failed[0])))
                 failed.clear()
@@ -101,7 +101,10 @@ class Passes(ABC):
         return results
 
     def _shrink(self, lengths: list[int]) -> None:
-        """Reduce the memory of a pass after one of texts of these lengths ran out of it."""
+        """Reduce the memory of later passes after one with items of these lengths ran out of it.
+
+        Raises ``BadInput`` if that pass ran alone and had a single item.
+        """
         if self.takes_lanes and devices.n_threads() > 1:
             self.takes_lanes, problem = False, "going on with one pass at a time"
         elif len(lengths) == 1:
@@ -139,7 +142,7 @@ class LocalModel(Passes, TextReader):
 
     @property
     def n_parameters(self) -> int:
-        """Parameters with an adapter's; tied ones count once, quantised ones unpacked."""
+        """Number of parameters, an adapter's included; tied count once, quantised as unpacked."""
         return int(self._model.num_parameters())
 
     @cached_property
@@ -148,18 +151,18 @@ class LocalModel(Passes, TextReader):
 
     @cached_property
     def _around(self) -> tuple[Tokens, Tokens]:
-        """Special tokens before and after a text that is read."""
+        """Special tokens that the tokenizer puts before and after an input."""
         return loading.special_around(self.tokenizer, "text")
 
 
 def n_before_text(config: Any) -> int:
-    """Positions that a model doesn't use: RoBERTa and its kin count from behind padding."""
+    """Number of unused first positions; 0 except for RoBERTa and its kin."""
     is_counted = config.model_type in _COUNTED_FROM_PADDING
     return int(config.pad_token_id or 0) + 1 if is_counted else 0
 
 
 def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-    """log p of one token per row, by the softmax in float32."""
+    """log p (nats) of one token per row of ``logits``, by a softmax in float32."""
     logits = logits.float()
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 
@@ -174,7 +177,7 @@ def _cut(items: Sequence[Item], end_of: EndOfPass[Item], n_tokens: int) -> Itera
 
 
 def equal_lengths(length: Callable[[Item], int]) -> EndOfPass[Item]:
-    """End of a pass of items of one length, with a limit on the tokens.
+    """A function that ends a pass where the length changes or its tokens would exceed the limit.
 
     >>> equal_lengths(len)(["ab", "cd", "ef", "ghi"], 0, 4)
     2
@@ -191,8 +194,8 @@ def equal_lengths(length: Callable[[Item], int]) -> EndOfPass[Item]:
     return end_of
 
 
-#: Tokens whose keys and values are held at once while drawing, and of the prompts that are read at
-#: once with logits of the last token alone, per token of a forward pass.
+#: Tokens whose keys and values are in memory while drawing, and of prompts that are read at once
+#: with logits of the last token alone, per token of a forward pass.
 _HELD, _READ = 16, 4
 
 #: A prompt with its special tokens, and its number.

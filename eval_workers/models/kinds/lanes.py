@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 
 def shares(n_threads: int, n_items: int) -> tuple[int, int]:
-    """Number of lanes for some passes, and of threads in each.
+    """Number of lanes for ``n_items`` passes, and number of threads per lane.
 
     >>> shares(2, 20), shares(16, 6), shares(16, 1), shares(1, 20)
     ((2, 1), (6, 2), (1, 16), (1, 1))
@@ -29,7 +29,7 @@ def shares(n_threads: int, n_items: int) -> tuple[int, int]:
 
 
 def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int) -> None:
-    """Call ``work`` on each item, started in order; a single lane is the calling thread.
+    """Call ``work`` on each item, started in order; a single lane runs in the calling thread.
 
     The first error, or an interruption of the calling thread, stops all lanes and is raised.
     """
@@ -39,13 +39,13 @@ def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int
             work(item)
         return
     left, errors = iter(items), list[BaseException]()
-    taking = threading.Lock()
+    lock = threading.Lock()
 
     def lane() -> None:
         try:
             devices.limit_threads(n_each)
             while not errors:
-                with taking:
+                with lock:
                     item = next(left, None)
                 if item is None:
                     return
@@ -73,7 +73,7 @@ def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int
 
 
 def _interrupt(threads: Sequence[threading.Thread]) -> None:
-    """Raise ``KeyboardInterrupt`` in those that are alive, each once its kernel is done."""
+    """Raise ``KeyboardInterrupt`` in each live thread, once its current kernel is done."""
     for thread in threads:
         if thread.is_alive():
             number, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt)

@@ -4,20 +4,20 @@ A masked model gives p(token | the tokens on both sides), not p(text). The sum o
 token with that token masked is the pseudo-log-likelihood (PLL) of a text, in nats:
 
 ``original``
-    The token alone is masked (Salazar et al., ACL 2020, equation 1). Of a word in several tokens
-    each one gives the others away, which makes rare long words look likely.
+    The token alone is masked (Salazar et al., ACL 2020, equation 1). The tokens of one word give
+    each other away, which makes rare long words look likely.
 ``within-word-l2r``
     The later tokens of the same word are masked as well (Kauf & Ivanova, ACL 2023), so that a word
     is read from left to right, as by a causal model.
 ``crows-pairs``
-    Of two sentences only the tokens that both hold, by longest matching blocks, are masked and
-    scored one by one (Nangia et al., EMNLP 2020, equation 1). It is a score of a sentence beside
-    another one, by ``score_beside``.
+    Only the tokens that two sentences share, by longest matching blocks, are masked and scored one
+    by one (Nangia et al., EMNLP 2020, equation 1). So it scores a sentence beside another one, see
+    ``score_beside``.
 
 Words are those of the tokenizer (``word_ids``). Special tokens around the text are read and never
-scored. All copies of a text, each with its own masks, are rows of forward passes of equal length
-without padding; a copy that two texts share, such as a pair's with the pronoun masked, is computed
-once.
+scored. A text has a copy with its own masks for each scored token. Copies in a forward pass have
+one length, without padding. A copy that two texts share, such as a pair's with the pronoun masked,
+is computed once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _Copy = tuple[Tokens, int]
 
 @dataclass(frozen=True)
 class _Read:
-    """A text's tokens, without special ones, and the word that each belongs to."""
+    """A text's tokens, without special ones, and the number of each token's word."""
 
     ids: Tokens
     words: Sequence[int | None]
@@ -54,8 +54,8 @@ class _Read:
 class MaskedBackend(LocalModel):
     """A masked language model loaded with transformers: PLL by ``options.pll``.
 
-    Raises ``UsageProblem`` for a tokenizer without a mask token or, where they are needed, without
-    words, and for options of other kinds of models.
+    Raises ``BadInput`` for a tokenizer without a mask token; ``UsageProblem`` for one that can't
+    tell words, if ``options.pll`` needs them, and for options of other kinds of models.
     """
 
     kind = "masked"
@@ -67,7 +67,7 @@ class MaskedBackend(LocalModel):
         return f"PLL {self.options.pll}"
 
     def _context(self) -> tuple[str, int]:
-        """The special tokens around a text, and the id of the first of them."""
+        """The special tokens around a text; the first one's id, or the mask's if none leads."""
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         if self.options.bos is not None:
             problem = "is for models that read from left to right"
@@ -107,10 +107,9 @@ class MaskedBackend(LocalModel):
         return self._scores([(reads[text], None) for text in texts])
 
     def score_beside(self, pairs: Sequence[tuple[str, str]]) -> list[TextScore]:
-        """The PLL of those tokens of each pair's first text that the second shares, in order.
+        """The PLL of each pair's first text over the tokens that its second text shares, in order.
 
-        With `crows-pairs` no other token is masked with them. Texts that share no token have a
-        problem.
+        With `crows-pairs` each token is masked alone. Texts that share no token get a problem.
         """
         reads = self._reads([text for pair in pairs for text in pair])
         return self._scores([(reads[text], reads[other]) for text, other in pairs])
@@ -130,13 +129,13 @@ class MaskedBackend(LocalModel):
         return words
 
     def _scores(self, pairs: Sequence[tuple[_Read | str, _Read | str | None]]) -> list[TextScore]:
-        """A score for each text, of the tokens that its other one shares if there is one."""
+        """A score for each pair's first text: of the tokens shared with the second, or of all."""
         copies = [self._copies(text, other) for text, other in pairs]
         tokens = dict[_Copy, set[int]]()
         for of_text in copies:
             for copy, token in of_text if not isinstance(of_text, str) else ():
                 tokens.setdefault(copy, set()).add(token)
-        logprobs = self._predicted({copy: tuple(sorted(of)) for copy, of in tokens.items()})
+        logprobs = self._predicted({copy: tuple(sorted(ids)) for copy, ids in tokens.items()})
         return [
             TextScore(math.nan, problem=of_text)
             if isinstance(of_text, str)
@@ -171,7 +170,7 @@ class MaskedBackend(LocalModel):
         return (*before, *ids, *after), len(before) + place
 
     def _predicted(self, tokens: Mapping[_Copy, Tokens]) -> dict[_Copy, dict[int, float]]:
-        """log p (nats) of some tokens at the position of each copy."""
+        """log p (nats) of each copy's ``tokens`` at its position, by token."""
 
         @torch.inference_mode()
         def run(batch: list[_Copy]) -> list[dict[int, float]]:
@@ -190,9 +189,9 @@ class MaskedBackend(LocalModel):
 
 
 def _shared(ids: Tokens, others: Tokens) -> list[int]:
-    """Places of the tokens that two texts share, by longest matching blocks.
+    """Positions in ``ids`` of the tokens that two texts share, by longest matching blocks.
 
-    Two texts are aligned in one order, so that both are scored on the same tokens.
+    Both texts of a pair are aligned in the same order, so both are scored on the same tokens.
 
     >>> _shared((5, 6, 7, 8), (5, 9, 7, 8))
     [0, 2, 3]

@@ -1,4 +1,4 @@
-"""Find a model, read its configuration and tell its kind, without its weights."""
+"""Find a model, read its configuration and determine its kind, without its weights."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from plumbline.eval_workers.models.local.source import Source, find_source
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: ``causal``: each token from those before it. ``masked``: a token from those on both sides.
-#: ``encoder-decoder``: each token of an output from those before it and from an input.
+#: A model predicts a token from earlier ones (``causal``), from those on both sides (``masked``),
+#: or from an input and the output's earlier tokens (``encoder-decoder``).
 Kind = Literal["causal", "masked", "encoder-decoder"]
 
 
 @dataclass(frozen=True)
 class _Class:
-    """A kind's auto class of transformers, its configurations, and ends of its architectures.
+    """A kind's auto class of transformers, and the configurations and architectures it accepts.
 
-    ``architectures``: those by model type that the auto class makes, whatever their endings.
+    ``architectures``: listed by model type; ``endings``: of the names of any others.
     """
 
     auto: str
@@ -82,7 +82,7 @@ def read_files(model: str, options: ModelOptions) -> Files:
     """Find a model and read its configuration; no weights are loaded.
 
     Raises ``BadInput`` for a model that isn't a language model or can't be loaded, and for an
-    adapter of another base; ``UsageProblem`` for trusting code under another name.
+    adapter of another base; ``UsageProblem`` if ``trust_remote_code`` names another model.
     """
     if options.trust_remote_code not in (None, model):
         problem = f"the code to be trusted is that of model {model}"
@@ -97,10 +97,10 @@ def read_files(model: str, options: ModelOptions) -> Files:
 
 
 def read_config(model: str, options: ModelOptions) -> tuple[Source, Any]:
-    """Source, at a commit, and configuration of a model of any kind; no weights are loaded.
+    """A model's source at a commit, and its configuration; any kind, no weights are loaded.
 
     Raises ``BadInput`` for a model that can't be loaded, and for a configuration that asks for a
-    third party's code or more layers than models have, or whose names are no texts.
+    third party's code, claims an impossible size, or has a name that isn't text.
     """
     loading.silence()
     trusts_code = options.trust_remote_code is not None
@@ -125,32 +125,32 @@ def auto_class(kind: Kind) -> Any:
 def kind_of(source: Source, config: Any) -> Kind:
     """The kind that a configuration and its architecture name.
 
-    Raises ``BadInput`` for a model that can't score a sentence, or was saved without the head that
-    does.
+    Raises ``BadInput`` for a model that can't score a sentence, or was saved without the head for
+    it.
     """
-    own = getattr(config, "auto_map", None) or {}
+    auto_map = getattr(config, "auto_map", None) or {}
     architectures = getattr(config, "architectures", None) or []
     what = ", ".join(architectures) or f"model type {config.model_type}"
-    able = [kind for kind in _CLASSES if _is_able(kind, config, own)]
-    if not able:
+    possible = [kind for kind in _CLASSES if _can_be(kind, config, auto_map)]
+    if not possible:
         problem = f"{what} is neither a causal, a masked nor an encoder-decoder language model"
         raise BadInput(f"model {source.name}", problem, "give a language model")
-    for kind in able:
+    for kind in possible:
         makes = _CLASSES[kind].makes
         if not architectures or any(makes(a, config.model_type) for a in architectures):
             return kind
-    problem = f"{what}, of the kind {able[0]}, was saved without the head of a language model"
+    problem = f"{what}, of the kind {possible[0]}, was saved without the head of a language model"
     raise BadInput(f"model {source.name}", problem, "give a language model")
 
 
-def _is_able(kind: Kind, config: Any, own: dict[str, Any]) -> bool:
+def _can_be(kind: Kind, config: Any, auto_map: dict[str, Any]) -> bool:
     """True if a model with this configuration can be of a kind.
 
-    BERT and its kin see later tokens unless configured as decoders: then they are masked models,
-    also with a head for next tokens.
+    BERT and its kin see later tokens unless configured as decoders, so they are masked models, even
+    with a head for next tokens.
     """
-    made = _CLASSES[kind]
-    if made.auto not in own and type(config) not in made.configurations:
+    class_ = _CLASSES[kind]
+    if class_.auto not in auto_map and type(config) not in class_.configurations:
         return False
     if getattr(config, "is_encoder_decoder", False) or kind == "encoder-decoder":
         return kind == "encoder-decoder" and bool(config.is_encoder_decoder)
@@ -161,7 +161,7 @@ def _is_able(kind: Kind, config: Any, own: dict[str, Any]) -> bool:
 
 
 def _refuse_kernels(name: str, config: Any) -> None:
-    """A kernel OWNER/REPOSITORY is a third party's compiled code, run if its package exists."""
+    """Raise ``BadInput`` for a kernel OWNER/REPOSITORY: a third party's compiled code."""
     for part in (config, config.get_text_config()):
         for kind in ("_attn_implementation", "_experts_implementation"):
             chosen = getattr(part, kind, None)

@@ -1,7 +1,7 @@
 """PEFT adapters: found and named before any weights are loaded, then put on a base model.
 
-An adapter stays unmerged: merging would round it to the base's dtype, and a quantised base can't
-take it. Its weights are read from safetensors only.
+An adapter stays unmerged: merging would round its weights to the base's dtype, and isn't possible
+with a quantised base. Its weights are read from safetensors only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _WEIGHTS = "adapter_model.safetensors"
 #: A commit, or the hash of a directory's content.
 _HASH = re.compile(r"[0-9a-f]{16}|[0-9a-f]{40}")
 
-#: Keys of a configuration whose strings, or keys, PEFT matches with names of layers.
+#: Configuration keys whose strings, or whose tables' keys, PEFT matches with names of layers.
 _PATTERNS = (
     *("target_modules", "exclude_modules", "modules_to_save", "layers_pattern"),
     *("rank_pattern", "alpha_pattern"),
@@ -55,20 +55,20 @@ class Adapter:
     def check_base(self, source: Source) -> None:
         """Raise ``BadInput`` for a base of another revision, even one of the same shape.
 
-        Commits are compared with commits, and content hashes with content hashes; a branch proves
-        nothing.
+        Commits are compared with commits, and content hashes with content hashes; a branch's name
+        is not compared.
         """
-        own, actual = self.base_revision, str(source.revision)
-        comparable = len(own) == len(actual) and _HASH.fullmatch(own)
-        if comparable and own != actual:
-            problem = f"was trained on {self.base} of revision {own}, {source.name} is {actual}"
+        trained, actual = self.base_revision, str(source.revision)
+        comparable = len(trained) == len(actual) and _HASH.fullmatch(trained)
+        if comparable and trained != actual:
+            problem = f"was trained on {self.base} of revision {trained}, {source.name} is {actual}"
             raise BadInput(f"adapter {self.name}", problem, "give that base as --model")
 
 
 def find_adapter(adapter: str) -> Adapter:
     """Find an adapter by directory or hub id.
 
-    Raises ``BadInput`` for one that isn't for a left-to-right model.
+    Raises ``BadInput`` for an adapter that can't be read or isn't for a causal model.
     """
     version = metadata.version("peft")
     path = Path(adapter).expanduser()
@@ -92,8 +92,8 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     try:
         with warnings.catch_warnings():  # PEFT's, about adjusted layers and deprecated names
             warnings.simplefilter("ignore")
-            held = peft.PeftModelForCausalLM(model, config)
-            loaded = held.load_adapter(str(adapter.directory), "default")
+            adapted = peft.PeftModelForCausalLM(model, config)
+            loaded = adapted.load_adapter(str(adapter.directory), "default")
     except SafetensorError as e:
         problem = f"its {_WEIGHTS} can't be read: {loading.first_line(e)}"
         raise BadInput(what, problem, "download or save it again") from e
@@ -104,7 +104,7 @@ def put_on(model: Any, adapter: Adapter) -> Any:
         if keys:
             problem = f"does not fit the model: it {verb} {len(keys)} weights, {min(keys)} first"
             raise BadInput(what, problem, fix)
-    return held.get_base_model()
+    return adapted.get_base_model()
 
 
 def _local(path: Path) -> tuple[str, Path]:
@@ -128,10 +128,10 @@ def _on_hub(adapter: str) -> tuple[str, Path]:
 
 
 def _checked(adapter: str, path: Path) -> dict[str, Any]:
-    """The configuration.
+    """The adapter's configuration.
 
-    Raises ``BadInput`` for an adapter that changes the input, or was made for another task than
-    next tokens.
+    Raises ``BadInput`` for one that can't be read, doesn't change weights as LoRA does, is for
+    another task than next tokens, or holds a pattern that is refused.
     """
     what = f"adapter {adapter}"
     try:

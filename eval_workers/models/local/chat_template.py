@@ -2,7 +2,7 @@
 
 A frame is the template's text for some messages, up to the start of the assistant's turn. Its
 special tokens are the only ones that a scored or continued text may hold. Frame and text are
-encoded together, as in a chat: some templates end with a blank, which belongs to the next word. The
+encoded together, as in a chat: some templates end with a space, which belongs to the next word. The
 template's BOS is dropped: every backend adds one. A template that writes today's date always gets
 the same day, so that results are reproducible.
 """
@@ -19,8 +19,8 @@ from plumbline.warehouse.errors import UsageProblem
 _WORDS = "Plumblinewords"
 #: Placeholders for messages, to find out whether a template changes them.
 _MESSAGES = ("Plumblinesystem", "Plumblineuser")
-#: Replaces the templates' function for today's date: the day that those of Llama 3 fall back on, as
-#: they write it or in digits alone.
+#: Replaces the templates' function for today's date by one that returns a fixed day, the fallback
+#: of Llama 3's templates, in their format or in digits alone.
 _TODAY = (
     "{%- macro strftime_now(format) -%}"
     "{{ '2024-07-26' if '%m' in format else '26 Jul 2024' }}"
@@ -30,7 +30,7 @@ _TODAY = (
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame's text by the template, its tokens and the special ones; without BOS."""
+    """A frame's text as the template writes it, its token ids without BOS, and the special ids."""
 
     text: str
     ids: tuple[int, ...]
@@ -41,7 +41,7 @@ def rendered(tokenizer: Any, messages: Sequence[Mapping[str, str]], model: str, 
     """The text of the frame of some messages, up to the start of the assistant's turn.
 
     Raises ``UsageProblem`` for a model without a chat template, or whose template refuses these
-    messages, leaves them out, or changes them in more than blanks.
+    messages, leaves them out, or changes more than their white space.
     """
     what = f"model {model}"
     if not getattr(tokenizer, "chat_template", None):

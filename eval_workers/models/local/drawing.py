@@ -39,32 +39,32 @@ def draw(
     options: SamplingOptions,
     ends: Collection[int],
 ) -> list[Tokens | str]:
-    """New tokens after each prompt, with the end token where there is one; or its problem.
+    """New tokens after each prompt, an end token from ``ends`` included; or the prompt's problem.
 
-    Each prompt has a seed. ``read`` makes the model read distinct prompts.
+    Each prompt has one seed. ``read`` runs the model on the distinct prompts.
     """
     distinct = list(dict.fromkeys(prompts))
     place = {prompt: i for i, prompt in enumerate(distinct)}
-    before = read(distinct)
-    device = before.logits.device
-    before.select(torch.tensor([place[prompt] for prompt in prompts], device=device))
+    state = read(distinct)
+    device = state.logits.device
+    state.select(torch.tensor([place[prompt] for prompt in prompts], device=device))
     last = torch.tensor(sorted(ends), device=device)
     chance = None if options.greedy else uniforms(seeds, options.max_new_tokens).to(device)
     alive = torch.arange(len(prompts), device=device)
     steps: list[tuple[list[int], list[int]]] = []
     faulty: set[int] = set()
     for step in range(options.max_new_tokens):
-        tokens = chosen(before.logits, None if chance is None else chance[alive, step], options)
+        tokens = chosen(state.logits, None if chance is None else chance[alive, step], options)
         steps.append((alive.tolist(), tokens.tolist()))
-        sound = before.logits.amax(dim=-1).isfinite()  # of NaN or infinite ones it is that
+        sound = state.logits.amax(dim=-1).isfinite()  # the maximum is NaN if any logit is
         faulty.update(alive[~sound].tolist())
         open_ = torch.isin(tokens, last, invert=True) & sound
         if step + 1 == options.max_new_tokens or not open_.any():
             break
         if not open_.all():
             alive, tokens = alive[open_], tokens[open_]
-            before.select(open_.nonzero()[:, 0])
-        before.append(tokens)
+            state.select(open_.nonzero()[:, 0])
+        state.append(tokens)
     drawn: list[list[int]] = [[] for _ in prompts]
     for rows, new in steps:
         for row, token in zip(rows, new, strict=True):
@@ -85,13 +85,16 @@ def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
 def chosen(
     logits: torch.Tensor, chance: torch.Tensor | None, options: SamplingOptions
 ) -> torch.Tensor:
-    """One token per row: the most likely, or at ``chance`` in the filtered distribution."""
+    """One token per row: at quantile ``chance`` of the filtered distribution, or the most likely.
+
+    ``chance`` is one number in [0, 1) per row; ``None`` for the most likely tokens.
+    """
     if chance is None:
         return logits.argmax(dim=-1)
     scores = _filters(options)(None, logits)
     sums = scores.softmax(dim=-1).double().cumsum(dim=-1)
     totals = sums[:, -1]
-    # Below the total even where rounding would reach it: a token without mass is never drawn.
+    # Stays below the total despite rounding, so that a token without mass is never drawn.
     target = torch.minimum(chance * totals, torch.nextafter(totals, torch.zeros_like(totals)))
     return torch.searchsorted(sums, target[:, None], right=True)[:, 0]
 
@@ -112,7 +115,7 @@ class _TopP(TopPLogitsWarper):
     """The library's top-p filter, computed from the likeliest tokens where these surely suffice.
 
     Sorting a whole vocabulary takes a third of the time of drawing from a small model. Rows are
-    still sorted where rounding or equal logits at the nucleus' edge could change it.
+    still sorted where rounding or equal logits at the nucleus' edge could change the nucleus.
     """
 
     def __call__(self, input_ids: Any, scores: torch.Tensor) -> torch.Tensor:
@@ -124,7 +127,7 @@ class _TopP(TopPLogitsWarper):
         kept = before < self.top_p
         last = (kept.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
         edge = values.gather(1, torch.cat([last, (last + 1).clamp(max=_LIKELY - 1)], dim=1))
-        # A nucleus that reaches the last of them compares that one with itself.
+        # If the nucleus includes the last of the ``_LIKELY``, that is compared with itself: doubt.
         doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
         kept_values = values.masked_fill(~kept, self.filter_value)
         filtered = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)
@@ -161,7 +164,7 @@ class Read:
             self._cache.batch_select_indices(rows)
 
     def append(self, tokens: torch.Tensor) -> None:
-        """Read one more token of each sequence."""
+        """Add one token to each sequence and read it."""
         self._ids = torch.cat([self._ids, tokens[:, None]], dim=1)
         self._mask = torch.cat([self._mask, torch.ones_like(tokens)[:, None]], dim=1)
         self._advance(self._ids if self._cache is None else tokens[:, None])

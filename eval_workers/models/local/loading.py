@@ -31,10 +31,10 @@ from plumbline.warehouse.regular_files import json_object
 
 _SAFE = ("model.safetensors", "model.safetensors.index.json")
 _PICKLES = ("pytorch_model.bin", "pytorch_model.bin.index.json")
-#: Names of a configuration's numbers of layers and experts, and the most that are built.
+#: Configuration keys that count layers or experts, and the largest count that is accepted.
 _COUNTED = re.compile(r"(num|n)_(\w+_)?(layers?|experts|blocks)|(\w+_)?(layers|depth)")
 _MOST = 4096
-#: Names of a configuration's sizes, and the largest size that a model can have.
+#: Configuration keys of sizes, and the largest size that a model can have.
 _SIZES = re.compile(
     r"(n|num|num_attention|num_key_value|num_kv|encoder_attention|decoder_attention)_heads?"
     r"|(n|num|num_hidden)_layers?|n_(embd|inner|positions|ctx)|d_(model|ff|kv)"
@@ -50,7 +50,7 @@ _BOS_CONVENTIONS = {"gpt_neox": "<|endoftext|>"}
 
 
 def silence() -> None:
-    """Turn off the libraries' own progress bars and warnings: commands have theirs."""
+    """Turn off the libraries' progress bars and warnings: commands show their own."""
     huggingface_hub.utils.logging.set_verbosity_error()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
@@ -59,7 +59,8 @@ def silence() -> None:
 def at_commit(source: Source) -> Source:
     """The source at the commit of its hub revision: a branch can move, even during a run.
 
-    Raises ``BadInput`` for an adapter: the library would load the base that it names instead.
+    Raises ``BadInput`` for unlisted pickles, for GGUF, and for an adapter, since the library would
+    load the base that the adapter names instead.
     """
     if source.is_local:
         return source
@@ -92,7 +93,7 @@ def _refuse_pickles(source: Source) -> None:
     if any(_on_hub_if_any(source, name) for name in _SAFE) or source.name in _listed():
         return
     if not any(_on_hub_if_any(source, name) for name in _PICKLES):
-        return _refuse_gguf(source)  # other weights that are missing are reported where they load
+        return _refuse_gguf(source)  # if there are no weights at all, loading them reports it
     fix = "choose a revision with safetensors, or download it and give the directory"
     raise BadInput(f"model {source.name}", "has its weights as pickles, no safetensors", fix)
 
@@ -102,7 +103,7 @@ def _refuse_gguf(source: Source) -> None:
     try:
         hub, revision = huggingface_hub.HfApi(), source.revision or "main"
         names = set(hub.list_repo_files(source.location, revision=revision))
-    except Exception:  # what follows reports that it can't be reached
+    except Exception:  # the next step reports that the hub can't be reached
         return
     if any(name.endswith(".gguf") for name in names) and names.isdisjoint((*_SAFE, *_PICKLES)):
         raise gguf(source.name)
@@ -116,11 +117,11 @@ def _listed() -> set[str]:
 def check_configuration(source: Source) -> None:
     """Raise ``BadInput`` for a configuration whose names aren't texts or whose sizes are invalid.
 
-    Layers and experts would be built before it turns out that they have no weights. With no layer
-    a model would score all the same.
+    The library would build all layers and experts before it notices that weights are missing, and
+    would let a model without layers score texts.
     """
     parts = [_content(source, "config.json")]
-    for part in parts:  # grows by the configurations inside it
+    for part in parts:  # the loop appends the configurations inside each part
         for key, value in part.items():
             problem = ""
             if isinstance(value, dict) and key not in _NAMES:
@@ -141,7 +142,7 @@ def check_configuration(source: Source) -> None:
 
 
 def _is_size(key: str, value: Any, least: int) -> bool:
-    """True for a size, and for what is left to the library: none, or one for each layer."""
+    """True for a valid size, and for ``None`` or a list (per layer), which the library checks."""
     if value is None or (isinstance(value, list) and key != "vocab_size"):
         return True
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -160,8 +161,8 @@ def refuse_foreign_code(source: Source) -> None:
     """
     for filename in ("config.json", "tokenizer_config.json"):
         if filename == "config.json" or _on_hub_if_any(source, filename):
-            own = _content(source, filename).get("auto_map")
-            for reference in own.values() if isinstance(own, dict) else ():
+            auto_map = _content(source, filename).get("auto_map")
+            for reference in auto_map.values() if isinstance(auto_map, dict) else ():
                 if "--" in str(reference):
                     problem = f"its code is in another repository ({reference}), at no revision"
                     fix = "download model and code to one directory"
@@ -177,9 +178,10 @@ def _content(source: Source, filename: str) -> dict[str, Any]:
 
 
 def _on_hub_if_any(source: Source, filename: str) -> bool:
-    """True if a file is in a repository; false for a repository that can't be reached.
+    """True if the source has the file; false if its repository can't be reached.
 
-    Nothing is downloaded. What the cache holds of a commit counts, and of a branch while offline.
+    Nothing is downloaded. A file in the cache counts for a commit; for a branch only if the hub
+    can't be reached.
     """
     if source.is_local:
         return (Path(source.location) / filename).is_file()
@@ -188,10 +190,10 @@ def _on_hub_if_any(source: Source, filename: str) -> bool:
     if cached is not None and _COMMIT.fullmatch(revision):
         return isinstance(cached, str)
     try:
-        found = huggingface_hub.HfApi().file_exists(source.location, filename, revision=revision)
+        exists = huggingface_hub.HfApi().file_exists(source.location, filename, revision=revision)
     except Exception:  # loading the configuration comes next and reports the error
         return isinstance(cached, str)
-    return bool(found)
+    return bool(exists)
 
 
 def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
@@ -206,12 +208,12 @@ def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
         return loader(source.location, **options)
     except (KeyboardInterrupt, MemoryError):
         raise
-    except Exception as e:  # the libraries raise many kinds
+    except Exception as e:  # the libraries raise many types
         if "trust_remote_code" in str(e) and not source.trusts_code:
             problem = "needs code of its own, which is not run unless asked for"
             fix = f"to run the code in its repository, give --trust-remote-code {source.location}"
             raise UsageProblem(f"model {source.location}", problem, fix) from e
-        # The library's last fallback for such a file is tiktoken, which its error then names.
+        # The library tries tiktoken last, so its error names tiktoken.
         can_convert = is_sentencepiece_available() and is_protobuf_available()
         if "tiktoken" in str(e) and not can_convert:
             problem, fix = "its tokenizer has to be converted", "pip install sentencepiece protobuf"
@@ -239,10 +241,10 @@ def saved_quantisation(config: Any) -> str | None:
 
 
 def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) -> tuple[str, int]:
-    """The context token: of ``--bos``, the tokenizer, the configuration, or by convention.
+    """Source and id of the BOS: ``--bos``, the tokenizer, the configuration, or a convention.
 
     The configuration's counts only if it is special to the tokenizer: the default of several model
-    types is an ordinary token in other vocabularies.
+    types is an ordinary token in other vocabularies. Raises ``UsageProblem`` if there is none.
     """
     vocabulary = tokenizer.get_vocab()
     if options.bos is not None:
@@ -264,7 +266,7 @@ def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) ->
 
 
 def special_around(tokenizer: Any, mode: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Special tokens that a tokenizer puts before and after a text.
+    """Special tokens that a tokenizer puts before and after a text; empty if they aren't found.
 
     ``mode`` is `text` for an input, `text_target` for an output.
     """

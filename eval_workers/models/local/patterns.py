@@ -17,7 +17,7 @@ ops: Any = import_module("re._constants" if _IN_RE else "sre_constants")
 parser: Any = import_module("re._parser" if _IN_RE else "sre_parse")
 
 _LONGEST = 2000
-#: In a row: for a name of 60 letters, five repeats are some million ways.
+#: Limits on parts in a row: in a name of 60 letters, five repeats match in millions of ways.
 _MOST_REPEATS = 5
 _MOST_CHOICES = 12
 #: Parts that match in one way, and one letter or none.
@@ -50,7 +50,7 @@ class _Ambiguous(Exception):
 
 
 def _ways(parts: Iterable[tuple[Any, Any]]) -> tuple[int, int]:
-    """Numbers of repeats and choices in a row."""
+    """Numbers of repeats and of choices in a row; raises ``_Ambiguous``."""
     n_repeats = n_choices = 0
     for op, value in parts:
         within = (0, 0)

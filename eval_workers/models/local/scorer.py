@@ -159,7 +159,7 @@ class TextReader(ABC):
         return None if limit is None else int(limit)
 
     def lead(self, instruction: Instruction) -> str:
-        """The text before a prompt that gives an instruction; empty without one.
+        """The text that gives an instruction before a prompt; empty without one.
 
         The frame of a chat is remembered, see ``_frame``. Raises ``UsageProblem`` for a chat that
         the model's template can't make, and for an instruction with special tokens or characters
@@ -173,17 +173,20 @@ class TextReader(ABC):
         return text
 
     def _frame(self, text: str, messages: Sequence[str]) -> None:
-        """Remember the frame of a chat: a text that starts with it may hold its special tokens."""
+        """Remember the frame of a chat: a text that starts with it may hold its special tokens.
+
+        Raises ``UsageProblem`` if the ``messages`` in the frame give special or unknown tokens.
+        """
         if text in self._frames:
             return
         ids = without_bos(self._ids([text])[0], self.identity.bos_token_id)
         unknown = self.tokenizer.unk_token_id
         for message in messages:
-            own = self._special_of(self._ids([message])[0])
-            if not own and unknown in ids and self.tokenizer.unk_token not in text:
-                own = [unknown]  # the vocabulary may lack the template's own characters
-            if own:
-                problem = f"the tokenizer gives the special token {self._special[own[0]]}"
+            special = self._special_of(self._ids([message])[0])
+            if not special and unknown in ids and self.tokenizer.unk_token not in text:
+                special = [unknown]  # the vocabulary may lack the template's own characters
+            if special:
+                problem = f"the tokenizer gives the special token {self._special[special[0]]}"
                 what = f"instruction {message!r}"
                 raise UsageProblem(what, f"{problem} for part of it", "write it anew")
         self._frames[text] = Frame(text, tuple(ids), tuple(self._special_of(ids)))
@@ -191,8 +194,8 @@ class TextReader(ABC):
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """The text of each token, with the space that it starts with.
 
-        Parts of a character that tokens share are U+FFFD. Decoders drop the space before a first
-        word, so a token is decoded twice in a row.
+        A token with only a part of a character gives U+FFFD. Decoders drop the space before a first
+        word, so each token is decoded as the second of two copies.
         """
         pieces = {}
         for i in token_ids:
@@ -207,9 +210,9 @@ class TextReader(ABC):
         return sum(map(len, sequences))
 
     def encoded(self, texts: Sequence[str]) -> list[Tokens | str]:
-        """Token ids that ``score`` would compute of each text, or the problem; without weights.
+        """Token ids that ``score`` would use for each text, or its problem; loads no weights.
 
-        Where the weights have fewer tokens than the configuration, ``score`` refuses more texts.
+        If the weights have fewer tokens than the configuration, ``score`` refuses more texts.
         """
         return self._each_encoded(texts, int(self.config.get_text_config().vocab_size))
 
@@ -217,7 +220,7 @@ class TextReader(ABC):
         answers = [self._answer(text) for text in texts]
         try:  # all at once, several times as fast
             encoded = self._ids([answer or " " for answer in answers]) if answers else []
-        except Exception:  # one of them is at fault: find it
+        except Exception:  # a text is at fault: find it one by one
             return [self._encode(answer, n_vocabulary) for answer in answers]
         return [
             self._usable(answer, ids, n_vocabulary)
@@ -225,7 +228,7 @@ class TextReader(ABC):
         ]
 
     def _answer(self, text: str) -> str:
-        """The text after the conversation in which it is scored, if there is one."""
+        """The text with the conversation before it, if there is one; empty if the text is."""
         return f"{self.identity.conversation or ''}{text}" if text else text
 
     def _encode(
@@ -263,10 +266,10 @@ class TextReader(ABC):
         if not text:
             return "the text is empty"
         allowed: tuple[int, ...] = ()
-        own = text
+        answer = text
         if frames := [frame for start, frame in self._frames.items() if text.startswith(start)]:
             frame = max(frames, key=lambda frame: len(frame.text))
-            allowed, own = frame.special, text[len(frame.text) :]
+            allowed, answer = frame.special, text[len(frame.text) :]
             ids = without_bos(ids, self.identity.bos_token_id)
         if not ids:
             return "the tokenizer gives no token for it"
@@ -280,7 +283,7 @@ class TextReader(ABC):
             return f"{len(ids)} tokens, more than the model's context of {self._n_context}"
         if not bounded or not self.knows_all_words:
             return tuple(ids)
-        problem = reworded(own, self._text_of(ids), is_framed=bool(frames))
+        problem = reworded(answer, self._text_of(ids), is_framed=bool(frames))
         return f"the tokenizer {problem}" if problem else tuple(ids)
 
     @property

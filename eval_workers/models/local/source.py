@@ -28,9 +28,9 @@ _DEFINING = (
     "merges.txt",
     "*.model",
 )
-#: A model's files that are fetched from a directory at an address.
+#: Files that are fetched from a model's directory at an address.
 _FETCHED = (*_DEFINING, "generation_config.json", "chat_template.jinja", "*.py")
-#: Directory of a model's checkpoints, inside its own.
+#: Name of the directory of a model's checkpoints, inside the model's directory.
 CHECKPOINTS = "checkpoints"
 #: The model type of n-gram models in config.json.
 NGRAM = "plumbline_ngram"
@@ -90,7 +90,7 @@ def is_ngram(model: str) -> bool:
 
 
 def find_source(model: str, revision: str | None, trusts_code: bool = False) -> Source:
-    """The source of a directory, the address of one, or a hub id; the hub isn't asked.
+    """The source of a model, by directory, address or hub id; doesn't contact the hub.
 
     A directory at an address (``s3://bucket/m``) is copied to the user's cache first.
 
@@ -128,7 +128,7 @@ def _check_spelling(path: Path) -> None:
 
 
 def _name_and_step(path: Path) -> tuple[str, int | None]:
-    """A directory's name, and ``None``; of a checkpoint, its model's name and the step.
+    """A directory's name and ``None``; for a checkpoint, the model's name and the step.
 
     >>> _name_and_step(Path("/m/novels/checkpoints/step20"))
     ('novels', 20)
@@ -177,7 +177,7 @@ def _check_saved_model(path: Path) -> None:
 def content_hash(directory: Path, *, with_code: bool = False) -> str:
     """Hash of the weights, configuration and tokenizer files of a saved model (16 hex digits).
 
-    Other files, such as a README or a training log, do not count; Python files do ``with_code``.
+    Python files count if ``with_code``; other files, such as a README or a training log, don't.
     """
     patterns = (*_DEFINING, "**/*.py") if with_code else _DEFINING
     return files_hash(directory, sorted({f for p in patterns for f in directory.glob(p)}))

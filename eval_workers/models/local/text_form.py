@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import UsageProblem
 
 
 def _released(text: str) -> str:
-    # Quotes go first: the letter after one that opens the sentence is the capital.
+    # Quotes are removed first, so that the letter after an opening quote becomes the capital.
     return text.replace('"', "").capitalize()
 
 
@@ -52,7 +52,7 @@ def reworded(text: str, read: str, *, is_framed: bool = False) -> str | None:
     """The first word of ``text`` that a model reads differently, as a message; else ``None``.
 
     ``read`` is the decoded text; with ``is_framed`` other words may precede it. Case, accents,
-    blanks and punctuation don't count: many tokenizers drop those.
+    white space and punctuation don't count: many tokenizers drop them.
 
     >>> reworded("She's naïve.", "she ' s naive"), reworded("Go on.", "x: Go on.", is_framed=True)
     (None, None)

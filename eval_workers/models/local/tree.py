@@ -43,7 +43,7 @@ def n_shared(one: Tokens, other: Tokens) -> int:
 
 
 def n_nodes(sequences: Sequence[Tokens]) -> int:
-    """Nodes of the one tree that holds all sorted sequences; 0 without any.
+    """Number of nodes of the tree of all sorted sequences; 0 without any.
 
     >>> n_nodes([(1, 2, 3), (1, 2, 4), (1, 5, 6)]), n_nodes([])
     (4, 0)
@@ -53,7 +53,7 @@ def n_nodes(sequences: Sequence[Tokens]) -> int:
 
 
 def end_of_tree(sequences: Sequence[Tokens], start: int, n_nodes: int) -> int:
-    """End of the tree that starts with ``sequences[start]``, by a limit on its nodes.
+    """End index of the longest tree from ``sequences[start]`` on with at most ``n_nodes`` nodes.
 
     Sequences are sorted; a single one may be larger than the limit.
 
@@ -92,7 +92,7 @@ def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
 
 
 def forest(sequences: Sequence[Tokens], bos: int, n_nodes: int) -> list[Tree]:
-    """Trees of consecutive sorted sequences, each of as many as ``n_nodes`` hold.
+    """Trees of consecutive sorted sequences, each of as many as fit into ``n_nodes`` nodes.
 
     >>> [t.tokens for t in forest([(1, 2, 3), (1, 2, 4), (1, 5, 6)], bos=0, n_nodes=3)]
     [[0, 1, 2], [0, 1, 5]]

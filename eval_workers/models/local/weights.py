@@ -34,9 +34,9 @@ def load_model(files: Files, options: ModelOptions) -> Any:
 def read_weights(
     source: Source, loader: Callable[..., Any], config: Any, options: ModelOptions
 ) -> Any:
-    """A model's weights on its device, by ``loader``: a class's ``from_pretrained``.
+    """A model with weights on its device, loaded by ``loader``, a class's ``from_pretrained``.
 
-    Raises as ``load_model``.
+    Raises the errors of ``load_model``.
     """
     devices.release()
     device = _device(options.device)
@@ -45,12 +45,12 @@ def read_weights(
     settings: dict[str, Any] = {
         "dtype": dtype,
         "output_loading_info": True,
-        "weights_only": True,  # of a pickle nothing but tensors is read
+        "weights_only": True,  # from a pickle, only tensors are read
     }
     if attention := _attention(config, device):
         settings["attn_implementation"] = attention
     if options.quantisation is not None:
-        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # a line per layer and pass
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)  # else a line per layer and pass
         settings["quantization_config"] = _bits_and_bytes(options.quantisation, dtype)
     is_quantised = options.quantisation or loading.saved_quantisation(config)
     if is_quantised:
@@ -94,8 +94,8 @@ def is_int8(config: Any, options: ModelOptions) -> bool:
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
     """The quantisation in a score's identity: the checkpoint's own, or ours with its version.
 
-    Raises ``UsageProblem`` for a checkpoint that is quantised already, ``MissingComponent``
-    without bitsandbytes.
+    Raises ``UsageProblem`` if the options quantise a quantised checkpoint, ``MissingComponent`` if
+    bitsandbytes isn't installed.
     """
     saved, method = loading.saved_quantisation(config), options.quantisation
     if method is None:

@@ -1,13 +1,13 @@
 """Lists of models to score, one TOML file per list: the shipped ones are here, others have a path.
 
-An entry names a model and may have fields of ``ModelOptions`` and a number of processes; the
-command line gives the others::
+An entry names a model and may have fields of ``ModelOptions`` and a number of processes; the other
+options come from the command line::
 
     [[model]]
     id = "EleutherAI/pythia-70m"  # hub id or directory
     dtype = "bfloat16"
     workers = 2                   # optional: processes that score it
-    name = "Pythia 70M"           # optional: its name in tables of others
+    name = "Pythia 70M"           # optional: its name in published tables
     unavailable = "no longer served"  # optional: why it is listed but never loaded
     n_parameters = 70_426_624     # optional: its weights, for released scores, which name none
 
@@ -35,10 +35,10 @@ from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text,
 
 @dataclasses.dataclass(frozen=True)
 class ListedModel:
-    """A model of a list: its hub id or directory, and its name in tables of others.
+    """A model of a list: its hub id or directory, and its name in published tables.
 
-    ``workers`` are the processes that score it, ``n_parameters`` its weights; ``None`` where its
-    entry has neither. ``unavailable``: the reason why it can't be loaded; empty for one that can.
+    ``workers``: number of processes that score it; ``n_parameters``: number of its weights; each
+    ``None`` if its entry lacks it. ``unavailable``: why it can't be loaded; empty if it can.
     """
 
     id: str
@@ -49,7 +49,7 @@ class ListedModel:
     n_parameters: int | None = None
 
     def options(self, defaults: ModelOptions) -> ModelOptions:
-        """Its options: the entry's, and ``defaults`` for the others.
+        """Its options: those of the entry, else of ``defaults``.
 
         >>> ListedModel("m", "m", {"dtype": "bfloat16"}).options(ModelOptions(device="cpu")).dtype
         'bfloat16'
@@ -57,7 +57,7 @@ class ListedModel:
         return options.changed(defaults, self.overrides)
 
 
-#: Suffix of the path of a file with more than a list.
+#: Suffix for the path of a file that has other content besides the list.
 AMONG_OTHERS = "#model"
 #: Without entry points: models of shipped lists may be loaded from pickles, see ``local.loading``.
 LISTS = Registry("model list", __name__, ".toml", instead="give the path of a .toml file")
@@ -80,9 +80,9 @@ def load(name: str) -> list[ListedModel]:
 
 
 def load_available(name: str) -> list[ListedModel]:
-    """``load`` without the models that can't be loaded; prints a line for each of these.
+    """The models of a list that can be loaded; prints a line for each of the others.
 
-    Raises as ``load``, and ``UsageProblem`` when none is left.
+    Raises the errors of ``load``, and ``UsageProblem`` when no model is left.
 
     >>> [model.name for model in load_available("fairpair")]
     skipped LLaMa: its weights are given out on request: give --model DIRECTORY

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-#: To be raised when the probabilities of a text, or the files of a model, change.
+#: Raise it when the probabilities of a text, or the files of a model, change.
 VERSION = 2
-#: End of an English sentence: a mark, closing quotes, a blank, and no title before it.
+#: End of an English sentence: a mark that isn't a title's, closing quotes, white space.
 SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")
 
 
 @dataclass(frozen=True)
 class NgramOptions:
-    """A count-based model; ``order``: its longest n-grams, in words."""
+    """Options of a count-based model; ``order``: number of words in its longest n-grams."""
 
     order: int = 5

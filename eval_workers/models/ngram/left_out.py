@@ -1,7 +1,8 @@
 """An n-gram model's probabilities when each part of its text is left out, for all parts at once.
 
-``a`` is the count of an n-gram in ``ngram_model``. Without a part it is smaller by the n-gram's
-occurrences in the part, or by the longer n-grams that end with it and occur in that part alone.
+``a`` is the count of an n-gram in ``ngram_model``. Leaving out a part lowers it by the n-gram's
+occurrences in the part, or by the number of longer n-grams that end with it and occur in no other
+part.
 N-grams after the same context have consecutive numbers. Words and discounts stay those of the whole
 text.
 """
@@ -19,7 +20,7 @@ from plumbline.eval_workers.models.ngram.ngram_model import Sentence, estimated_
 from plumbline.eval_workers.models.ngram.text_words import BOS, Ints
 
 Floats = NDArray[np.float64]
-#: Results for one n-gram or context, without each part, that are cached at once.
+#: Number of n-grams or contexts whose results are cached.
 _CACHED = 4096
 
 
@@ -30,7 +31,7 @@ class Counts:
     Attributes:
         n_words: number of different words.
         words, position: the words of all sentences in a row, and their positions in the sentences.
-        keys: of each n-gram the number of its context, times ``n_words``, plus its last word.
+        keys: for each n-gram, the number of its context times ``n_words``, plus its last word.
         adjusted: count ``a`` of each n-gram.
         ids: for each of ``words``, the n-gram that ends with it, -1 without one.
         firsts: where in ``words`` each n-gram first ends; empty for single words.
@@ -90,7 +91,7 @@ class LeftOut:
         self._word_logprobs = lru_cache(_CACHED)(self._word_logprobs_of)
 
     def logprob(self, sentence: Sentence) -> Floats:
-        """ln p(sentence | BOS) without each part; the last value is that of the whole text."""
+        """ln p(sentence | BOS) without each part, then with the whole text: n_parts + 1 values."""
         words = [BOS, *map(int, sentence)]
         total = np.zeros(self._n_parts + 1)
         for end in range(1, len(words)):
@@ -99,7 +100,7 @@ class LeftOut:
         return total
 
     def _word_logprobs_of(self, words: tuple[int, ...]) -> Floats:
-        """ln P(last word | the words before it)."""
+        """ln P(last word | the words before it), without each part and with the whole text."""
         n_words = self._counted.n_words
         value = np.full(self._n_parts + 1, 1.0 / (n_words - 1))
         context = 0
@@ -128,9 +129,9 @@ class LeftOut:
         return number
 
     def _sums_of(self, n: int, start: int, end: int) -> tuple[Floats, Floats]:
-        """Sum of ``a`` over a range of n-grams, and how many have ``a > 0``, without each part.
+        """Sum of ``a`` over a range of n-grams, and number with ``a > 0``, without each part.
 
-        The last value of both is that of the whole text.
+        The last value of both is for the whole text.
         """
         a, (cells, losses) = self._counted.adjusted[n - 1], self._losses[n - 1]
         in_range = slice(*np.searchsorted(cells, [start * self._n_parts, end * self._n_parts]))
@@ -143,7 +144,10 @@ class LeftOut:
         return a[start:end].sum() - lost, np.count_nonzero(a[start:end]) - n_gone
 
     def _losses_of(self, n: int) -> tuple[Ints, Ints]:
-        """Cells n-gram x part where leaving out the part lowers ``a``, sorted, and by how much."""
+        """Sorted cells where leaving out a part lowers an n-gram's ``a``, and by how much.
+
+        A cell is the n-gram's number times the number of parts, plus the part.
+        """
         counted, longest = self._counted, len(self._counted.keys)
         is_count = np.full(len(counted.keys[n - 1]), n == longest)  # a is the number of occurrences
         if n > 1:  # n-grams that begin with BOS

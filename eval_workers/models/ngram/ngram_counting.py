@@ -1,9 +1,9 @@
 """Count n-grams on a disk: sorted runs of the longest n-grams, then a tree of all lengths.
 
-From every word of a text the longest n-gram that begins there is packed into a few 64-bit numbers;
-near the end of a sentence it is filled up with ``BOS``. A run holds those of one range, sorted,
-each once, with its count. All runs in turn give the tree, because what begins alike is together.
-So memory is that of one run; the files are mapped.
+At every word of a text, the longest n-gram that begins there is packed into a few 64-bit numbers;
+near the end of a sentence it is padded with ``BOS``. A run holds the distinct n-grams of one range,
+sorted, with their counts. Reading run after run gives the tree, because n-grams with the same
+beginning are adjacent. So memory is that of one run; the files are mapped.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from plumbline.warehouse.paths import replacing
 
 #: N-grams sorted at a time.
 ROWS_AT_ONCE = 1 << 23
-#: Words read at a time, and those by which ranges of runs are chosen.
+#: Words read at a time, and words in the sample by which the ranges of runs are chosen.
 _WORDS_AT_ONCE, _SAMPLED = 1 << 22, 1 << 20
-#: Bits of a number that are sorted by at a time.
+#: Bits per digit of the radix sort.
 _DIGIT = 11
 #: Packing of n-grams into numbers: bits per word, words per number, words of the longest n-gram.
 _Packing: TypeAlias = tuple[int, int, int]
@@ -35,7 +35,7 @@ def count_ngrams(words: Ints, n_words: int, order: int, work: Path, directory: P
     """Write the arrays of a model, see ``NgramModel``, into a directory.
 
     ``words``: numbers below ``n_words``, with ``BOS`` before every sentence. Runs are files in the
-    directory ``work``; those that exist are not made again.
+    directory ``work``; whole files from an earlier call are used again.
     """
     bits = n_words.bit_length()
     packing = (bits, min(64 // bits, order), order)
@@ -58,7 +58,7 @@ def count_ngrams(words: Ints, n_words: int, order: int, work: Path, directory: P
     links = np.memmap(work / "links", np.int64, "w+", shape=(n_inner + 1,))
     for n in range(1, order):
         _count_before(levels[n - 1], levels[n], children, nodes, links, a)
-    a[BOS] = 0  # it is never predicted
+    a[BOS] = 0  # BOS is never predicted
     _add_up(children, a, arrays["totals"])
     arrays["root"][:] = a[:n_words].sum(), np.count_nonzero(a[:n_words])
     arrays["discounts"][:] = [
@@ -67,15 +67,15 @@ def count_ngrams(words: Ints, n_words: int, order: int, work: Path, directory: P
 
 
 def _ranges(words: Ints, packing: _Packing) -> list[tuple[int, int]]:
-    """First and last of the first numbers of each run, by a sample of the text."""
+    """Lowest and highest first number of the n-grams in each run, by a sample of the text."""
     bits, width, _ = packing
     step = max(1, len(words) // _SAMPLED)
     at = np.arange(0, max(1, len(words) - width), step)
     numbers, is_inside = words[at].astype(np.uint64), np.ones(len(at), bool)
     for k in range(1, width):
-        own = words[np.minimum(at + k, len(words) - 1)].astype(np.uint64)
-        is_inside &= own != BOS
-        numbers = numbers << np.uint64(bits) | own * is_inside
+        added = words[np.minimum(at + k, len(words) - 1)].astype(np.uint64)
+        is_inside &= added != BOS
+        numbers = numbers << np.uint64(bits) | added * is_inside
     every = max(1, ROWS_AT_ONCE // step)
     firsts = sorted({0, *np.sort(numbers)[every::every].tolist()})
     return list(zip(firsts, [n - 1 for n in firsts[1:]] + [(1 << 64) - 1], strict=True))
@@ -103,20 +103,20 @@ def _run(words: Ints, packing: _Packing, first: int, last: int, work: Path) -> P
 
 @contextmanager
 def hashed(path: Path) -> Iterator[Path]:
-    """A temporary path to write a file to, which gets its name when its hash is beside it."""
+    """A temporary path to write to; afterwards the file's hash is written, then it is renamed."""
     with replacing(path) as temporary:
         yield temporary
         path.with_suffix(".sha256").write_text(file_hash(temporary), encoding="ascii")
 
 
 def is_whole(path: Path) -> bool:
-    """True if a file has the hash that is beside it."""
+    """True if a file exists and has the hash in the file beside it."""
     mark = path.with_suffix(".sha256")
     return path.exists() and mark.exists() and file_hash(path) == mark.read_text("ascii")
 
 
 def _unsorted(words: Ints, packing: _Packing, limits: tuple[Any, Any], room: int) -> Ints:
-    """The n-grams of a range, each as often as it occurs."""
+    """The n-grams of a range, unsorted, each as often as it occurs."""
     _, width, order = packing
     rows, n = np.empty((room, -(-order // width)), np.uint64), 0
     for start in range(0, len(words), _WORDS_AT_ONCE):
@@ -126,9 +126,9 @@ def _unsorted(words: Ints, packing: _Packing, limits: tuple[Any, Any], room: int
 
 
 def _add_runs(runs: list[Path], packing: _Packing, nodes: Ints, *arrays: Ints) -> tuple[Ints, int]:
-    """Fill the arrays of nodes; with empty ones only count.
+    """Fill the arrays of nodes; if they are empty, only count the nodes.
 
-    Returns the next node of each length, and the last word that an n-gram begins with.
+    Returns the next free node of each length, and the last word that begins an n-gram.
     """
     nodes, last = nodes.astype(np.int64), np.full(packing[-1], -1)
     for run in runs:
@@ -140,7 +140,10 @@ def _add_runs(runs: list[Path], packing: _Packing, nodes: Ints, *arrays: Ints) -
 def _gather(
     piece: Any, n: int, bits: int, width: int, order: int, first: Any, last: Any, rows: Any, at: int
 ) -> int:
-    """Pack n-grams of a range that begin at the first ``n`` words; returns how many there were."""
+    """Pack n-grams of a range that begin at the first ``n`` words into ``rows`` from ``at`` on.
+
+    Returns ``at`` plus their number, which counts those without room in ``rows`` too.
+    """
     shift, mask = np.uint64(bits), np.uint64((1 << bits) - 1)
     top = np.uint64(bits * (width - 1))
     number = np.uint64(0)
@@ -166,7 +169,7 @@ def _gather(
 
 @numba.njit(cache=True)
 def _sorted(rows: Any, others: Any, bits: int) -> Any:
-    """Rows sorted digit by digit; overwrites both arrays."""
+    """The rows sorted by a radix sort; overwrites both arrays."""
     starts = np.empty((1 << _DIGIT) + 1, np.int64)
     mask = np.uint64((1 << _DIGIT) - 1)
     for column in range(rows.shape[1] - 1, -1, -1):
@@ -192,7 +195,10 @@ def _add_rows(
     rows: Any, bits: int, width: int, order: int, last: Any, nodes: Any,
     words: Any, counts: Any, children: Any,
 ) -> None:  # fmt: skip
-    """Add sorted n-grams to the tree; ``last``: the words of the one before, ``nodes``: free."""
+    """Add sorted n-grams to the tree.
+
+    ``last``: the words of the previous n-gram; ``nodes``: the next free node of each length.
+    """
     is_filled, mask = len(words) > 0, np.uint64((1 << bits) - 1)
     for i in range(len(rows)):
         is_same = True
@@ -213,7 +219,7 @@ def _add_rows(
                 for single in range(last[0] + 1, word + 1):
                     children[single] = nodes[1]
             last[n] = word
-            # Others' counts are numbers of words before them; nothing is before a sentence.
+            # Other n-grams count the words before them; no word comes before a sentence.
             if is_filled and (n == order - 1 or last[0] == BOS):
                 counts[nodes[n] - 1 if n else word] += rows[i, -1]
 
@@ -229,7 +235,7 @@ def _count_before(first: int, end: int, children: Any, words: Any, links: Any, c
             word, step = words[child], np.int64(1)
             if not first:
                 low = np.int64(word)
-            while low + step < high and words[low + step] <= word:  # not before the last link
+            while low + step < high and words[low + step] <= word:  # from the last link on
                 low += step
                 step *= 2
             stop = min(low + step, high)
@@ -246,7 +252,7 @@ def _count_before(first: int, end: int, children: Any, words: Any, links: Any, c
 
 @numba.njit(cache=True)
 def _add_up(children: Any, counts: Any, totals: Any) -> None:
-    """The sum of the counts of each node's children."""
+    """Set ``totals`` to the sum of the counts of each node's children."""
     for node in range(len(totals)):
         total = 0
         for child in range(np.int64(children[node]), np.int64(children[node + 1])):

@@ -5,9 +5,9 @@
 where a(c.) is the sum of a(cw) over words, t(c) the number of distinct words after the context c,
 and c' the context without its first word (Chen and Goodman, 1999, doi:10.1006/csla.1999.0128).
 a is a count for the longest n-grams and those that begin a sentence, else the number of distinct
-words before an n-gram. Below single words every word is equally likely, even unknown ones. D is
-that of Ney, Essen and Kneser (1994), of each length: n1 / (n1 + 2 n2) from the numbers of n-grams
-with a = 1 and a = 2.
+words before an n-gram. Single words back off to a uniform distribution over words, the unknown word
+included. Each length has the D of Ney, Essen and Kneser (1994): n1 / (n1 + 2 n2) from the numbers
+of n-grams with a = 1 and a = 2.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ Sentence = Sequence[int] | Ints
 
 @dataclass(frozen=True)
 class NgramModel:
-    """A tree of n-grams: those of one word are the first nodes, then those of two, and so on.
+    """A tree of n-grams: n-grams of one word are the first nodes, then those of two, and so on.
 
-    The children of a node are the n-grams with one more word at the end, in the order of these.
+    The children of a node are the n-grams with one more word at the end, sorted by this word.
 
     Attributes:
         levels: the first node of each length, and the number of nodes.
-        root: a(c.) and t(c) of no context.
+        root: a(c.) and t(c) of the empty context.
         discounts: D of each length.
         words: the last word of each n-gram.
         counts: a of each n-gram.
-        children: the first child of each node, of all but the longest n-grams, and of one more.
-        totals: a(c.) of these.
+        children: the first child of each node but the longest n-grams; last, the number of nodes.
+        totals: a(c.) of each node but the longest n-grams.
     """
 
     levels: Ints
@@ -60,7 +60,7 @@ class NgramModel:
 
     @property
     def n_words(self) -> int:
-        """Words, ``BOS`` and ``UNKNOWN`` included."""
+        """Number of words, ``BOS`` and ``UNKNOWN`` included."""
         return int(self.levels[1])
 
     def logprobs(self, sentences: Sequence[Sentence]) -> list[list[float]]:
@@ -87,7 +87,7 @@ class NgramModel:
         return [part.tolist() for part in np.split(np.log(values[position > 0]), ends)]
 
     def _find(self, words: Ints, first: Ints, end: Ints) -> Ints:
-        """The nodes of words among those from ``first`` to ``end``, -1 without one."""
+        """The node of each word among those from ``first`` to ``end`` - 1; -1 if there is none."""
         low, high = first, end  # of the last node whose word isn't after it
         while (high - low > 1).any():
             middle = (low + high) // 2
@@ -108,7 +108,7 @@ class NgramModel:
 
 
 def lay_out(path: Path, shapes: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
-    """A new file of arrays of zeros, which are mapped; wider types have to come first."""
+    """Write a file of zeros and return its mapped arrays; wider types have to come first."""
     header, end = {}, 0
     for name, (kind, n) in shapes.items():
         start, end = end, end + n * np.dtype(_TYPES[kind]).itemsize
@@ -122,7 +122,7 @@ def lay_out(path: Path, shapes: Mapping[str, tuple[str, int]]) -> dict[str, Any]
 
 
 def _mapped(path: Path, mode: Any) -> dict[str, Any]:
-    """The arrays of a file of safetensors, mapped."""
+    """The mapped arrays of a safetensors file."""
     with path.open("rb") as file:
         start = 8 + int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(start - 8))
@@ -150,6 +150,8 @@ def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
 
 def estimated_discount(adjusted: Ints) -> float:
     """Ney, Essen and Kneser's estimate of D from the a of all n-grams of a length.
+
+    It is 0.5 if no n-gram has a = 1, or none a = 2.
 
     >>> estimated_discount(np.array([1, 1, 2, 5])), estimated_discount(np.array([3]))
     (0.5, 0.5)

@@ -30,9 +30,9 @@ from plumbline.warehouse.paths import replacing
 
 #: Number of most frequent words that are counted; others are one word, ``UNKNOWN``.
 MOST_WORDS = 1 << 20
-#: Characters of text whose words are kept when a run is interrupted.
+#: Characters of text per block; an interrupted run loses at most one block.
 CHARACTERS_OF_BLOCK = 1 << 26
-#: The beginning of the text whose loss is reported.
+#: Most sentences and words, from the text's beginning, whose loss is reported.
 _SENTENCES_OF_LOSS, _WORDS_OF_LOSS = 10_000, 1 << 21
 
 
@@ -49,8 +49,8 @@ def train(
 
     Words are lowercase runs of characters between white space and punctuation marks, and every
     mark. Sentences end at ``SENTENCE_END``. The start loss is that of equally likely words, the end
-    loss that of the first sentences of the text. ``key`` identifies options and shards: what a run
-    with another key left is discarded. Columns ``path`` and ``run_id`` are the caller's.
+    loss that of the first sentences of the text. ``key`` identifies options and shards; files of an
+    interrupted run with another key are removed. The caller adds columns ``path`` and ``run_id``.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -69,8 +69,8 @@ def train(
     sizes = {"order": options.order, "vocab_size": n_words}
     config = json.dumps({"model_type": NGRAM, "version": VERSION, **sizes}, indent=1)
     (work / "config.json").write_text(config, encoding="utf-8")
-    whole = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(vocabulary), bos_token="<s>")
-    whole.save_pretrained(work)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(vocabulary), bos_token="<s>")
+    tokenizer.save_pretrained(work)
     model = NgramModel.load(work)
     first = np.array(words[:_WORDS_OF_LOSS])
     sentences = np.split(first, np.flatnonzero(first == BOS))[1 : _SENTENCES_OF_LOSS + 1]
@@ -92,14 +92,14 @@ def train(
 def _blocks(shards: Sequence[Path], form: RecordForm, work: Path) -> list[Path]:
     """Files of numbered words: arrays ``numbers``, and ``letters`` and ``offsets`` of the words.
 
-    Each holds whole documents; ``n_documents`` counts those up to its end.
+    Each holds whole documents; ``n_documents`` counts the text's documents up to the block's end.
     """
     blocks = list(takewhile(is_whole, sorted(work.glob("*.block"))))
     n_documents = int(load_file(blocks[-1])["n_documents"]) if blocks else 0
     texts = islice((text for x in shards for text in documents(x, form)), n_documents, None)
-    while taken := list(_up_to(CHARACTERS_OF_BLOCK, texts)):
-        n_documents += len(taken)
-        numbers, words = numbered_words(taken)
+    while block := list(_up_to(CHARACTERS_OF_BLOCK, texts)):
+        n_documents += len(block)
+        numbers, words = numbered_words(block)
         _, offsets, letters = words.buffers()
         arrays = {"numbers": numbers, "n_documents": np.array(n_documents)}
         arrays["offsets"] = np.frombuffer(offsets, np.int64)[: len(words) + 1]
@@ -111,7 +111,7 @@ def _blocks(shards: Sequence[Path], form: RecordForm, work: Path) -> list[Path]:
 
 
 def _up_to(n_characters: int, texts: Iterator[str]) -> Iterator[str]:
-    """The next texts, until they have so many characters."""
+    """The next texts, up to the one with which they have ``n_characters``."""
     for text in texts:
         yield text
         n_characters -= len(text)
@@ -120,34 +120,34 @@ def _up_to(n_characters: int, texts: Iterator[str]) -> Iterator[str]:
 
 
 def _vocabulary(blocks: Sequence[Path]) -> tuple[pa.LargeBinaryArray, int]:
-    """The words of all blocks in alphabetical order, at most ``MOST_WORDS``; how often words are.
+    """The ``MOST_WORDS`` most frequent words in alphabetical order; the number of all tokens.
 
-    They are numbered in this order after ``BOS`` and ``UNKNOWN``.
+    Words are numbered in this order after ``BOS`` and ``UNKNOWN``.
     """
     table = pa.table({"word": pa.array([], pa.large_binary()), "n": pa.array([], pa.int64())})
     for block in map(load_file, blocks):
         n = np.bincount(block["numbers"], minlength=len(block["offsets"]) + 1)
-        own = pa.table({"word": _own_words(block), "n": n[UNKNOWN + 1 :]})
-        table = pa.concat_tables([table, own]).group_by("word").aggregate([("n", "sum")])
+        counts = pa.table({"word": _words_of(block), "n": n[UNKNOWN + 1 :]})
+        table = pa.concat_tables([table, counts]).group_by("word").aggregate([("n", "sum")])
         table = table.select(["word", "n_sum"]).rename_columns(["word", "n"])
     n_tokens = pc.sum(table["n"]).as_py() or 0
     table = table.sort_by([("n", "descending"), ("word", "ascending")])[:MOST_WORDS]
     return table.sort_by("word")["word"].combine_chunks(), n_tokens
 
 
-def _own_words(block: dict[str, Ints]) -> pa.LargeBinaryArray:
+def _words_of(block: dict[str, Ints]) -> pa.LargeBinaryArray:
     """The words of a block, in the order of their numbers."""
     buffers = [None, pa.py_buffer(block["offsets"]), pa.py_buffer(block["letters"])]
     return pa.Array.from_buffers(pa.large_binary(), len(block["offsets"]) - 1, buffers)
 
 
 def _numbered(blocks: Sequence[Path], vocabulary: pa.LargeBinaryArray, path: Path) -> Ints:
-    """The words of all blocks by their numbers in the vocabulary, ``BOS`` before every sentence."""
+    """The vocabulary's numbers of all blocks' words in turn, ``BOS`` before every sentence."""
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.array(BOS, np.uint32).tofile(file)
         for block in map(load_file, blocks):
-            own = pc.index_in(_own_words(block), value_set=vocabulary).fill_null(-1).to_numpy()
-            numbers = np.concatenate([[BOS, UNKNOWN], own + UNKNOWN + 1]).astype(np.uint32)
+            places = pc.index_in(_words_of(block), value_set=vocabulary).fill_null(-1).to_numpy()
+            numbers = np.concatenate([[BOS, UNKNOWN], places + UNKNOWN + 1]).astype(np.uint32)
             numbers[block["numbers"]].tofile(file)
     return np.memmap(path, np.uint32, "r")[:-1]
 

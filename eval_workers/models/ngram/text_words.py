@@ -1,7 +1,7 @@
 """Text to numbered words: words and marks in lower case, and where sentences end.
 
-Words are those of ``tokenizers`` (``Lowercase``, ``BertPreTokenizer``), which splits what is
-scored; it says of what kind every character is.
+Words are those of ``tokenizers`` (``Lowercase``, ``BertPreTokenizer``), which splits the texts that
+are scored; each character's kind is read from it.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from plumbline.eval_workers.models.ngram import SENTENCE_END
 
-#: The start of every sentence, and words that the text lacks.
+#: The numbers of every sentence's start and of all words outside the vocabulary.
 BOS, UNKNOWN = 0, 1
 _CHARACTERS_AT_ONCE = 1 << 20
-#: Kinds of characters; those from here on are parts of words, in one case.
+#: Kinds of characters.
 _PART, _MARK, _BLANK = range(3)
+#: Code points from here on are parts of words and have no lower case.
 _KNOWN = 0x20000
 
 Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
@@ -28,12 +29,12 @@ Ints = np.ndarray[Any, np.dtype[np.integer[Any]]]
 
 @cache
 def _characters() -> tuple[Ints, Ints]:
-    """The kind of every code point up to ``_KNOWN``, and its lower case."""
+    """The kind and the lower case of every code point up to ``_KNOWN``."""
     from tokenizers import normalizers, pre_tokenizers
 
     points = np.array([k for k in range(_KNOWN) if not 0xD800 <= k < 0xE000])
     kinds, lower = np.zeros(_KNOWN + 1, np.uint8), np.arange(_KNOWN + 1, dtype=np.uint32)
-    mixed = "a" + "a".join(map(chr, points))  # so that each is next to parts of words
+    mixed = "a" + "a".join(map(chr, points))  # so that each follows a part of a word
     is_found = np.zeros(len(mixed), bool)
     for _, (start, end) in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(mixed):
         is_found[start:end] = True
@@ -47,7 +48,7 @@ def _characters() -> tuple[Ints, Ints]:
 
 
 def numbered_words(texts: Iterable[str]) -> tuple[Ints, pa.LargeBinaryArray]:
-    """The words of texts as numbers from 2 on, ``BOS`` behind every sentence; and these words.
+    """The words of texts as numbers from 2 on, ``BOS`` after every sentence; and these words.
 
     >>> numbers, words = numbered_words(["She ran! He, too.", "She"])
     >>> numbers.tolist(), b" ".join(words.to_pylist())
@@ -62,13 +63,13 @@ def numbered_words(texts: Iterable[str]) -> tuple[Ints, pa.LargeBinaryArray]:
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
-    """Sentences one after another, and where each ends."""
+    """Pieces of the texts, each with the index at which each of its sentences ends."""
     parts: list[str] = []
     ends = [0]
     for text in texts:
         start = 0
         for end in chain((match.end() for match in SENTENCE_END.finditer(text)), [len(text)]):
-            parts.append(text[start:end].replace("İ", "i̇"))  # the only one of two in lower case
+            parts.append(text[start:end].replace("İ", "i̇"))  # the only two-letter lower case
             ends.append(ends[-1] + len(parts[-1]))
             start = end
             if ends[-1] >= _CHARACTERS_AT_ONCE:
@@ -78,7 +79,7 @@ def _pieces(texts: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
 
 
 def _words(text: str, ends: list[int]) -> tuple[pa.DictionaryArray, Any]:
-    """The words of some sentences, and whether each is the last of its sentence."""
+    """The words of some sentences, and a mask of the last word of each sentence."""
     kinds, lower = _characters()
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     known = np.minimum(points, _KNOWN)
@@ -86,15 +87,15 @@ def _words(text: str, ends: list[int]) -> tuple[pa.DictionaryArray, Any]:
     begins = np.ones(len(points) + 1, bool)
     begins[1:-1] = (kind[1:] == _MARK) | (kind[:-1] != _PART)
     begins[ends] = True
-    is_kept = kind != _BLANK
-    begins = begins[:-1] & is_kept
-    kept = np.where(points < _KNOWN, lower[known], points)[is_kept]
-    n_bytes = 1 + (kept >= 0x80) + (kept >= 0x800) + (kept >= 0x10000)
-    offsets = np.append(0, np.cumsum(n_bytes))[np.append(begins[is_kept], True)]
+    is_letter = kind != _BLANK
+    begins = begins[:-1] & is_letter
+    letters = np.where(points < _KNOWN, lower[known], points)[is_letter]
+    n_bytes = 1 + (letters >= 0x80) + (letters >= 0x800) + (letters >= 0x10000)
+    offsets = np.append(0, np.cumsum(n_bytes))[np.append(begins[is_letter], True)]
     buffers = [
         None,
         pa.py_buffer(offsets),
-        pa.py_buffer(kept.tobytes().decode("utf-32-le").encode()),
+        pa.py_buffer(letters.tobytes().decode("utf-32-le").encode()),
     ]
     words = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
     sentence = np.searchsorted(ends, np.flatnonzero(begins), side="right")

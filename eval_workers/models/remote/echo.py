@@ -1,8 +1,8 @@
 """Log-probabilities of a given text by echo: requests to a completions server and its answers.
 
-Asked to echo its prompt, a server of OpenAI's completions protocol (vLLM, SGLang and others) gives
-each of its tokens with log p(token | earlier tokens). One generated token is left out: some servers
-take a limit of 0 for no limit.
+Asked for an echo, a server of OpenAI's completions protocol (vLLM, SGLang and others) gives each
+token of the prompt with log p(token | earlier tokens). One token is generated too, and left out,
+because some servers take a limit of 0 for no limit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FIXES = {
     "start": "is it running at this address? docs/servers.md; then run the same command again",
     "resume": "finished work is kept: run the same command again to resume",
 }
-#: Spelling of a byte, by which a server writes a token that is part of a character.
+#: Spelling of a byte, in tokens that are part of a character.
 _BYTES = re.compile(r"\\x([0-9a-fA-F]{2})")
 _PARTIAL = "\ufffd"
 #: Spelling of the space before a word in some tokenizers.
@@ -51,7 +51,7 @@ class EchoFault(Exception):
 class Echo:
     """A prompt's tokens as a server gives them, and log p of each (nats; ``None`` if missing).
 
-    ``n_context`` of them come before the text: BOS, by the server or by us.
+    The first ``n_context`` tokens come before the text: BOS, added by the server or by us.
     """
 
     pieces: tuple[str, ...]
@@ -88,16 +88,16 @@ def read_echo(body: str, text: str) -> Echo:
     content = _object(body)
     tokens, values = _tokens(content)
     usage = content.get("usage")
-    counted = usage.get("completion_tokens") if isinstance(usage, dict) else None
+    n_usage = usage.get("completion_tokens") if isinstance(usage, dict) else None
     # A server that adds BOS may add EOS too: one more token after the text.
-    n_new = [counted, counted + 1] if type(counted) is int and 0 <= counted <= 1 else [1, 0, 2]
+    n_new = [n_usage, n_usage + 1] if type(n_usage) is int and 0 <= n_usage <= 1 else [1, 0, 2]
     for n in n_new:
-        kept = tokens[: len(tokens) - n]
+        echoed = tokens[: len(tokens) - n]
         for start in range(3):
-            if any(not token.replace(_SPACE, " ").strip() for token in kept[:start]):
-                break  # a first word's own space, not BOS
-            if start < len(kept) and spells(kept[start:], text):
-                return Echo(tuple(kept), tuple(values[: len(kept)]), start)
+            if any(not token.replace(_SPACE, " ").strip() for token in echoed[:start]):
+                break  # the space before the first word, not BOS
+            if start < len(echoed) and spells(echoed[start:], text):
+                return Echo(tuple(echoed), tuple(values[: len(echoed)]), start)
     if len(tokens) <= PARAMETERS["max_tokens"]:
         raise EchoFault(f"gives log-probabilities of generated tokens only: {_short(tokens)}")
     seen = f"{_short(tokens)} for {text[:_EXCERPT]!r}"
@@ -115,7 +115,7 @@ def _object(body: str) -> dict[str, Any]:
 
 
 def _tokens(content: dict[str, Any]) -> tuple[list[str], list[float | None]]:
-    """Tokens with log-probabilities, the generated ones among them."""
+    """Tokens and their log-probabilities (nats), the generated tokens included."""
     choices = content.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     logprobs = choice.get("logprobs") if isinstance(choice, dict) else None
@@ -156,15 +156,15 @@ def spells(pieces: Sequence[str], text: str) -> bool:
     True
     """
     whole = b"".join(map(_bytes, pieces)).decode("utf-8", "replace")
-    made, expected = "".join(whole.split()), "".join(text.split())
-    if made == expected:
+    spelled, expected = "".join(whole.split()), "".join(text.split())
+    if spelled == expected:
         return True
-    if _PARTIAL not in made:
+    if _PARTIAL not in spelled:
         return False
-    # A run of parts stands for characters that aren't ASCII, one to as many as it has parts. All
-    # its possible ends are followed at once: backtracking would take exponential time.
+    # A run of n parts stands for 1 to n characters that aren't ASCII. All possible ends are
+    # followed at once: backtracking would take exponential time.
     ends = {0}
-    for part in re.findall(f"{_PARTIAL}+|[^{_PARTIAL}]+", made):
+    for part in re.findall(f"{_PARTIAL}+|[^{_PARTIAL}]+", spelled):
         if part[0] == _PARTIAL:
             ends = {i for end in ends for i in _after_parts(expected, end, len(part))}
         else:
@@ -196,14 +196,14 @@ class EchoServer:
     def bodies(self, prompts: Sequence[str]) -> list[str | Failure]:
         """The answer to each prompt, in the order given; ``Failure`` for a refused prompt.
 
-        The policy sets concurrency and retries. Raises ``BadInput`` where the server refuses every
-        request, ``Interrupted`` where it does not answer, ``UsageProblem`` and ``MissingComponent``
-        as ``ChatClient``.
+        The policy sets concurrency and retries. Raises ``BadInput`` if the server refuses every
+        request, ``Interrupted`` if it doesn't answer, and what ``ChatClient`` raises
+        (``UsageProblem``, ``MissingComponent``).
         """
         return asyncio.run(self._bodies(prompts))
 
     def software(self) -> str:
-        """Name and version of the server's software, empty if unknown or it does not answer."""
+        """Name and version of the server's software; empty if they are unknown."""
         return asyncio.run(self._software())
 
     async def _bodies(self, prompts: Sequence[str]) -> list[str | Failure]:
@@ -211,7 +211,7 @@ class EchoServer:
         slots = asyncio.Semaphore(policy.concurrency)
         url, timeout_s = self.server.base_url, self.server.timeout_s
         async with ChatClient(url, timeout_s=timeout_s) as client:
-            tasks = [asyncio.ensure_future(self._one(client, slots, one)) for one in prompts]
+            tasks = [asyncio.ensure_future(self._body(client, slots, p)) for p in prompts]
             try:
                 return await asyncio.gather(*tasks)
             except BaseException:
@@ -220,7 +220,7 @@ class EchoServer:
                 await asyncio.gather(*tasks, return_exceptions=True)
                 raise
 
-    async def _one(
+    async def _body(
         self, client: ChatClient, slots: asyncio.Semaphore, prompt: str
     ) -> str | Failure:
         call = partial(completion, model=self.model, prompt=prompt, parameters=PARAMETERS)
@@ -259,7 +259,7 @@ class EchoServer:
 
 
 async def _read(client: openai.AsyncOpenAI, path: str) -> str:
-    """The body of a page of the server: ``/page`` of its root, ``page`` beside its completions."""
+    """The body of a server's page: ``/page`` is at the root, ``page`` beside the completions."""
     import httpx2
 
     parts = urlsplit(str(client.base_url))

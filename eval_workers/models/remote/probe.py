@@ -17,14 +17,14 @@ from plumbline.eval_workers.chat.client import Failure
 from plumbline.eval_workers.models.remote.echo import Echo, EchoFault, EchoServer, read_echo
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: The first is sent three times. They have the same last word after different beginnings.
+#: The first is sent three times. All end with the same word after different beginnings.
 TEXTS = (
     "The weather was fine, so the two old friends walked home.",
     "A clerk had put all the keys into the drawer at home.",
     "The person in the store asked when she would be home.",
 )
-#: Largest difference of two scores of one text: other users' requests in a batch may change the
-#: rounding. A preference counts from ln 1.65 = 0.5 nats on.
+#: Largest accepted difference of two scores of one text: other users' requests in a batch may
+#: change the rounding. A preference counts from ln 1.65 = 0.5 nats on.
 SAME_NATS = 0.05
 #: Rounding error of a log-probability of 0.
 ROUNDING_NATS = 1e-6
@@ -131,14 +131,14 @@ def _check_values(server: EchoServer, echo: Echo) -> None:
 
 def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
     """Refuse the same values for different texts, or for a token after different texts."""
-    for i, one in enumerate(echoes):
+    for i, echo in enumerate(echoes):
         for other in echoes[:i]:
-            n = min(len(one.text_pieces), len(other.text_pieces))
-            if one.text_logprobs_nats[:n] == other.text_logprobs_nats[:n]:
+            n = min(len(echo.text_pieces), len(other.text_pieces))
+            if echo.text_logprobs_nats[:n] == other.text_logprobs_nats[:n]:
                 _refuse(server, "gives different texts the same log-probabilities")
     ends = {(echo.pieces[-2], echo.logprobs_nats[-2]) for echo in echoes}
     piece, value = ends.pop()
-    if not ends and value is not None and value < -ROUNDING_NATS:  # several may be certain
+    if not ends and value is not None and value < -ROUNDING_NATS:  # it may be certain each time
         _refuse(server, f"gives {piece!r} log-probability {value:g} whatever comes before it")
 
 

@@ -42,7 +42,7 @@ class ChoiceOptions(AskingOptions):
         return load(Path(self.prompts) if self.prompts else None)
 
     def key(self) -> str:
-        """Hash of what defines a choice besides model and pair (16 hex digits).
+        """Hash of the settings that define a choice besides model and pair (16 hex digits).
 
         >>> one, two = ChoiceOptions(model="m"), ChoiceOptions(model="m", n=9)
         >>> one.key() == two.key(), one.key() == ChoiceOptions(model="m", temperature=0.0).key()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 Side = Literal["a", "b"]
-#: Replies that are checked before the rest is asked for.
+#: Number of replies that are checked before the other questions are sent.
 _FIRST = 20
 _OTHER: Mapping[Side, Side] = {"a": "b", "b": "a"}
 _EXCERPT = 80
@@ -39,7 +39,7 @@ _EXCERPT = 80
 
 @dataclass(frozen=True)
 class Ask:
-    """One question: a pair, the side that is shown first, and which ask of it, from 0."""
+    """One question: a pair, the side that is shown first, and the ask's number, from 0."""
 
     pair_id: str
     sentence_a: str
@@ -48,7 +48,7 @@ class Ask:
     ask: int
 
     def request(self, options: ChoiceOptions, wordings: Sequence[str]) -> Request:
-        """The question as sent; both orders of an ask have one wording.
+        """The question as sent; both orders of an ask have the same wording.
 
         >>> options = ChoiceOptions(model="m")
         >>> ask = Ask("1", "She ran.", "He ran.", "b", 0)
@@ -81,10 +81,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Outcome for one benchmark: ``n_asks`` of ``n_pairs`` pairs, ``n_new`` of them of this run.
+    """Outcome for one benchmark: ``n_asks`` asks about ``n_pairs`` pairs, ``n_new`` in this run.
 
-    ``n_neither`` replies name neither sentence: rows that count for no side. ``n_unnatural`` pairs
-    are left out.
+    ``n_neither`` replies name neither sentence: their rows count for neither side. ``n_unnatural``
+    pairs are left out.
     """
 
     benchmark: str
@@ -111,8 +111,8 @@ _FIX = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
 class PairChoices(Step[Chosen]):
     """Ask for the missing choices of a benchmark's pairs, except those marked unnatural.
 
-    A pair whose sentences changed is asked about again, and its old rows go. Rows beyond a smaller
-    ``n`` stay.
+    A pair whose sentences changed is asked about again, and its old rows are removed. Rows beyond a
+    smaller ``n`` stay.
     """
 
     benchmark: str
@@ -136,7 +136,7 @@ class PairChoices(Step[Chosen]):
         return {"benchmark": self.benchmark, "model_key": identity.key, "setting": setting}
 
     def state(self, store: Store, model: Choosing) -> State:
-        """The pairs, their rows, and the asks without one: the first ask of all pairs first."""
+        """The pairs, their rows, and the asks without a row: the first ask of every pair first."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
         rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
@@ -159,7 +159,7 @@ class PairChoices(Step[Chosen]):
     def compute(self, model: Choosing, items: Sequence[Ask]) -> list[Reply]:
         """The reply to each ask, from the ledger where it has one.
 
-        Raises ``BadInput`` if none of the first few names a sentence, and as ``Build.run``.
+        Raises ``BadInput`` if none of the first few names a sentence, and errors of ``Build.run``.
         """
         assert model.build is not None, "a model that is asked has a ledger"
         wordings = self.options.wordings()
@@ -211,7 +211,7 @@ def _job(request: Request) -> Job:
 
 
 def ledger_name(benchmark: str, model_key: str) -> str:
-    """``Build.benchmark`` of asking a served model about a benchmark.
+    """``Build.benchmark`` for a served model's choices on a benchmark.
 
     >>> ledger_name("winobias", "ab12")
     'choose/winobias/ab12'
@@ -231,10 +231,10 @@ def choose(
     run_id: str,
     tell: Tell | None = None,
 ) -> Chosen:
-    """Ask for what is missing of a benchmark; without a ``server`` replies come from the ledger.
+    """Request a benchmark's missing choices; without a ``server`` replies come from the ledger.
 
     Writes ``pair_choice``, ``model`` and, as ``Build.run``, ``generation_request``. Raises what
-    ``PairChoices`` and ``Build.run`` raise; what was answered is kept.
+    ``PairChoices`` and ``Build.run`` raise; replies that have come are kept.
     """
     check_imported(store, [benchmark])
     ledger = ledger_name(benchmark, _served(options).identity.key)

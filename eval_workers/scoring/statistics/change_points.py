@@ -1,9 +1,10 @@
 """Change points of checkpoints' curves, and the onset of words' leans.
 
-Two things make a curve go up and down: that other words would have given another figure, and that
-a model does so from checkpoint to checkpoint, for all words at once. So a step is tested twice: has
-the curve moved since the step before, more than the words explain; and has it changed for good,
-more than the autocorrelation of checkpoints explains. A word leans if it does more than others.
+A curve goes up and down for two reasons: other words would give another figure, and the model
+fluctuates from checkpoint to checkpoint, for all words at once. So a step is tested twice: has the
+curve moved since the step before, by more than the choice of words explains; and has it changed
+for good, by more than the autocorrelation of checkpoints explains. A word's lean is what it has
+beyond the other words.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from plumbline.warehouse.storage.opening import OpenWarehouse
 
 Row: TypeAlias = Mapping[str, Any]
 
-#: Rate of false finds: of any change at all for `changes`, of their share for `onsets`.
+#: Rate of false finds: the chance of any in `changes`, their expected share in `onsets`.
 ALPHA = 0.05
-#: Fewer checkpoints have no curve.
+#: Fewest checkpoints of a curve.
 LEAST_STEPS = 3
-#: With fewer checkpoints the autocorrelation can't be estimated, so nor can changes be tested.
+#: Fewest checkpoints of a test for lasting changes, which needs an estimated autocorrelation.
 LEAST_TESTED = 12
-#: A lasting change that power is for, in standard deviations of an innovation.
+#: Size of the lasting change for which power is given, in standard deviations of an innovation.
 SHIFT = 3
 #: With less power a test has no verdict.
 LEAST_POWER = 0.3
-#: The largest autocorrelation of neighbours; at 1 a curve has no level.
+#: Largest autocorrelation of neighbours; at 1 a curve has no level.
 MOST_RHO = 0.98
 _TINY = 1e-300
 _MODEL = ("series", "setting")
@@ -46,7 +47,7 @@ def changes(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
     """Rows of ``change_point``, without their run, for models with three checkpoints or more."""
     text = "FROM checkpoint_curve WHERE measure <> 'explained variance' ORDER BY ALL"
     rows = rows_of(root, text)
-    return [row for of in _groups(rows, _MODEL) for row in _changes_of(_groups(of, _CURVE))]
+    return [row for part in _groups(rows, _MODEL) for row in _changes_of(_groups(part, _CURVE))]
 
 
 def _changes_of(curves: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
@@ -73,7 +74,7 @@ def _changes_of(curves: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
 
 
 def _p_of_t(value: float, se: float | None, df: float | None) -> float | None:
-    """Two-sided p of a mean by Student's t; ``None`` where nothing varies."""
+    """Two-sided p of a mean by Student's t; ``None`` if ``se`` or ``df`` is 0 or unknown."""
     from scipy.special import stdtr
 
     return float(2 * stdtr(df, -abs(value) / se)) if se and df else None
@@ -85,18 +86,18 @@ def lasting_changes(
     """Lasting changes of curves: (curve, first checkpoint after) -> shift, p, power.
 
     A curve is cut in two where its means differ most (CUSUM). Under the null hypothesis it is an
-    autoregression of first order that never shifts: p is the share of such series, with the
-    autocorrelation and the innovations that the curve has around its two means, in which some curve
-    is cut as clearly (sieve bootstrap, Bühlmann 1997; min-p, Westfall and Young 1993). Innovations
-    are drawn from the same checkpoints for all curves, which keeps their dependence. Power is the
-    share of these series that are found to change once they shift in their middle by ``SHIFT``
-    standard deviations of an innovation. Where it is below ``LEAST_POWER``, p is ``None``.
+    autoregression of first order that never shifts. Such series are drawn with the autocorrelation
+    and the innovations that each curve has around its two means; p is the share of draws in which
+    some curve is cut as clearly (sieve bootstrap, Bühlmann 1997; min-p, Westfall and Young 1993).
+    Innovations are drawn from the same checkpoints for all curves, which keeps their dependence.
+    Power is the share of these series that are found to change if they shift in their middle by
+    ``SHIFT`` standard deviations of an innovation. If it is below ``LEAST_POWER``, p is ``None``.
 
     Both parts of a curve that is cut with p <= ``ALPHA`` are tested in turn, all such parts
     together (binary segmentation). Returns the first cut of each curve, and later significant ones.
-    A steady drift is taken for autocorrelation, so it has little power; a single checkpoint off the
-    others is no change. ``python -m tools.simulations lasting_changes`` prints false finds and
-    power. ``steps`` are those of each curve, which may differ.
+    A steady drift looks like autocorrelation, so it is rarely found; a single outlying checkpoint
+    is no change. ``python -m tools.simulations lasting_changes`` prints false finds and power.
+    ``steps`` are those of each curve, which may differ.
 
     >>> noise = np.random.default_rng(0).normal(0, 1, (2, 40))
     >>> curves = [noise[0], noise[1] + np.repeat([0, 8], 20)]
@@ -131,13 +132,13 @@ def lasting_changes(
 
 
 def _test(curve: Floats, draws: Floats) -> tuple[int, Floats, Floats]:
-    """The place of a curve's cut; ranks of its cut and of those under the null; these if shifted.
+    """Place of a curve's cut; ranks of its and the null series' cuts; ranks of shifted series.
 
-    ``draws``, from 0 to 1, choose the innovations of each series (rows).
+    ``draws`` [series, checkpoint], from 0 to 1, choose the innovations of the null series.
     """
     from scipy.signal import lfilter
 
-    cut, size, rho, innovations = (of[0] for of in _cuts(curve[None]))
+    cut, size, rho, innovations = (figures[0] for figures in _cuts(curve[None]))
     if curve.size < LEAST_TESTED or np.ptp(curve) <= 1e-9 * np.abs(curve).max():
         return int(cut), np.ones(len(draws) + 1), np.ones(len(draws))
     series = (innovations - innovations.mean())[(draws * innovations.size).astype(int)]
@@ -156,8 +157,8 @@ def _rank(values: Floats, among: Floats) -> Floats:
 def _cuts(values: Floats) -> tuple[Ints, Floats, Floats, Floats]:
     """The cut of each row, its clearness, its autocorrelation and its innovations.
 
-    The clearness is the largest CUSUM over the long-run standard deviation, of what remains once
-    the means before and after the cut are taken out: else a shift would look like memory.
+    The clearness is the largest CUSUM over the long-run standard deviation. The latter is that of
+    residuals from the means before and after the cut: else a shift would look like autocorrelation.
     """
     n = values.shape[1]
     k = np.arange(1, n)
@@ -179,14 +180,14 @@ def _autocorrelation(values: Floats, rest: Floats) -> Floats:
 
     Subtracting these means lowers it by about (4 + 9 rho) / n, as simulated with 24 to 154
     checkpoints; a correction by 6 and 10 keeps the rate of false finds up to a rho of 0.9. Further
-    shifts would still raise it, but hardly differences of values: their mean squares two and one
-    apart have the ratio 1 + rho (after Chakar et al. 2017). That is noisier, so it only bounds the
-    estimate, with 3 / sqrt(n) to spare.
+    shifts would still raise it. They hardly change differences of values, whose mean squares at
+    lags 2 and 1 have the ratio 1 + rho (after Chakar et al. 2017). This ratio is noisier, so it
+    only bounds the estimate, with 3 / sqrt(n) to spare.
     """
     n = values.shape[1]
     r = (rest[:, 1:] * rest[:, :-1]).sum(axis=1) / np.maximum((rest**2).sum(axis=1), _TINY)
-    one, two = (((values[:, d:] - values[:, :-d]) ** 2).mean(axis=1) for d in (1, 2))
-    most = two / np.maximum(one, _TINY) - 1 + 3 / np.sqrt(n)
+    lag_1, lag_2 = (((values[:, d:] - values[:, :-d]) ** 2).mean(axis=1) for d in (1, 2))
+    most = lag_2 / np.maximum(lag_1, _TINY) - 1 + 3 / np.sqrt(n)
     return np.asarray(np.clip(np.minimum((n * r + 6) / max(n - 10, 1), most), 0, MOST_RHO))
 
 
@@ -194,7 +195,7 @@ def word_onsets(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
     """Rows of ``word_onset``, without their run, for words with two pairs or more."""
     text = "FROM checkpoint_word WHERE n_pairs > 1 AND relative_nats IS NOT NULL ORDER BY ALL"
     rows = rows_of(root, text)
-    return [row for of in _groups(rows, _WORDS) for row in _onsets_of(_groups(of, ("word",)))]
+    return [row for part in _groups(rows, _WORDS) for row in _onsets_of(_groups(part, ("word",)))]
 
 
 def _onsets_of(words: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
@@ -202,35 +203,35 @@ def _onsets_of(words: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
     most = max(map(len, words))
     if most < LEAST_STEPS:
         return []
-    words = [of for of in words if len(of) == most]
-    means = np.array([[r["relative_nats"] for r in of] for of in words])
+    words = [rows for rows in words if len(rows) == most]
+    means = np.array([[r["relative_nats"] for r in rows] for rows in words])
     p_values = [
-        [_p_of_t(r["relative_nats"], r["relative_nats_se"], r["n_pairs"] - 1) for r in of]
-        for of in words
+        [_p_of_t(r["relative_nats"], r["relative_nats_se"], r["n_pairs"] - 1) for r in rows]
+        for rows in words
     ]
-    p = np.array([[1.0 if p is None else p for p in of] for of in p_values])  # pairs don't vary
+    p = np.array([[1.0 if p is None else p for p in row] for row in p_values])  # pairs don't vary
     places, q = onsets(means, p)
     return [
         {
-            **{column: of[-1][column] for column in (*_WORDS, *_LAST)},
-            "last_nats": of[-1]["mean_log_ratio_nats"],
+            **{column: rows[-1][column] for column in (*_WORDS, *_LAST)},
+            "last_nats": rows[-1]["mean_log_ratio_nats"],
             "p": float(p_of[-1]),
             "q": float(q_of),
-            "onset_step": None if place < 0 else of[place]["step"],
+            "onset_step": None if place < 0 else rows[place]["step"],
         }
-        for of, p_of, q_of, place in zip(words, p, q, places, strict=True)
+        for rows, p_of, q_of, place in zip(words, p, q, places, strict=True)
     ]
 
 
 def onsets(means: Floats, p: Floats) -> tuple[Ints, Floats]:
-    """The step since which each word leans to one side until the last; -1 where it shows no lean.
+    """The step since which each word leans to one side until the last; -1 for a word without lean.
 
     Words lean at the last step by Benjamini and Hochberg at ``ALPHA``. The steps of each of these
     R of m words are then tested backwards from the last, each at ALPHA R / m, until one fails or
     leans to the other side. A test is made only after all later ones succeeded, so the mean share
     of words with a wrong onset, too early or without any lean, is at most ALPHA (Benjamini and
-    Bogomolov 2014). ``means`` and ``p`` are of each word (rows) at each step: its lean beyond that
-    of the others, and p of none. Returns the place of each word's step, and its q at the last step.
+    Bogomolov 2014). ``means`` [word, step] are leans beyond those of the other words, ``p`` the
+    p-values of no lean. Returns the place of each word's step, and its q at the last step.
 
     >>> means = np.array([[0.1, -0.5, 0.6, 0.7], [0.1, 0.1, 0.1, 0.1]])
     >>> onsets(means, np.array([[0.9, 0.001, 0.001, 0.001], [0.5, 0.5, 0.5, 0.5]]))
@@ -247,7 +248,7 @@ def onsets(means: Floats, p: Floats) -> tuple[Ints, Floats]:
 
 
 def _groups(rows: Sequence[Row], columns: Sequence[str]) -> list[list[Row]]:
-    """Rows by their values in columns, by step in each."""
+    """Rows grouped by their values in ``columns``; each group is sorted by step."""
     groups: dict[tuple[object, ...], list[Row]] = defaultdict(list)
     for row in sorted(rows, key=lambda r: r["step"]):
         groups[tuple(row[column] for column in columns)].append(row)

@@ -1,4 +1,4 @@
-"""Errors of means over clustered pairs: of one word, one frame, one occupation.
+"""Errors of means over clustered pairs; a cluster is a word, a frame or an occupation.
 
 Intervals of the metrics themselves are in ``warehouse/sql/views/07_clustered_interval.sql``.
 """
@@ -14,7 +14,7 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
-#: A pair's place in a dimension in which it has no cluster.
+#: Stands for a cluster's number in a dimension in which a pair has no cluster.
 NO_CLUSTER = -1
 #: Variances below this are rounding: a figure, or a difference, is the same in every pair.
 ROUNDING = 1e-18
@@ -23,9 +23,9 @@ ROUNDING = 1e-18
 def influences(figures: Floats, strata: Ints | None = None) -> Floats:
     """Influence of each pair on a mean: its distance from the mean, over the number of pairs.
 
-    ``figures`` are of pairs (rows) in any number of columns, each with its own mean; NaN where a
-    pair has none. ``strata`` number the parts of a benchmark whose sizes are fixed: distances are
-    then from the mean of the pair's part.
+    ``figures`` are pairs x columns, each column with its own mean; NaN for a pair without a figure.
+    ``strata`` number the parts of a benchmark whose sizes are fixed: distances are then from the
+    mean of the pair's part.
 
     >>> influences(np.array([[1.0], [0.0], [np.nan], [2.0]])).T
     array([[ 0.        , -0.33333333,         nan,  0.33333333]])
@@ -45,11 +45,11 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
     three ways: the clusters of the first, those of the second, and all of them less the terms of
     pairs of clusters, which would count twice (Cameron, Gelbach and Miller 2011; for clusters that
     are in both dimensions, such as two occupations, Aronow, Samii and Assenova 2015). The variance
-    of a mean, or of any difference of means, is the largest that one of them gives.
+    of a mean, or of any difference of means, is the largest that one of the ways gives.
 
-    ``of_pair`` are ``influences`` of pairs (rows) on means (columns); ``clusters`` number those of
-    each pair from 0 in each dimension (column), or ``NO_CLUSTER``. Returns ways x means x means; 0
-    where a cluster holds every pair.
+    ``of_pair`` are ``influences`` of pairs (rows) on means (columns); ``clusters`` are the numbers,
+    from 0, of each pair's (row's) cluster in each dimension (column), or ``NO_CLUSTER``. Returns
+    ways x means x means; 0 if a cluster holds every pair.
 
     >>> of_pair = influences(np.array([[1.0], [1.0], [0.0], [0.0]]))
     >>> float(clustered_variance(of_pair, np.array([[0], [0], [1], [1]]))[0, 0, 0])
@@ -75,16 +75,17 @@ def variances(products: Floats) -> Floats:
 
 def difference_variances(products: Floats) -> Floats:
     """The variance of each mean (row) less each other (column), from ``clustered_variance``."""
-    own = np.diagonal(products, axis1=1, axis2=2)
-    return np.asarray((own[:, :, None] + own[:, None, :] - 2 * products).max(axis=0))
+    squares = np.diagonal(products, axis1=1, axis2=2)
+    return np.asarray((squares[:, :, None] + squares[:, None, :] - 2 * products).max(axis=0))
 
 
 def degrees_of_freedom(clusters: Ints) -> float:
-    """Degrees of freedom of Student's t of such a mean.
+    """Degrees of freedom of Student's t for a mean over clustered pairs.
 
     Satterthwaite's for the shares of the clusters (Bell and McCaffrey 2002): clusters less one if
-    all are of one size, else fewer; of two dimensions the smaller, halved if a cluster is in both,
-    since such terms share pairs. A dimension with one cluster doesn't count; 0 without any other.
+    all have the same size, else fewer. Two dimensions have the smaller number, halved if a cluster
+    is in both, since such terms share pairs. A dimension with one cluster doesn't count; 0 if no
+    dimension counts.
 
     >>> [round(degrees_of_freedom(np.array([ids]).T), 2) for ids in ([0, 1, 2], [0, 0, 0, 0, 1, 2])]
     [2.0, 1.22]
@@ -104,7 +105,7 @@ def n_clusters(clusters: Ints) -> int:
 
 
 def _used(clusters: Ints) -> list[Ints]:
-    """Clusters of each dimension that has more than one."""
+    """Cluster numbers, without ``NO_CLUSTER``, of each dimension with more than one cluster."""
     of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
     return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
 
@@ -117,7 +118,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """Products of clusters' terms of every two means, for clusters of pairs by their place."""
+    """Sums of products of clusters' terms for every two means; ``ids``: clusters of ``pairs``."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)
@@ -128,7 +129,7 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
 
 
 def _sums(rows: Floats, ids: Ints) -> Floats:
-    """Sums of rows by their number, from 0 to the largest."""
+    """Sum of the rows of each number in ``ids``, from 0 to the largest."""
     order = np.argsort(ids, kind="stable")
     sums = np.zeros((int(ids.max(initial=-1)) + 1, rows.shape[1]))
     starts = np.flatnonzero(np.diff(ids[order], prepend=-1))

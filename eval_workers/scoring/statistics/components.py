@@ -45,9 +45,9 @@ class LogRatioTable:
     Attributes:
         y: float64[pair, model], complete.
         properties: float64[pair, column] by name.
-        clusters: of each pair, as of ``clustered_variance``, each column of a kind in ``kinds``.
-            Two columns of one kind (two occupations in a sentence) have the same numbers.
-        families: of each model, numbered.
+        clusters: of each pair, as in ``clustered_variance``, each column of a kind in ``kinds``.
+            Two columns of one kind (two occupations in a sentence) share their numbers.
+        families: number of each model's family.
     """
 
     y: Floats
@@ -57,9 +57,9 @@ class LogRatioTable:
     families: Ints
 
     def only(self, is_kept: Bools) -> LogRatioTable:
-        """Some of the pairs."""
-        of = {name: x[is_kept] for name, x in self.properties.items()}
-        return replace(self, y=self.y[is_kept], properties=of, clusters=self.clusters[is_kept])
+        """The table of some of the pairs."""
+        some = {name: x[is_kept] for name, x in self.properties.items()}
+        return replace(self, y=self.y[is_kept], properties=some, clusters=self.clusters[is_kept])
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ def _minus(a: Any, b: Any) -> Any:
 class _Design:
     """A table as a design: properties are columns of ``x``, whose first is the constant 1.
 
-    ``is_in`` are the columns of each set of properties; ``weights`` of these sets make what the
-    constant, and each property in an order, explains.
+    ``is_in`` [set, column]: columns of each set of properties. ``weights`` of the sets give what
+    the constant, or a property in an order, explains.
     """
 
     y: Floats
@@ -180,10 +180,10 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
     """
     members = {}
     for kind in dict.fromkeys(table.kinds):
-        of = table.clusters[:, [k == kind for k in table.kinds]]
-        pair, column = np.nonzero(of != NO_CLUSTER)
-        numbers, cluster = np.unique(of[pair, column], return_inverse=True)
-        is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(of), len(numbers)))
+        ids = table.clusters[:, [k == kind for k in table.kinds]]
+        pair, column = np.nonzero(ids != NO_CLUSTER)
+        numbers, cluster = np.unique(ids[pair, column], return_inverse=True)
+        is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(ids), len(numbers)))
         is_in.data[:] = 1  # a pair is in a cluster once
         if is_in.nnz > len(numbers):
             members[kind] = is_in
@@ -197,7 +197,7 @@ def products(table: LogRatioTable) -> dict[tuple[str, str], Floats]:
     ``average``, which add up to y'y/n; properties also of the other ``ORDERS``. Unbiased where
     effects of clusters and pairs are independent of each other and of the properties: sums of
     products of residuals over clusters and over pairs are set equal to their expectations
-    (MINQUE0: Rao 1971), and what noise adds to products of means and slopes is taken off.
+    (MINQUE0: Rao 1971), and the noise in products of means and slopes is subtracted.
     Properties that don't vary are left out.
 
     >>> y = np.array([[1.0], [3.0], [2.0], [6.0]])
@@ -231,7 +231,7 @@ def _levels(of: _Moments, squares: Floats, sizes: Floats) -> Floats:
 
 
 def _weights(sets: Sequence[frozenset[int]], k: int, n: int, order: str) -> Floats:
-    """Weights of the sets' figures in the part that property k of n adds to those before it."""
+    """Weights of the sets' figures; their sum is what property k of n adds to those before it."""
     sizes = {FIRST: [0], LAST: [n - 1]}.get(order, list(range(n)))
     weights = np.zeros(len(sets))
     for place, others in enumerate(sets):
@@ -244,11 +244,10 @@ def _weights(sets: Sequence[frozenset[int]], k: int, n: int, order: str) -> Floa
 def by_family(of: Floats, families: Ints) -> Floats:
     """A matrix of products split by the models that share them, in the order of ``SHARED``.
 
-    The nested analysis of variance by moments (Henderson's first method): a model's own is the
-    variance of models about the mean of their family, a family's that of families beyond what their
-    models explain, and the rest of the mean square is what all share. Estimates
-    may be negative. With one family a part is shared by all or a model's own; where no family has
-    two models, nothing is a family's.
+    The nested analysis of variance by moments (Henderson's first method): a model's own part is the
+    variance of models about the mean of their family, a family's part the variance of families
+    beyond what their models explain, and all models share the rest of the mean square. Estimates
+    may be negative. With one family, or if no family has two models, a family's part is 0.
 
     >>> products = np.outer([5.0, 3.0, 0.0, 0.0], [5.0, 3.0, 0.0, 0.0])
     >>> by_family(products, np.array([0, 0, 1, 1])).tolist()  # means 4 and 0, variances 2 and 0
@@ -313,7 +312,7 @@ def freedom(clusters: Ints) -> float:
 
 
 def interval(figure: Floats, *errors: tuple[Floats, float]) -> tuple[Floats, Floats]:
-    """Student's 95% interval of figures whose error has parts: variances, degrees of freedom.
+    """Student's 95% interval of figures; an error has parts: (variances, degrees of freedom).
 
     >>> low, high = interval(np.array([1.0]), (np.array([4.0]), 10.0), (np.array([5.0]), 20.0))
     >>> round(float(high[0] - 1), 3)  # of 28.4 degrees of freedom
@@ -327,9 +326,9 @@ def interval(figure: Floats, *errors: tuple[Floats, float]) -> tuple[Floats, Flo
 
 
 def cells(clusters: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Pairs that are in the same clusters, and all pairs that share a cluster with them.
+    """Each set of pairs in the same clusters, with all pairs that share a cluster with them.
 
-    A pair in no cluster shares one with itself alone.
+    A pair in no cluster is a set by itself, and shares a cluster with no other pair.
 
     >>> [(a.tolist(), b.tolist()) for a, b in cells(np.array([[0, 2], [1, 2], [1, 3], [1, 3]]))]
     [([0], [0, 1]), ([1], [0, 1, 2, 3]), ([2, 3], [1, 2, 3])]
@@ -348,6 +347,8 @@ def cells(clusters: Ints) -> Iterator[tuple[Ints, Ints]]:
 def without_fit(y: Floats, x: Floats, clusters: Ints) -> Floats:
     """Log ratios [pair, model] less a constant of the model and its slopes on x [pair, column].
 
+    Constant and slopes are fitted to the pairs that share no cluster with a pair.
+
     >>> y, x = np.array([[1.0], [1.0], [5.0], [6.0]]), np.empty((4, 0))
     >>> without_fit(y, x, np.array([[0], [0], [1], [1]])).T.tolist()
     [[-4.5, -4.5, 4.0, 5.0]]
@@ -363,7 +364,10 @@ def without_fit(y: Floats, x: Floats, clusters: Ints) -> Floats:
 
 
 def without_near(rest: Floats, near: Floats, clusters: Ints) -> Floats:
-    """Residuals less each model's slope, through 0, on a figure of the pair [pair, model]."""
+    """Residuals less each model's slope, through 0, on ``near`` [pair, model], a pair's figure.
+
+    Slopes are fitted to the pairs that share no cluster with a pair.
+    """
     products, squares, left = rest * near, near**2, rest.copy()
     for pairs, close in cells(clusters):
         below = squares.sum(axis=0) - squares[close].sum(axis=0)
@@ -373,7 +377,7 @@ def without_near(rest: Floats, near: Floats, clusters: Ints) -> Floats:
 
 
 def of_cluster(rest: Floats, clusters: Ints) -> Floats:
-    """The mean residual of the other pairs of a pair's clusters; 0 where there are none.
+    """The mean residual of the other pairs in a pair's clusters; 0 if there are none.
 
     >>> of_cluster(np.array([[1.0], [3.0], [5.0]]), np.array([[0], [0], [1]])).T.tolist()
     [[3.0, 1.0, 0.0]]

@@ -6,8 +6,8 @@ jackknife over words (CR3 of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.je
 intervals take Student's t with one degree of freedom less than words, and the variance explained is
 that of pairs whose word the fit has not seen.
 
-Where many words stand in the same sentences, what these sentences do by themselves would be taken
-for an effect of n-grams or length: such pairs are compared within their sentence frame.
+If many words stand in the same sentences, an effect of these sentences would be taken for an effect
+of n-grams or length. So such pairs are compared within their sentence frame.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEAST_WORDS = 20
 #: A partial correlation whose interval lies within +-0.1 (Cohen's small effect) counts as none.
 SMALL = 0.1
 _GROUP = ("subset", "model_key", "model", "benchmark", "groups", "corpus", "contrast", "ngram_key")
-#: Less spread than this, or predictors that agree but for this, can't be told apart.
+#: A smaller spread is none; predictors that differ by less can't be told apart.
 _ROUNDING = 1e-9
 
 #: A figure, and the low and high end of its 95% interval.
@@ -101,12 +101,12 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     without = by_word.sum(axis=0) - by_word
     least = np.diagonal(_covariance(without), axis1=1, axis2=2).min(axis=0)
     columns = np.flatnonzero(least[:-1] > _ROUNDING)
-    kept = [0, *(columns + 1), x.shape[1] + 1]
-    by_word, without = (moments[:, kept][:, :, kept] for moments in (by_word, without))
+    used = [0, *(columns + 1), x.shape[1] + 1]
+    by_word, without = (moments[:, used][:, :, used] for moments in (by_word, without))
     if least[-1] <= _ROUNDING or not len(columns):
         return result
     if np.linalg.eigvalsh(_covariance(without)[:, :-1, :-1]).min() <= _ROUNDING:
-        return result  # without some word, predictors tell the same
+        return result  # without some word, predictors are collinear
     whole = _figures(by_word.sum(axis=0)[None])
     ends = [_jackknifed(a[0], b) for a, b in zip(whole, _figures(without), strict=True)]
     coefficients = ends[0] * scale[-1] / scale[columns]
@@ -140,14 +140,14 @@ def within(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
 
 
 def _covariance(moments: Floats) -> Floats:
-    """Covariances of predictors and outcome from sums of products, the first of which are 1."""
+    """Covariances of predictors and outcome, from sums of products with a constant 1 first."""
     mean = moments[:, 0, 1:] / moments[:, :1, 0]
     inner: Floats = moments[:, 1:, 1:] / moments[:, :1, :1]
     return inner - mean[:, :, None] * mean[:, None, :]
 
 
 def _figures(moments: Floats) -> list[Floats]:
-    """Coefficients, standardised ones, Fisher's z of correlations and of partial ones.
+    """Coefficients, standardised coefficients, Fisher's z of correlations, of partial correlations.
 
     Each is sets x predictors. With residual variance s^2 and the predictors' covariances C, the
     partial correlation of predictor k is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk).
@@ -157,8 +157,8 @@ def _figures(moments: Floats) -> list[Floats]:
     of_y = covariance[:, :-1, -1]
     slopes = np.linalg.solve(covariance[:, :-1, :-1], of_y[..., None])[..., 0]
     residual = covariance[:, -1, -1] - (slopes * of_y).sum(axis=1)
-    own = np.diagonal(np.linalg.inv(covariance[:, :-1, :-1]), axis1=1, axis2=2)
-    partial = slopes / np.sqrt(slopes**2 + np.maximum(residual, _ROUNDING)[:, None] * own)
+    inverse = np.diagonal(np.linalg.inv(covariance[:, :-1, :-1]), axis1=1, axis2=2)
+    partial = slopes / np.sqrt(slopes**2 + np.maximum(residual, _ROUNDING)[:, None] * inverse)
     ratio = spread[:, :-1] / spread[:, -1:]
     alone = np.clip(of_y / spread[:, :-1] / spread[:, -1:], _ROUNDING - 1, 1 - _ROUNDING)
     return [slopes, slopes * ratio, np.arctanh(alone), np.arctanh(partial)]
@@ -173,9 +173,9 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
 
 
 def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estimate]]:
-    """R^2 of words left out of the fit, and its loss without each predictor.
+    """R^2 of words left out of the fit, and what it loses without each predictor.
 
-    The interval is that of a ratio of sums over words.
+    A loss has the interval of a ratio of sums over words.
     """
     every = list(range(by_word.shape[1] - 1))
     total = _squares(by_word, without, [0])

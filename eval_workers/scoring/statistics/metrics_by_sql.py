@@ -41,7 +41,7 @@ def compute(
 ) -> pa.Table:
     """Metrics of a warehouse as rows of ``metric_value``, sorted by key; nothing is written.
 
-    ``metrics`` are their names, by default of all. An empty warehouse gives no rows.
+    ``metrics`` are names of metrics, by default all. An empty warehouse gives no rows.
     """
     names = sql_names("metrics") if metrics is None else [f"metrics/{name}" for name in metrics]
     connection = connect(root, "".join(map(sql, names)) + _OF_PAIRS)
@@ -51,7 +51,7 @@ def compute(
         for n_done, name in enumerate(names):
             update(n_done, len(names))
             rows = schema.with_new_names(query(connection, name, options.params()))
-            if "pair_id" in rows.column_names:  # one row per pair: its interval is made here
+            if "pair_id" in rows.column_names:  # one row per pair: summarise them
                 connection.register("pair", rows)
                 rows = answer(connection, _OF_PAIRS)
             rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
@@ -82,9 +82,9 @@ def measure(
 ) -> pa.Table:
     """Compute every metric and replace ``metric_value`` by benchmark; returns its new rows.
 
-    Also `model_rank`, `benchmark_power`, `change_point` and `word_onset` of models with
-    checkpoints, and `control` where there are scores of an n-gram model. Benchmarks without rows
-    lose their old ones. With ``benchmarks`` only these, with all of their models.
+    Also replaces `model_rank` and `benchmark_power`; `change_point` and `word_onset`, of models
+    with checkpoints; `control`, of scores with an n-gram model. A benchmark without new rows loses
+    its old ones. With ``benchmarks``, only these are measured and replaced, with all models.
     """
     options = options or MeasureOptions()
     pinned = store.pinned()
@@ -93,7 +93,7 @@ def measure(
     if benchmarks:
         rows = rows.filter(pc.is_in(rows["benchmark"], pa.array(sorted(benchmarks))))
     every = list(scored(warehouse, options.epsilon))
-    models = pinned.read("model")  # queries that find nothing to join cost more than to look
+    models = pinned.read("model")  # cheaper than queries that find nothing to join
     has_steps = models["step"].null_count < len(models)
     has_ngrams = "ngram" in models["backend"].to_pylist()
     others = {

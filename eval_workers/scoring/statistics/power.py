@@ -51,7 +51,7 @@ class Spread:
     icc: float
 
 
-#: For a benchmark without scores: medians of the 28 released models on five sets.
+#: Spreads for a benchmark without scores: medians of the 28 released models on five sets.
 STATED = {
     "pd": Spread(89.0, 0.088),
     "us": Spread(0.5, 0.044),
@@ -90,9 +90,9 @@ class PairDesign:
     def smallest(self, spread: Spread) -> float | None:
         """The smallest effect that it can find, in the unit of ``spread.sd``.
 
-        (t at 97.5% + t at 80%) standard errors (Bloom 1995), the error that of independent pairs
-        times the root of the design effect, 1 + icc times ``n_alike`` (Kish 1965). ``None`` below
-        ``LEAST_CLUSTERS``.
+        (t at 97.5% + t at 80%) standard errors (Bloom 1995). The standard error is that of
+        independent pairs times the root of the design effect, 1 + icc times ``n_alike`` (Kish
+        1965). ``None`` below ``LEAST_CLUSTERS``.
 
         >>> round(PairDesign(400, 400, 0.0, 399.0).smallest(Spread(0.5, 0.0)), 3)
         0.07
@@ -107,16 +107,16 @@ class PairDesign:
 
 
 def _squares(ids: Ints) -> int:
-    """Sum of the squared numbers of equal ones."""
+    """Sum, over distinct ids (or rows of ids), of the squared number of occurrences."""
     return int((np.unique(ids, axis=0, return_counts=True)[1] ** 2).sum())
 
 
 def measured(of: ScoredPairs) -> dict[str, Spread]:
     """The spread of PD (points), US and differences of two models in them over a benchmark's pairs.
 
-    The deviations are those of a model without a preference disparity, of a share of a half, and of
-    two models; all are medians over the models, or over every two, left out where there is one.
-    ``icc`` is 0 for figures that don't vary and where no pairs are alike.
+    ``sd`` of PD is that of a model without a preference disparity, ``sd`` of US that of a share of
+    a half. Figures are medians over the models, or over every two models; with one model there is
+    no difference. ``icc`` is 0 if figures don't vary or no pairs share a cluster.
     """
     clusters, n_pairs = of.cells.clusters, len(of.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
@@ -137,7 +137,7 @@ def measured(of: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """The correlation that makes clustered variances of those of independent pairs."""
+    """The correlation that turns variances of independent pairs into clustered ones, 0 to 1."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0
@@ -145,12 +145,12 @@ def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
 
 
 def powers(every: Iterable[ScoredPairs]) -> list[dict[str, object]]:
-    """Rows of ``benchmark_power``, without their run, by what the models' scores show."""
+    """Rows of ``benchmark_power``, without their run, from the spread of the models' scores."""
     return [row for of in every for row in _rows(of.cells, measured(of), len(of.models))]
 
 
 def power_of(root: str | Path, benchmark: str) -> list[dict[str, Any]]:
-    """Rows of ``benchmark_power`` of one benchmark; where nothing is measured, by ``STATED``.
+    """Rows of ``benchmark_power`` of one benchmark; if nothing is measured, from ``STATED``.
 
     Empty for a benchmark that isn't in the warehouse.
     """
@@ -172,8 +172,8 @@ def said(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         of_groups.setdefault(row["groups"], []).append(row)
     return [
         f"{groups}, smallest effects found with {POWER:.0%} power at the {LEVEL:.0%} level: "
-        f"{', '.join(map(_effect, of))} ({_over(of[0])})"
-        for groups, of in sorted(of_groups.items())
+        f"{', '.join(map(_effect, measures))} ({_over(measures[0])})"
+        for groups, measures in sorted(of_groups.items())
     ]
 
 
@@ -190,14 +190,16 @@ def _over(row: Mapping[str, Any]) -> str:
     return f"{row['n_clusters']:,} clusters, correlation within them {source}"
 
 
-def _rows(of: Cells, spreads: Mapping[str, Spread], n_models: int) -> Iterator[dict[str, object]]:
-    design = PairDesign.of(of.clusters)
+def _rows(
+    pairs: Cells, spreads: Mapping[str, Spread], n_models: int
+) -> Iterator[dict[str, object]]:
+    design = PairDesign.of(pairs.clusters)
     for measure, spread in spreads.items():
         unit, most = MEASURES[measure]
         smallest = design.smallest(spread)
         yield {
-            "benchmark": of.benchmark,
-            "groups": of.groups,
+            "benchmark": pairs.benchmark,
+            "groups": pairs.groups,
             "measure": measure,
             "unit": unit,
             "smallest": smallest if smallest is not None and smallest <= most else None,

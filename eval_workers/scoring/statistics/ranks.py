@@ -21,12 +21,12 @@ from plumbline.eval_workers.scoring.statistics.multiplicity import holm
 from plumbline.eval_workers.scoring.statistics.scored import ScoredPairs
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
-#: Chance that any model's set of ranks is wrong, at the most.
+#: Largest chance that any model's set of ranks is wrong.
 ALPHA = 0.05
 
 
 def ranks(values: Floats) -> Ints:
-    """Place of each value from the largest, 1; equal ones share the first.
+    """Rank of each value; the largest has 1, equal values share the first of their ranks.
 
     >>> ranks(np.array([0.5, 0.9, 0.5, 0.1]))
     array([2, 1, 2, 4])
@@ -46,20 +46,20 @@ class Board:
 
 def model_ranks(every: Iterable[ScoredPairs], epsilon_nats: float) -> list[dict[str, object]]:
     """Rows of ``model_rank``, without their run, by US, AuFC and PD, for two models or more."""
-    return [row for of in every if len(of.models) > 1 for row in _rows(of, epsilon_nats)]
+    return [row for pairs in every if len(pairs.models) > 1 for row in _rows(pairs, epsilon_nats)]
 
 
-def _rows(of: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]]:
+def _rows(pairs: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]]:
     for metric, figures, epsilon in (
-        ("us", of.even, epsilon_nats),
-        ("aufc", of.area, None),
-        ("pd", 100 * of.lean, epsilon_nats),
+        ("us", pairs.even, epsilon_nats),
+        ("aufc", pairs.area, None),
+        ("pd", 100 * pairs.lean, epsilon_nats),
     ):
-        ranked = board(figures, of.cells.clusters, of.cells.strata)
-        for i, (model_key, model) in enumerate(of.models):
+        ranked = board(figures, pairs.cells.clusters, pairs.cells.strata)
+        for i, (model_key, model) in enumerate(pairs.models):
             yield {
-                "benchmark": of.cells.benchmark,
-                "groups": of.cells.groups,
+                "benchmark": pairs.cells.benchmark,
+                "groups": pairs.cells.groups,
                 "metric": metric,
                 "model_key": model_key,
                 "model": model,
@@ -68,17 +68,17 @@ def _rows(of: ScoredPairs, epsilon_nats: float) -> Iterator[dict[str, object]]:
                 "rank": int(ranked.ranks[i]),
                 "rank_low": int(ranked.low[i]),
                 "rank_high": int(ranked.high[i]),
-                "n_models": len(of.models),
+                "n_models": len(pairs.models),
                 "n_pairs": len(figures),
-                "n_clusters": n_clusters(of.cells.clusters),
+                "n_clusters": n_clusters(pairs.cells.clusters),
             }
 
 
 def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> Board:
     """Models (columns) ranked by the mean over pairs (rows) of a figure, the largest first.
 
-    Below ``LEAST_CLUSTERS`` any model may have any rank. ``figures`` are NaN where a pair has none;
-    ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
+    Below ``LEAST_CLUSTERS`` any model may have any rank. ``figures`` are NaN for a pair without a
+    figure; ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
     >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
@@ -99,7 +99,7 @@ def rank_sets(values: Floats, covariances: Floats, df: float) -> tuple[Ints, Int
     ranks begin after the models that are surely larger and end before the surely smaller ones
     (Mogstad, Romano, Shaikh and Wilhelm 2024): with probability 95% no set leaves out its model's
     true rank, nor one shared with equal models. Models whose difference is the same in all pairs
-    are not told apart, and none without degrees of freedom.
+    are not told apart; without degrees of freedom no models are.
 
     >>> errors = np.diag([1e-4, 1e-4, 1e-4])[None]
     >>> rank_sets(np.array([0.9, 0.52, 0.5]), errors, 30.0)

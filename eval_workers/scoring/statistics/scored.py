@@ -32,7 +32,7 @@ _CELL, _LEAN = "benchmarks/cell", "benchmarks/lean"
 class Cells:
     """Natural pairs of one benchmark and groups, by identifier.
 
-    ``clusters`` are as of ``clustered_variance``, ``strata`` as of ``influences``.
+    ``clusters`` are as in ``clustered_variance``, ``strata`` as in ``influences``.
     """
 
     benchmark: str
@@ -48,7 +48,7 @@ class Cells:
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """Pairs (rows) that a model scored, under every model (columns); NaN where it didn't.
+    """Pairs (rows) that any model scored, under every model (columns); NaN if it has no score.
 
     ``models`` are keys with names. ``lean`` is by macro ``lean``, ``area`` by macro ``aufc``.
     """
@@ -65,18 +65,18 @@ class ScoredPairs:
 
 
 def cells(root: str | Path, benchmark: str) -> list[Cells]:
-    """The pairs of a benchmark, for each of its groups; none of one that isn't in the warehouse."""
+    """The pairs of a benchmark, for each of its groups; empty if it isn't in the warehouse."""
     with connect(root, sql(_CELL)) as connection:
         return _every(connection, benchmark)
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """Every benchmark and groups that a model scored, by name, with its scores."""
+    """The scored pairs of every benchmark and groups that any model scored, by name."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
-        for benchmark, of in groupby(_every(connection, None), lambda cells: cells.benchmark):
+        for benchmark, parts in groupby(_every(connection, None), lambda cells: cells.benchmark):
             params = {"benchmark": benchmark, "epsilon_nats": epsilon_nats}
             rows = query(connection, _LEAN, params)
-            for each in of:
+            for each in parts:
                 if (of_groups := rows.filter(pc.equal(rows["groups"], each.groups))).num_rows:
                     yield _scored(each, of_groups)
 
@@ -105,15 +105,15 @@ def _cells(benchmark: str, groups: str, rows: pa.Table) -> Cells:
     return Cells(benchmark, groups, clusters.astype(np.int64), parts)
 
 
-def _scored(of: Cells, rows: pa.Table) -> ScoredPairs:
+def _scored(pairs: Cells, rows: pa.Table) -> ScoredPairs:
     keys = pc.unique(rows["model_key"])
     place, model = rows["place"].to_numpy(), pc.index_in(rows["model_key"], keys).to_numpy()
     figures = []
     for column in ("lean", "area"):
-        figure = np.full((len(of.clusters), len(keys)), np.nan)
+        figure = np.full((len(pairs.clusters), len(keys)), np.nan)
         figure[place, model] = rows[column].to_numpy()
         figures.append(figure)
     is_scored = ~np.isnan(figures[0]).all(axis=1)
     names = dict(zip(rows["model_key"].to_pylist(), rows["model"].to_pylist(), strict=True))
     lean, area = (figure[is_scored] for figure in figures)
-    return ScoredPairs(of.only(is_scored), list(names.items()), lean, area)
+    return ScoredPairs(pairs.only(is_scored), list(names.items()), lean, area)

@@ -1,1 +1,1 @@
-"""Text with some of its words exchanged, to see what a model trained on it makes of them."""
+"""Text with some of its words exchanged, to see how this changes a model trained on it."""

@@ -1,7 +1,7 @@
 """Shards with a share of their documents changed, and a ledger of every change.
 
-Seed and place alone decide which documents are changed: those of a smaller dose are among those of
-a larger one, and a placebo changes the same documents.
+The seed, a shard's name and a document's row alone decide which documents are changed. So a larger
+dose includes the documents of a smaller one, and a placebo changes the same documents.
 """
 
 from __future__ import annotations
@@ -171,13 +171,13 @@ def _write(
         counts["n_documents"] += 1
         if not is_chosen(path.name, row, options):
             return text
-        done = exchange.apply(text)
+        exchanged = exchange.apply(text)
         counts["n_chosen"] += 1
-        counts["n_changed"] += bool(done.changes)
-        counts["n_changes"] += len(done.changes)
-        counts["n_undecided"] += len(done.undecided)
-        changes.extend({"row": row, **vars(change)} for change in done.changes)
-        return done.text
+        counts["n_changed"] += bool(exchanged.changes)
+        counts["n_changes"] += len(exchanged.changes)
+        counts["n_undecided"] += len(exchanged.undecided)
+        changes.extend({"row": row, **vars(change)} for change in exchanged.changes)
+        return exchanged.text
 
     with replacing(path) as temporary:
         with (
@@ -187,9 +187,9 @@ def _write(
             for line in _changed_lines(shard, form, changed):
                 out.write(line)
         facts = {name.encode(): str(n).encode() for name, n in counts.items()}
-        with replacing(ledger_of(path)) as beside:
+        with replacing(ledger_of(path)) as ledger:
             table = pa.Table.from_pylist(changes, _SCHEMA.with_metadata(facts))
-            pq.write_table(table, beside)
+            pq.write_table(table, ledger)
 
 
 def _changed_lines(
@@ -230,9 +230,9 @@ def shown(directory: Path, n: int, seed: int = 0) -> Iterator[tuple[str, int, st
     drawn = np.sort(rng.permutation(sum(sizes))[:n])
     firsts = np.cumsum([0, *sizes])
     for path, first, last in zip(ledgers, firsts, firsts[1:], strict=False):
-        mine = drawn[(drawn >= first) & (drawn < last)] - first
-        if mine.size:
-            yield from _shown(path, pq.read_table(path), mine.tolist())
+        places = drawn[(drawn >= first) & (drawn < last)] - first
+        if places.size:
+            yield from _shown(path, pq.read_table(path), places.tolist())
 
 
 def _shown(path: Path, changes: pa.Table, places: list[int]) -> Iterator[tuple[str, int, str, str]]:

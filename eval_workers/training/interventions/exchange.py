@@ -17,7 +17,7 @@ from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import decide_her, 
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import UsageProblem
 
-#: Exchanged whatever stands around them; *her* and *his* are not.
+#: Pronouns exchanged in any context; the counterparts of *her* and *his* depend on it.
 _PRONOUNS = {
     "she": "he",
     "he": "she",
@@ -31,7 +31,7 @@ _TITLES = {"mr": "mrs", "mrs": "mr", "ms": "mr", "miss": "mr"}
 #: Title case before a capital: "Miss Bates", not "I miss Bath".
 _BEFORE_NAME = re.compile(r"\.?\s+[^\W\d_a-z]")
 _WORD = re.compile(r"(?<![\w‑‐-])[^\W\d_]+(?![\w‑‐-])")
-#: Characters around a pronoun that decide what it is.
+#: Characters of context on each side by which *her* and *his* are decided.
 _CONTEXT = 200
 
 

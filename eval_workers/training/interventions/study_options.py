@@ -20,7 +20,7 @@ GENDER, AIMED, PLACEBO = "gender", "aimed", "placebo"
 
 @dataclasses.dataclass(frozen=True)
 class Arm:
-    """One training: what is exchanged in its text, the part of the training, and its seed."""
+    """One training: what is exchanged in its text, in which part of the training, and its seed."""
 
     kind: str
     dose: float

@@ -4,8 +4,8 @@ The base stays in evaluation mode; only the adapter has dropout. Order and dropo
 drawn with the seed and the step's number, so a checkpoint needs no random state: it is a directory
 that PEFT can load, with the optimiser's state and the losses so far, renamed when complete.
 
-With dev prompts the result is not the last step's adapter but, of all checkpoints and the end, the
-one with the least loss on them.
+With dev prompts, the result is the adapter with the least loss on them, of all checkpoints and the
+last step.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Log = list[dict[str, float]]
 
 
 def chosen_step(log: Sequence[Mapping[str, float]]) -> int | None:
-    """The step, from 1, with the least loss on dev prompts, the first of equals; None without any.
+    """The first step, from 1, with the least loss on dev prompts; ``None`` if none has a loss.
 
     >>> chosen_step([{"dev_loss": 0.5}, {}, {"dev_loss": 0.25}, {"dev_loss": 0.25}])
     3
@@ -75,7 +75,7 @@ def train(
 
     With ``dev``, the adapter is that of ``chosen_step``. Training resumes from a checkpoint in
     ``work``, which has to be of the same model, targets and options. The backend's model must not
-    be used afterwards, the adapter is in it. Raises ``BadInput`` for a loss that is not finite,
+    be used afterwards, as it holds the adapter. Raises ``BadInput`` for a loss that is not finite,
     ``UsageProblem`` for layers that the model lacks.
     """
     with torch.random.fork_rng():
@@ -137,7 +137,7 @@ class _Run:
         return TuningResult(self.log, n_parameters, layers, self.seconds)
 
     def step(self, step: int, batch: Sequence[TuningTarget]) -> dict[str, float]:
-        """One optimiser step; if a loss or the gradient is not finite no weight changes."""
+        """Take an optimiser step, or none if a loss or gradient is not finite; returns columns."""
         options, scale = self.options, self.options.scale(len(batch))
         torch.manual_seed(int(np.random.SeedSequence([options.seed, step]).generate_state(1)[0]))
         self.optimizer.zero_grad(set_to_none=True)
@@ -179,23 +179,23 @@ class _Run:
         return self.work / f"{_BEST}{n_steps:08}"
 
     def keep_best(self) -> None:
-        """Keep the weights if no step before has as low a loss."""
+        """Save the weights if their loss on dev prompts is below that of all earlier steps."""
         n_steps = len(self.log)
         if chosen_step(self.log) != n_steps:
             return
         temporary = self.work / "_best"
-        for path in (temporary, self.best(n_steps)):  # the latter of an interrupted run
+        for path in (temporary, self.best(n_steps)):  # an interrupted run may have left both
             shutil.rmtree(path, ignore_errors=True)
         save_adapter(self.model, temporary)
         temporary.rename(self.best(n_steps))
 
     def not_finite(self, step: int) -> BadInput:
-        kept = self.checkpoints()
-        if kept and kept[-1].name == self.name_of(step):
-            shutil.rmtree(kept.pop())  # these weights gave that loss
-        for path in kept[:-1]:
+        paths = self.checkpoints()
+        if paths and paths[-1].name == self.name_of(step):
+            shutil.rmtree(paths.pop())  # its weights gave the loss that isn't finite
+        for path in paths[:-1]:
             shutil.rmtree(path)
-        where = f"the adapter of the last good checkpoint is kept in {kept[-1]}" if kept else ""
+        where = f"the adapter of the last good checkpoint is kept in {paths[-1]}" if paths else ""
         return BadInput(
             "tuning",
             f"a loss or its gradient is not finite at step {step + 1}",
@@ -209,18 +209,18 @@ class _Run:
         return sorted(self.work.glob(f"{_MARK}*"))
 
     def checkpoint(self) -> None:
-        """Write the state, then remove older checkpoints but the last.
+        """Write a checkpoint, then remove all older ones except the previous.
 
-        That one stays: no loss has shown yet whether the new weights are good.
+        The previous one stays, since no loss has shown yet whether the new weights are good.
         """
-        before = self.checkpoints()[:-1]
+        outdated = self.checkpoints()[:-1]
         temporary = self.work / "_checkpoint"
         shutil.rmtree(temporary, ignore_errors=True)
         save_adapter(self.model, temporary)
         state = {"log": self.log, "seconds": self.seconds}
         save_state({**state, "optimizer": self.optimizer.state_dict()}, temporary / _STATE)
         temporary.rename(self.work / self.name_of(len(self.log)))
-        for path in before:
+        for path in outdated:
             shutil.rmtree(path, ignore_errors=True)
 
     def restore(self) -> None:

@@ -27,7 +27,7 @@ class TuningTarget:
     """``prompt`` and the tokens that each form of each word adds to it, all without BOS.
 
     A form is a word in lower case or with a capital. ``female`` and ``male`` are indices into
-    ``words``, which has each word once; ``pairs`` has those of both words of each pair.
+    ``words``, which has each word once; ``pairs`` has the indices of both words of each pair.
     """
 
     prompt: Tokens
@@ -70,7 +70,7 @@ def target(
     if isinstance(prompt_tokens, str):
         return prompt_tokens
     added = {word: added_tokens(prompt, word, encoded) for word in words}
-    # Only the problems count here: which pairs are usable.
+    # Which pairs are usable depends on the words' problems only.
     spelled = {
         word: WordProbability(0.0, 0, forms if isinstance(forms, str) else None)
         for word, forms in added.items()
@@ -82,14 +82,14 @@ def target(
     genders = words_of(usable, "word list")
     forms = {word: tuple(forms) for word, forms in added.items() if not isinstance(forms, str)}
     index_of = {word: i for i, word in enumerate(genders)}
-    made = TuningTarget(
+    result = TuningTarget(
         prompt_tokens,
         tuple(forms[word] for word in genders),
         tuple(i for word, i in index_of.items() if genders[word] == "f"),
         tuple(i for word, i in index_of.items() if genders[word] == "m"),
         tuple((index_of[pair.a], index_of[pair.b]) for pair in usable),
     )
-    longest = max(map(len, made.sequences))
+    longest = max(map(len, result.sequences))
     if longest > max_tokens:
         return f"{longest} tokens with a word behind it, more than {max_tokens}"
-    return made
+    return result

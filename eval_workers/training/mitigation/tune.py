@@ -37,9 +37,9 @@ from plumbline.warehouse.wordlists import WordList
 
 Row = dict[str, Any]
 
-#: Incremented when the same options would give other weights.
+#: Increment it when the same options would give other weights.
 TUNER_VERSION = 1
-#: Steps whose mean losses are reported as first and last losses; half of the steps of a short run.
+#: Steps whose mean losses are reported as first and last losses; at most half of a run's steps.
 _END_STEPS = 10
 #: Loss -> suffix of its columns.
 _UNITS = {"distance": "_nats", f"{DEV}distance": "_nats"}
@@ -91,8 +91,8 @@ def tune(
     that of the step with the least weighted sum.
 
     An interrupted run resumes from its last checkpoint and ends with equal weights; an existing
-    adapter is only recorded again. One of this name with other options is replaced once the new one
-    is complete; a directory that Plumbline did not make never (``UsageProblem``).
+    adapter is only recorded again. An adapter of this name with other options is replaced once the
+    new one is complete; a directory that Plumbline did not make is an error (``UsageProblem``).
 
     Raises ``BadInput`` if no prompt is left, for a loss that is not finite, a disk that can't be
     written or too little memory; ``UsageProblem`` for options that contradict each other and for an
@@ -214,36 +214,41 @@ class _Work:
 def _tuned(
     work: _Work, path: Path, progress: Progress | None
 ) -> tuple[Row, list[dict[str, float]], bool]:
-    """Columns of ``tuning``, log, and whether the adapter in ``path`` was there already.
+    """Columns of ``tuning``, log, and ``True`` if the adapter in ``path`` existed already.
 
-    The test sets may change while the adapter stays: the card is written each time.
+    The card is written each time, as test sets may change while the adapter stays.
     """
     marker = read_marker(path)
     if marker is not None and marker["key"] == work.key:
         row = {**work.facts, **marker["figures"]["outcome"]}
         (path / "README.md").write_text(adapter_card(row), encoding="utf-8")
         return row, marker["figures"]["log"], True
-    # A directory of its own for each key: a checkpoint outlives a run with other settings.
+    # Each key has its own directory, so a checkpoint outlives a run with other settings.
     partial = path.with_name(f".{path.name}-{work.key}.partial")
-    made = train(work.backend, work.targets, work.options, partial, progress, work.dev)
-    outcome = _outcome(made)
+    result = train(work.backend, work.targets, work.options, partial, progress, work.dev)
+    outcome = _outcome(result)
     row = {**work.facts, **outcome}
     (partial / "README.md").write_text(adapter_card(row), encoding="utf-8")
-    marker = {"key": work.key, "figures": {"outcome": outcome, "log": made.log}}
+    marker = {"key": work.key, "figures": {"outcome": outcome, "log": result.log}}
     (partial / MARKER).write_text(json.dumps(marker, indent=1), encoding="utf-8")
     replace_directory(partial, path)
-    return row, made.log, False
+    return row, result.log, False
 
 
-def _outcome(made: TuningResult) -> Row:
-    """Columns of ``tuning`` that are results."""
-    row: Row = {"layers": made.layers, "n_parameters": made.n_parameters, "seconds": made.seconds}
-    chosen, last = chosen_step(made.log), made.log[-1].get(f"{DEV}loss")
+def _outcome(result: TuningResult) -> Row:
+    """Columns of ``tuning`` that depend on the result."""
+    log = result.log
+    row: Row = {
+        "layers": result.layers,
+        "n_parameters": result.n_parameters,
+        "seconds": result.seconds,
+    }
+    chosen, last = chosen_step(log), log[-1].get(f"{DEV}loss")
     row |= {"chosen_step": chosen, "dev_loss_end": last}
-    row["dev_loss"] = None if chosen is None else made.log[chosen - 1][f"{DEV}loss"]
-    n = max(1, min(_END_STEPS, len(made.log) // 2))
+    row["dev_loss"] = None if chosen is None else log[chosen - 1][f"{DEV}loss"]
+    n = max(1, min(_END_STEPS, len(log) // 2))
     for loss in LOSSES:
-        unit, values = _UNITS.get(loss, ""), [step[loss] for step in made.log]
+        unit, values = _UNITS.get(loss, ""), [step[loss] for step in log]
         row[f"{loss}_start{unit}"] = sum(values[:n]) / n
         row[f"{loss}_end{unit}"] = sum(values[-n:]) / n
     return row

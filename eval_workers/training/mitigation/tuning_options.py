@@ -29,16 +29,16 @@ class TuneOptions:
     """The settings of Dong et al. (2024, section 5.3 and appendix A.3), where the paper has them.
 
     ``distance``, ``total`` and ``difference`` weigh the losses L_d, L_g, L_l of ``word_losses``; a
-    loss of weight 0 is logged and does not count. ``distance_smoothing`` is e of L_d. ``targets``
+    loss of weight 0 is logged but isn't minimised. ``distance_smoothing`` is e of L_d. ``targets``
     are the layers that get an adapter: names of modules divided by commas, `all-linear`, or PEFT's
     own choice for the architecture (``None``). The paper gives no schedule: the rate is constant,
-    and AdamW decays no weights. ``max_tokens`` is what a prompt with a word behind it may have; a
-    longer prompt is left out.
+    and AdamW decays no weights. ``max_tokens``: most tokens of a prompt with a word after it, else
+    it is left out.
 
-    By default losses are means over a step's prompts and the norm of the gradient is cut at
-    ``clip_norm``. ``as_published`` they are sums (section 5.3), no gradient is cut, which the paper
-    doesn't speak of, and no prompt is left out for its words or for being in a test set. The base
-    in 4 bits, which belongs to it, is a matter of how it is loaded: ``published_base``.
+    By default losses are means over a step's prompts, and the gradient's norm is clipped at
+    ``clip_norm``. With ``as_published`` losses are sums (section 5.3), gradients are not clipped
+    (the paper mentions no clipping), and no prompt is left out for its words or for being in a test
+    set. The paper's base in 4 bits is an option of loading, see ``published_base``.
     """
 
     distance: Annotated[float, Field(ge=0, le=1_000_000, description="Weight of L_d, as ADD.")] = (

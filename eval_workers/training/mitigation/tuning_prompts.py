@@ -1,4 +1,4 @@
-"""Prompts to tune on and to choose a checkpoint by: neutral ones, and none of a test set."""
+"""Neutral prompts, outside all test sets, to tune on and to choose a checkpoint by."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Training:
     """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` (without their run) for the rest.
 
     ``dev`` are rows of ``dev_sets`` to choose a checkpoint by; all prompts were compared with
-    ``test_sets``. ``n_leaks`` rejected prompts are in a test set, or in a dev set as well;
-    ``n_leaks_kept`` of those to tune on are in a test set.
+    ``test_sets``. ``n_leaks`` of the rejected prompts are in a test set or a dev set;
+    ``n_leaks_kept`` of the prompts to tune on are in a test set.
     """
 
     rows: list[Row]
@@ -66,9 +66,9 @@ def training_prompts(
     """The prompts of ``sets``, less those that hold a gendered word or are in a test or dev set.
 
     Test sets are those named, or all other sets of the warehouse. Prompts are equal if ``plain``
-    gives one text; a counterpart (``perturbed_prompt``) counts too; duplicates are taken once. The
-    same rules hold for ``dev_sets``. With ``keep_all`` every prompt is taken, as published.
-    ``subject`` names the rejects.
+    gives the same text. Counterparts (``perturbed_prompt``) in test sets count too; duplicates are
+    taken once. The same rules hold for ``dev_sets``. With ``keep_all`` every prompt is taken, as
+    published. ``subject`` is the rejects' subject.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse or has two of the three uses, and
     with ``keep_all`` for one that was imported without its gendered prompts; ``BadInput`` when no
@@ -113,7 +113,10 @@ def _all_prompts(
     tests: Sequence[str],
     held_out: Mapping[str, str],
 ) -> Training:
-    """Every prompt of the sets and of the dev sets, gendered or in a test set or not."""
+    """Every prompt of the sets and of the dev sets, even if gendered or in a test set.
+
+    Raises ``UsageProblem`` for a set that was imported without its gendered prompts.
+    """
     for name in (*sets, *dev):
         reasons = store.read("reject", stage="prompts", subject=name)["reason"].to_pylist()
         if n := sum(reason.startswith("holds the gendered") for reason in reasons):
@@ -133,7 +136,7 @@ def _all_prompts(
 class _Neutral:
     """Usable prompts of some sets by their ``plain`` text, and rejects for the others.
 
-    ``held_out``: texts that must not be taken, with their sets; ``n_leaks`` rejects are among them.
+    ``held_out``: texts that must not be taken, with their sets; ``n_leaks`` rejects are of these.
     """
 
     def __init__(

@@ -18,11 +18,11 @@ from plumbline.eval_workers.training.mitigation.targets import TuningTarget
 
 @dataclass(frozen=True)
 class WordReader:
-    """A causal ``transformers`` model that reads texts behind the token ``bos``.
+    """A causal ``transformers`` model that reads texts after the token ``bos``.
 
-    Texts of up to ``longest_in_tree`` tokens share a common beginning, see
-    ``models.local.tree``; a longer one is read on its own. ``n_tokens`` bounds the tokens of a
-    pass, of which a single prompt with its words may have more.
+    Texts of up to ``longest_in_tree`` tokens are read as a tree, see ``models.local.tree``; if one
+    is longer, each is read on its own. ``n_tokens`` bounds the tokens of a pass, unless a single
+    prompt with its words has more.
     """
 
     model: Any
@@ -71,8 +71,8 @@ class WordReader:
         for target, words in zip(targets, self.words(targets), strict=True):
             pairs = torch.tensor(target.pairs, device=words.device)
             female, male = (words[list(side)] for side in (target.female, target.male))
-            apart = distance(words[pairs[:, 0]], words[pairs[:, 1]], smoothing)
-            rows.append(torch.stack([apart, total(words), difference(female, male)]))
+            of_pairs = distance(words[pairs[:, 0]], words[pairs[:, 1]], smoothing)
+            rows.append(torch.stack([of_pairs, total(words), difference(female, male)]))
         return torch.stack(rows)
 
     def _in_tree(self, sequences: Sequence[Tokens]) -> tuple[_Logits, list[list[int]]]:
@@ -82,7 +82,10 @@ class WordReader:
         return lambda nodes: output(hidden[nodes]), shared.paths
 
     def _alone(self, sequences: Sequence[Tokens]) -> tuple[_Logits, list[list[int]]]:
-        """Texts without their last token, which predicts nothing; many are then equal."""
+        """Read texts in passes of one length, without the last token, which predicts nothing.
+
+        Many texts are equal without it; these are read once.
+        """
         inputs = sorted({(self.bos, *s[:-1]) for s in sequences}, key=lambda ids: (len(ids), ids))
         starts = itertools.accumulate(map(len, inputs), initial=0)
         start_of = dict(zip(inputs, starts, strict=False))
@@ -90,15 +93,15 @@ class WordReader:
         for _, group in itertools.groupby(inputs, key=len):
             ids = torch.tensor(list(group), device=self.model.device)
             mask = torch.ones_like(ids)
-            read = self.model(input_ids=ids, attention_mask=mask, use_cache=False)
-            parts.append(read.logits.flatten(0, 1))
+            output = self.model(input_ids=ids, attention_mask=mask, use_cache=False)
+            parts.append(output.logits.flatten(0, 1))
         whole = torch.cat(parts)
         firsts = [start_of[(self.bos, *s[:-1])] for s in sequences]
         paths = [list(range(i, i + len(s))) for i, s in zip(firsts, sequences, strict=True)]
         return lambda nodes: whole[nodes], paths
 
 
-#: Logits at nodes, one row per node.
+#: A function from nodes to their logits, one row per node.
 _Logits = Callable[[list[int]], torch.Tensor]
 
 
@@ -117,7 +120,7 @@ def _logprobs(
 
 
 def distance(female: torch.Tensor, male: torch.Tensor, smoothing: float = 0.0) -> torch.Tensor:
-    """L_d of log-probabilities of the two words of each pair, ``smoothing`` being e.
+    """L_d from the log-probabilities of the two words of each pair; ``smoothing`` is its e.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(distance(p[:1], p[1:]).item(), 6)  # (0.3 ln 1.5 + 0.1 ln 0.5) / 2
@@ -132,7 +135,7 @@ def distance(female: torch.Tensor, male: torch.Tensor, smoothing: float = 0.0) -
 
 
 def total(words: torch.Tensor) -> torch.Tensor:
-    """L_g of log-probabilities of all words, each once.
+    """L_g from the log-probabilities of all words, each once.
 
     >>> round(total(torch.tensor([0.3, 0.1], dtype=torch.float64).log()).item(), 12)
     0.4
@@ -141,9 +144,9 @@ def total(words: torch.Tensor) -> torch.Tensor:
 
 
 def difference(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
-    """L_l of log-probabilities of all female and all male words, each once; from 0 to 1.
+    """L_l from the log-probabilities of all female and all male words, each once; from 0 to 1.
 
-    Its gradient is 0 where both sides are equal.
+    Its gradient is 0 if both sides are equal.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(difference(p[:1], p[1:]).item(), 12)
