@@ -1,1 +1,1 @@
-"""Asking a chat or completion model behind a server: bounded, in a ledger, within a budget."""
+"""Requests to a chat or completion model behind a server, within a budget and on a ledger."""

@@ -1,8 +1,8 @@
-"""Asking: concurrent, with retries, within a budget, every step in the ledger first.
+"""Sends requests concurrently, with retries, within a budget; the ledger records each attempt.
 
-A request that is in the ledger is never sent again. When asking can't continue (the budget is
-spent, a server does not answer, a key is refused), no new request is sent, those in flight are
-waited for, and ``stop`` holds the reason.
+A request whose reply is in the ledger is never sent again. When asking can't continue (the budget
+is spent, a server does not answer, a key is refused), no new request is sent, those in flight are
+waited for, and ``stop`` holds the error.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIXES = {
     "resume": _RESUME,
 }
 
-#: Given the replies so far: the requests still needed; none when the job is done.
+#: Takes the replies so far and returns the requests still needed; none when the job is done.
 Job = Callable[[Mapping[str, Reply]], Sequence[Request]]
 
 
@@ -40,7 +40,7 @@ class Client(Protocol):
 
 
 class Asker:
-    """Sends requests that the ledger has no reply to; ``stop`` is set once it can't continue."""
+    """Sends requests without a reply in the ledger; ``stop`` is the error once it can't go on."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Asker:
         self._policy = policy
         self._slots = asyncio.Semaphore(policy.concurrency)
         self._stopped = asyncio.Event()
-        self._flying: dict[str, asyncio.Future[Reply | None]] = {}
+        self._in_flight: dict[str, asyncio.Future[Reply | None]] = {}
         self.stop: PlumblineError | None = None
 
     async def ask(self, request: Request) -> Reply | None:
@@ -65,10 +65,10 @@ class Asker:
         key = request.request_id
         if key in self._ledger.replies:
             return self._ledger.replies[key]
-        if key not in self._flying:  # two jobs may want the same
-            self._flying[key] = asyncio.ensure_future(self._ask(request))
-            self._flying[key].add_done_callback(lambda _: self._flying.pop(key))
-        return await self._flying[key]
+        if key not in self._in_flight:  # two jobs may need the same request
+            self._in_flight[key] = asyncio.ensure_future(self._ask(request))
+            self._in_flight[key].add_done_callback(lambda _: self._in_flight.pop(key))
+        return await self._in_flight[key]
 
     async def _ask(self, request: Request) -> Reply | None:
         async with self._slots:
@@ -87,7 +87,7 @@ class Asker:
         return None
 
     async def _attempt(self, request: Request) -> Reply | Failure | None:
-        """One attempt within the budget, in the ledger before and after."""
+        """Make one attempt, recorded in the ledger before and after; ``None`` if asking stops."""
         at_most = most(request, self._price)
         number = await self._meter.set_aside(at_most)
         if number is None:
@@ -112,7 +112,7 @@ class Asker:
         return reply
 
     def _cost(self, answer: ServerAnswer, at_most: Spent) -> Spent:
-        """Cost of a reply: the most it could be where the server does not report its tokens."""
+        """Cost of a reply: ``at_most`` if the server does not report its tokens."""
         if answer.refused:
             return Spent(1)
         if answer.n_input_tokens is None or answer.n_output_tokens is None:
@@ -126,14 +126,14 @@ class Asker:
 
 
 class Replayer:
-    """Answers from the ledger alone; a request that is not in it stops the replay."""
+    """Answers from the ledger alone; a request without a recorded reply sets ``stop``."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self.stop: PlumblineError | None = None
 
     async def ask(self, request: Request) -> Reply | None:
-        """The recorded reply."""
+        """The recorded reply; ``None`` if there is none."""
         reply = self._ledger.replies.get(request.request_id)
         if reply is None and self.stop is None:
             what = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
@@ -152,10 +152,10 @@ async def run_jobs(
     width: int,
     on_done: Callable[[int], None] = lambda n_done: None,
 ) -> None:
-    """Finish jobs in their order, ``width`` of them at a time; stops when asking has stopped.
+    """Finish jobs in order, ``width`` at a time, until all are done or asking has stopped.
 
-    A job's requests are sent together. ``replies`` is the ledger's live view; ``on_done`` gets the
-    number of finished jobs after each.
+    A job's requests are sent together. ``replies`` is the ledger's live view; ``on_done`` is called
+    after each job with the number of finished ones.
     """
     waiting = iter(jobs)
     n_done = 0

@@ -20,8 +20,8 @@ from plumbline.warehouse.options import MOST, STRICT
 class AskingOptions:
     """The model, its server, and the budget. ``token_limit``, ``send_seed``: see ``ChatModel``.
 
-    Raises ``UsageProblem`` for an address that may not be kept, and for a limit on money without
-    prices.
+    Raises ``UsageProblem`` for an address that ``checked_url`` refuses, and for ``max_cost``
+    without ``prices``.
     """
 
     model: Annotated[str, Field(description="Model, as the server names it.")] = ""
@@ -49,7 +49,7 @@ class AskingOptions:
             raise UsageProblem("max_cost", "needs the model's price", "add prices = FILE")
 
     def chat_model(self) -> ChatModel:
-        """The model that is asked."""
+        """The model to send requests to."""
         return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)
 
     def server(self) -> Server:

@@ -1,6 +1,6 @@
 """Limits on a server's response: its size, no compression, no redirect to another host.
 
-Imports the HTTP client of the package openai, so it is imported only where that is used.
+Imports httpx2, the HTTP client of the package openai: import this module only where openai is used.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import httpx2
 
 from plumbline.eval_workers.chat.redirects import refuse_elsewhere
 
-#: Bytes of a reply; the longest replies of chat models have some hundred thousand.
+#: Most bytes of a reply; the longest replies of chat models have some hundred thousand.
 LARGEST = 16 << 20
 #: Asks for no compression: a compressed reply of a kilobyte may hold gigabytes.
 UNPACKED = {"Accept-Encoding": "identity"}
 
 
 class TooLarge(Exception):
-    """A reply that is not read to its end; the text is the reason."""
+    """Raised for a reply that is not read to its end; the text is the reason."""
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -41,8 +41,8 @@ class _Bounded(httpx2.AsyncByteStream):
 async def bound(response: httpx2.Response) -> None:
     """Check a response before its body is read, as a hook of the HTTP client.
 
-    Raises ``TooLarge`` for one that is compressed, and while reading the first byte above
-    ``LARGEST``; ``Redirected`` as ``refuse_elsewhere``.
+    Raises ``TooLarge`` for a compressed response, and once more than ``LARGEST`` bytes of the body
+    are read; ``Redirected`` as ``refuse_elsewhere``.
     """
     refuse_elsewhere(response)
     packed = response.headers.get("Content-Encoding", "identity")

@@ -1,8 +1,8 @@
 """A build's budget of requests, tokens and money, which is never exceeded.
 
-Before a request is sent, the most that it can cost is set aside: a token for every byte of its
-prompt and of its message's frame, and the longest reply it allows. The server's reported cost then
-replaces that. The budget is that of a benchmark: the spending of earlier runs counts.
+Before a request is sent, the most that it can cost is set aside: one token per byte of its prompt,
+``FRAME_TOKENS``, and the longest reply it allows. The cost by the tokens that the server reports
+then replaces this amount. A budget belongs to a benchmark: the spending of earlier runs counts.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Rates:
 
 @toml_table
 class Price(Rates):
-    """``Rates`` in a currency."""
+    """``Rates`` with their currency."""
 
     currency: str
 
     def cost(self, n_input: int, n_output: int) -> float:
-        """Cost of some tokens.
+        """Cost of ``n_input`` and ``n_output`` tokens.
 
         >>> Price(2.0, 10.0, "EUR").cost(500_000, 100_000)
         2.0
@@ -65,7 +65,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Spent:
-    """Requests sent (every attempt counts), tokens in and out, and money.
+    """Number of requests sent (every attempt counts), tokens of prompts and replies, and money.
 
     >>> Spent(1, 10, 0.5) + Spent(2, 5, 0.0)
     Spent(n_requests=3, n_tokens=15, cost=0.5)
@@ -83,7 +83,7 @@ class Spent:
         )
 
     def excess(self, budget: Budget) -> str | None:
-        """The first limit that this exceeds, in words; ``None`` within all.
+        """The first limit that this spending exceeds, in words; ``None`` if it exceeds none.
 
         >>> Spent(3, 0, 0).excess(Budget(max_requests=2))
         '2 requests'
@@ -111,7 +111,7 @@ def most(request: Request, price: Price | None) -> Spent:
 
 
 def spent(n_input: int, n_output: int, price: Price | None) -> Spent:
-    """One request with these tokens."""
+    """Spending on one request with these tokens; the cost is 0 without a price."""
     cost = price.cost(n_input, n_output) if price else 0.0
     return Spent(1, n_input + n_output, cost)
 
@@ -129,7 +129,7 @@ class BudgetMeter:
     async def set_aside(self, amount: Spent) -> int | None:
         """Set an amount aside; its number for ``settle``, or ``None`` if it exceeds the budget.
 
-        Waits while it would fit but for amounts set aside for requests in flight.
+        Waits while the amount would fit only without those set aside for requests in flight.
         """
         async with self._settled:
             while sum(self._aside.values(), self.spent + amount).excess(self._budget):
@@ -148,7 +148,7 @@ class BudgetMeter:
             self._settled.notify_all()
 
     def limit_reached_by(self, amount: Spent) -> str | None:
-        """The limit that a further amount would exceed, in words."""
+        """The limit that a further amount would exceed, in words; ``None`` if it exceeds none."""
         return (self.spent + amount).excess(self._budget)
 
 

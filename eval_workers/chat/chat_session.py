@@ -1,7 +1,7 @@
-"""Running a build: jobs, server, budget and ledger put together; writes the tables.
+"""Runs the jobs of a build with a server, a budget and a ledger, and writes the tables.
 
-A build that was stopped can be run again, and then asks only what is not in the ledger. With
-``server=None`` it replays: replies come from the ledger, and nothing is asked.
+A build that was stopped can be run again; it then sends only requests without a reply in the
+ledger. With ``server=None`` it replays: all replies come from the ledger, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Tell = Callable[[int, int, Spent], None]
 
 @dataclass(frozen=True)
 class Server:
-    """A server's address and how it is asked; the key is read from the environment when used."""
+    """A server's address, timeout and retries; the key is read from the environment when used."""
 
     base_url: str = DEFAULT_URL
     timeout_s: float = 120.0
@@ -38,7 +38,7 @@ class Build:
     """A benchmark that is being written; ``server=None`` replays the ledger.
 
     Attributes:
-        budget: of the benchmark: the spending of earlier runs counts.
+        budget: limits of the benchmark; the spending of earlier runs counts.
         price: needed for ``budget.max_cost``; without one costs are NULL.
     """
 
@@ -53,10 +53,10 @@ class Build:
     def run(self, jobs: Sequence[Job], kind: str) -> Mapping[str, Reply]:
         """Finish jobs, publish the ledger as ``generation_request``, and return all its replies.
 
-        ``kind`` names the jobs in an error. Replies are kept whatever is raised: ``Interrupted``
-        when the budget does not allow a further request or the server does not answer,
-        ``BadInput`` when the server refuses a request, a replay lacks a reply, or the disk can't be
-        written, ``UsageProblem`` while another process builds this benchmark.
+        ``kind`` names the jobs in an error. Errors lose no reply. Raises ``Interrupted`` when the
+        budget does not allow a further request or the server does not answer, ``BadInput`` when the
+        server refuses a request, a replay lacks a reply, or the disk can't be written,
+        ``UsageProblem`` while another process builds this benchmark.
         """
         with (
             disk_problems(self.store.root),
@@ -112,6 +112,6 @@ def spending(spent: Spent, currency: str | None) -> str:
 
 @contextmanager
 def asking_bar(kind: str, currency: str | None) -> Iterator[Tell]:
-    """Progress from the first answer on, with the spending; ``kind`` names the unit."""
+    """Progress bar of finished jobs, with the spending; ``kind`` names the unit."""
     with progress(kind) as update:
         yield lambda n_done, n_all, spent: update(n_done, n_all, note=spending(spent, currency))

@@ -1,8 +1,8 @@
 """One attempt at a completion, against any server that speaks OpenAI's protocol.
 
-Every attempt is one request on the wire: the package's own retries are off, ``asker.py`` retries
-where the ledger records it. The result is a ``ServerAnswer`` or a ``Failure``: the package's
-exceptions hold the request with its key, and are not let out of this module.
+Every attempt is one HTTP request: the retries of the package openai are off, and ``asker.py``
+retries, so that the ledger records each attempt. The result is a ``ServerAnswer`` or a ``Failure``:
+exceptions of the package hold the request and its key, so none of them leaves this module.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Failure:
     """An attempt without a reply.
 
     Attributes:
-        retry: another attempt may well succeed.
+        retry: True if another attempt may succeed.
         retry_after_s: wait that the server asks for.
-        charged: it may cost tokens, though its reply did not arrive whole.
-        lasting: a permanent error: the request or the key has to change.
+        charged: True if it may have cost tokens, although no whole reply arrived.
+        lasting: True for a permanent error: the request or the key has to change.
         status: HTTP status of the server's answer, if it gave one.
     """
 
@@ -61,10 +61,10 @@ class Failure:
     def final(
         self, n_attempts: int, policy: RetryPolicy, what: str, *, mend: str, start: str, resume: str
     ) -> PlumblineError | None:
-        """The error after the last attempt; ``None`` if another one is to be made.
+        """The error after the last attempt; ``None`` if another attempt is to be made.
 
-        ``what`` is the server; ``mend`` fixes a refused request, ``start`` a server that does not
-        answer, ``resume`` one that asks for a long wait.
+        ``what`` names the server. The others are the fix in the error: ``mend`` for a refused
+        request, ``start`` if the server does not answer, ``resume`` if it asks for a long wait.
         """
         if self.lasting:
             return BadInput(what, f"refuses the request: {self.error}", mend)
@@ -77,17 +77,17 @@ class Failure:
         return None
 
 
-#: A call of the package's client that gives the body of an answer.
+#: Sends a request with the client of the package openai and returns the body of the answer.
 Call = Callable[["openai.AsyncOpenAI"], Awaitable[str]]
 
 
 class ChatClient:
     """A connection to a server; an asynchronous context manager.
 
-    With ``base_url`` ``vllm`` the server is one of our own, see ``vllm_server``.
+    With ``base_url`` ``vllm`` Plumbline starts the server itself, see ``vllm_server``.
 
     Raises ``UsageProblem`` for an invalid URL or one with a secret, and for OpenAI's own server
-    without a key; ``MissingComponent`` without the package.
+    without a key; ``MissingComponent`` without the package openai.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ChatClient:
         return self._answer(body) if isinstance(body, str) else body
 
     async def body(self, model: str, call: Call) -> str | ServerAnswer | Failure:
-        """The raw body of an answer; a ``ServerAnswer`` where the server's filter refused.
+        """The raw body of an answer; a ``ServerAnswer`` if the server's content filter refused.
 
         Waits up to the time-out, and reads at most ``bounded.LARGEST`` bytes.
         """
@@ -147,7 +147,7 @@ class ChatClient:
             return Failure(self.clean(f"{kind}: {cause or e}"), retry=True, charged=charged)
 
     async def _reached(self, model: str) -> openai.AsyncOpenAI:
-        """The client of a model's server, which is started here if it is to run here."""
+        """The client of a model's server; starts the server if ``base_url`` is ``vllm``."""
         if self.base_url != SERVED_HERE:
             return self._client
         return self._client.with_options(base_url=await asyncio.to_thread(address, model))
@@ -188,7 +188,7 @@ class ChatClient:
         return Failure(message, retry=False, lasting=True, status=status)
 
     def clean(self, text: str) -> str:
-        """One printable line of limited length, without the key."""
+        """The text as one printable line of limited length, without the key."""
         line = " ".join(self._hide(_encodable(text)).split())
         line = "".join(c if c.isprintable() else "?" for c in line)
         return line[:_ERROR_CHARACTERS]
@@ -203,8 +203,8 @@ async def _call(request: Request, client: openai.AsyncOpenAI) -> str:
     parameters = dict(request.parameters)
     if request.endpoint == "completions":
         return await completion(client, request.model, request.prompt, parameters)
-    asking: Any = client.chat.completions.with_raw_response
-    response = await asking.create(
+    completions: Any = client.chat.completions.with_raw_response
+    response = await completions.create(
         model=request.model, messages=request.messages, extra_body=parameters
     )
     return str(response.http_response.text)
@@ -214,8 +214,8 @@ async def completion(
     client: openai.AsyncOpenAI, model: str, prompt: str, parameters: Mapping[str, object]
 ) -> str:
     """The raw body of a completion of a bare prompt, without a message around it."""
-    asking: Any = client.completions.with_raw_response
-    response = await asking.create(model=model, prompt=prompt, extra_body=parameters)
+    completions: Any = client.completions.with_raw_response
+    response = await completions.create(model=model, prompt=prompt, extra_body=parameters)
     return str(response.http_response.text)
 
 
@@ -237,7 +237,7 @@ def _open(key: str, base_url: str, timeout_s: float) -> openai.AsyncOpenAI:
 
 
 def checked_url(url: str) -> str:
-    """The address, if it may be shown and recorded; else raises ``UsageProblem``.
+    """The address, if it is valid and holds no secret; else raises ``UsageProblem``.
 
     >>> checked_url("http://localhost:8000/v1"), checked_url("vllm")
     ('http://localhost:8000/v1', 'vllm')
@@ -282,7 +282,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _message(error: openai.APIStatusError) -> str:
-    """The server's error message, or its body without one."""
+    """The server's error message; without one the body, or the reason phrase of the status."""
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)
@@ -292,7 +292,7 @@ def _message(error: openai.APIStatusError) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds to wait by an answer's headers, which hold a number or a date.
+    """Seconds to wait, from a number or date in an answer's headers; ``None`` without one.
 
     >>> _retry_after({"retry-after": "2.5"}), _retry_after({"retry-after-ms": "40"})
     (2.5, 0.04)
@@ -346,7 +346,7 @@ class RetryPolicy:
     longest_wait_s: float = 60.0
 
     def wait_s(self, n_failures: int, retry_after_s: float | None, chance: float) -> float:
-        """Seconds to wait after ``n_failures``; ``chance`` in [0, 1) spreads them.
+        """Seconds to wait after ``n_failures``; ``chance`` in [0, 1) is the jitter.
 
         Between half and all of the doubled wait, and at least what the server asks for.
 

@@ -1,9 +1,9 @@
-"""The ledger of a build: every attempt, reply and error, on disk before the next is made.
+"""The ledger of a build: a file with every attempt, reply and error.
 
-An append-only file of JSON lines under ``_work``, one per event; a reply is on the disk (fsync)
-before it is used. A process killed at any point leaves at most a torn last line, which is dropped.
-The table ``generation_request`` is made from the whole file; where only the table exists (a copied
-warehouse) a new file begins with its rows.
+It has JSON lines, one per event, and is only appended to, under ``_work``. An attempt is written
+before it is made; a reply is on the disk (fsync) before it is used. A killed process leaves at most
+a torn last line, which is dropped. The table ``generation_request`` is made from the whole file;
+where only the table exists (a copied warehouse) a new file begins with the table's rows.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ class Ledger:
     def load(self) -> None:
         """Read the file; attempts in flight when their process ended count as failed.
 
-        Raises ``BadInput`` naming the line for a file that is damaged before its last line, and a
-        later one that makes no sense without it.
+        Raises ``BadInput`` for a file that is damaged before its last line; it names the damaged
+        line, and a later line that makes no sense without it.
         """
         damaged: list[int] = []
         for number, event in _events(self.path):
@@ -158,7 +158,7 @@ class Ledger:
 
     def _begin_attempt(self, event: Mapping[str, Any]) -> None:
         request_id = event["row"]["request_id"]
-        if request_id in self._pending:  # of a run that was killed
+        if request_id in self._pending:  # its run was killed
             self._interrupted(request_id)
         row = self._rows.setdefault(request_id, {**_EMPTY, **event["row"]})
         row["run_id"] = event["row"]["run_id"]
@@ -168,7 +168,7 @@ class Ledger:
         self._pending[request_id] = Spent(1, event["n_tokens"], event["cost"] or 0.0)
 
     def _interrupted(self, request_id: str) -> None:
-        """Count an attempt as failed, at the most that it can have cost."""
+        """Count a pending attempt as failed, at the most that it can have cost."""
         error = "the run ended before a reply"
         self._apply(_end("failed", request_id, self._pending[request_id], 0.0, error=error))
 
@@ -218,7 +218,7 @@ def open_ledger(store: Store, benchmark: str, run_id: str) -> Iterator[Ledger]:
 
 
 def look(store: Store, benchmark: str) -> Ledger:
-    """A ledger to be read only: another process may be writing it.
+    """The ledger of a benchmark for reading only: another process may be writing it.
 
     Raises ``BadInput`` for a damaged file.
     """
@@ -258,7 +258,7 @@ def _drop_torn_line(path: Path) -> None:
 
 
 def _events(path: Path) -> Iterator[tuple[int, Any]]:
-    """Number and event of each line, ``None`` for one that is not JSON."""
+    """Number and event of each line; the event is ``None`` for a line that is not JSON."""
     with opened(path) as file:
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
@@ -271,7 +271,7 @@ def _events(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _damaged(path: Path, number: int, end: int | None = None) -> BadInput:
-    """The error for a line, and for the one that ends the attempt which it began."""
+    """The error for a damaged line; ``end`` is the line that ends the attempt it began."""
     fix = "remove that line: its request is asked again"
     if end is not None:
         fix = f"remove that line and line {end:,}, which needs it: their request is asked again"

@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Redirected(Exception):
-    """A request that its server redirects to another one; the text is that one's address."""
+    """Raised when a server redirects a request to another server; the text is the new address."""
 
 
 def refuse_elsewhere(response: Any) -> None:
@@ -20,8 +20,8 @@ def refuse_elsewhere(response: Any) -> None:
     """
     if not response.has_redirect_location:
         return
-    asked = response.request.url
-    to = asked.join(response.headers["Location"])
-    if (to.scheme, to.host, to.port) != (asked.scheme, asked.host, asked.port):
-        host = to.netloc.decode().rpartition("@")[2]
-        raise Redirected(f"{to.scheme}://{host}")
+    sent = response.request.url
+    target = sent.join(response.headers["Location"])
+    if (target.scheme, target.host, target.port) != (sent.scheme, sent.host, sent.port):
+        host = target.netloc.decode().rpartition("@")[2]
+        raise Redirected(f"{target.scheme}://{host}")

@@ -14,7 +14,7 @@ _LIST_AFTER_COLON = re.compile(r":[ \t]+(?=\(?1[.)]\s)")
 _TABLE_ROW = re.compile(r"^\s*\|(.*)\|\s*$")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.M)
 _INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff]")
-# Of limited length: in a reply of stray marks, each would be looked for to the end.
+# Of limited length: in a reply of stray marks, the search from each would run to the end.
 _EMPHASIS = re.compile(
     r"(\*\*|__|\*|`)(?=\S)(.{1,400}?)(?<=\S)\1|(?<!\w)_(?=\S)(.{1,400}?)(?<=\S)_(?!\w)"
 )
@@ -67,25 +67,25 @@ def sentences(reply: str) -> list[str]:
     >>> sentences("I'm sorry, but I can't help with that.")
     []
     """
-    text = _INVISIBLE.sub("", "\n".join(_spoken(reply).splitlines()))
+    text = _INVISIBLE.sub("", "\n".join(_without_reasoning(reply).splitlines()))
     text = _FENCE.sub("", text).strip()
     listed = _from_json(text)
     items = listed if listed is not None else _from_lines(_plain(text))
     return [clean for clean in map(_clean, items) if any(c.isalnum() for c in clean)]
 
 
-def _spoken(reply: str) -> str:
+def _without_reasoning(reply: str) -> str:
     """A reply without the model's reasoning before it."""
     return _THOUGHT.sub("", reply)
 
 
 def _plain(text: str) -> str:
-    """The text without quote marks of lines; a list after a colon begins a line of its own."""
+    """The text without Markdown's ``>`` and backslashes; a list after a colon gets a new line."""
     return _LIST_AFTER_COLON.sub(":\n", _ESCAPED.sub(r"\1", _QUOTED_LINE.sub("", text)))
 
 
 def _from_json(text: str) -> list[str] | None:
-    """The strings of a JSON array, or of an object around one; text around it is skipped."""
+    """The strings of a JSON array, also a cut one, or object; ``None`` if the text has neither."""
     for opening, closing in ("[]", "{}"):
         start, end = text.find(opening), text.rfind(closing)
         if start == -1 or end <= start:
@@ -102,7 +102,7 @@ def _from_json(text: str) -> list[str] | None:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Texts in a JSON value; of an object with several, the one called sentence or the longest."""
+    """Texts in a JSON value; an object gives its nested ones, its ``sentence`` or its longest."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -132,7 +132,7 @@ def _from_lines(text: str) -> list[str]:
 
 
 def _split_numbers(line: str) -> list[str]:
-    """Cut `1. One. 2. Two.` before each number that follows on the one before."""
+    """Cut a line like `1. One. 2. Two.` before each number that is one more than the last."""
     first = _FIRST_NUMBER.match(line)
     if not first:
         return [line]
@@ -153,7 +153,7 @@ def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
             items.append(line[match.end() :].strip())
             open_item = True
         elif not line.strip():
-            # A mark alone on its line waits for its text; anything else ends with a blank line.
+            # A blank line ends an item, unless it has only a mark so far: its text follows.
             open_item = open_item and not items[-1].strip("*_ ")
         elif open_item and not _ENDS.search(items[-1]) and not _BULLET.match(line):
             items[-1] = f"{items[-1]} {line.strip()}".strip()
@@ -163,7 +163,7 @@ def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
 
 
 def _unmarked(lines: list[str]) -> list[str]:
-    """Lines of a reply without marks, except the talk around the sentences."""
+    """Lines of a reply without list marks, up to a refusal and without talk around sentences."""
     items: list[str] = []
     for line in (line.strip() for line in lines):
         bare = line.strip("*_ ")
@@ -189,7 +189,7 @@ def _clean(item: str) -> str:
 
 
 def _unquoted(text: str) -> str:
-    """The text without quotes around all of it: those that close only at its end."""
+    """The text without a pair of quotes that opens at its start and closes only at its end."""
     closing = _QUOTES.get(text[:1])
     if closing is None or len(text) < 2:
         return text
@@ -197,13 +197,13 @@ def _unquoted(text: str) -> str:
     inner = text[1:-1]
     if end != closing or text[0] in inner:
         return text
-    # A single quote may as well be an apostrophe: it closes only what is a sentence without it.
+    # A single quote may be an apostrophe: it is dropped only if the text in it ends a sentence.
     if closing in "'’":
         return inner.strip() if _ENDS.search(inner) else text
     return text if closing in inner else inner.strip()
 
 
-#: A negation and up to three words after it, which may be those that it negates.
+#: A negation and up to three words between it and the word that it negates.
 _NEGATION = (
     r"(?:\b(?:not|hardly|scarcely|barely|never|less|least|cannot|far\s+from)|n['’]t)\s+[\"“*]*"
     r"(?:(?!(?:and|but|or|only|just|merely|doubt)\b)[\w'’-]+\s+[\"“*]*){0,3}"
@@ -221,7 +221,7 @@ def verdict(reply: str) -> bool | None:
     >>> verdict("It is hard to say."), verdict("likely or unlikely"), verdict("Not very likely.")
     (None, None, False)
     """
-    for clause in re.split(r"[.!?;\n]", _spoken(reply)):
+    for clause in re.split(r"[.!?;\n]", _without_reasoning(reply)):
         negated = {(bool(m.group(1)), bool(m.group(2))) for m in _VERDICT.finditer(clause)}
         if not negated:
             continue
@@ -260,7 +260,7 @@ _AGAINST = re.compile(
 def chosen(reply: str) -> int | None:
     """The sentence that a reply names, 1 or 2; ``None`` when it names neither or both.
 
-    The first clause with a number decides: explanations may follow, but not the other number alone.
+    The first clause with a number decides, unless a later clause is just the other number.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well, 2 does not."), chosen("(2).")
     (2, 1, 2)
@@ -273,7 +273,7 @@ def chosen(reply: str) -> int | None:
     >>> chosen("2 is less likely than 1"), chosen("1, since 2 is less likely")
     (None, 1)
     """
-    clauses = [" ".join(part.split()) for part in _CLAUSE.split(_plain(_spoken(reply)))]
+    clauses = [" ".join(part.split()) for part in _CLAUSE.split(_plain(_without_reasoning(reply)))]
     numbered = [clause for clause in clauses if _EITHER.search(clause)]
     alone = {n for clause in numbered if _LISTED.fullmatch(clause) for n in _EITHER.findall(clause)}
     if not numbered or len(alone) == 2 or _UNDECIDED.search(numbered[0]):
@@ -291,7 +291,7 @@ def chosen(reply: str) -> int | None:
 
 
 def _is_against(clause: str) -> bool:
-    """True if a clause says of its first number that it is the worse one."""
+    """True if a clause calls the sentence of its first number the worse one."""
     before, _, after = _EITHER.split(clause, 1)
     phrase = f"{_ASIDE.split(before)[-1]} {_ASIDE.split(_EITHER.split(after)[0])[0]}"
     return _AGAINST.search(phrase) is not None

@@ -19,7 +19,7 @@ class ChatModel:
     """A model as its server names it.
 
     Attributes:
-        seed: sent with each request plus its round; ``None`` for servers that refuse one.
+        seed: each request sends this plus its round; ``None`` for servers that refuse a seed.
         token_limit: name of the parameter that bounds the reply; newer models of OpenAI need
             ``max_completion_tokens``.
     """

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
 
 #: The word list of probabilities, GAS, GLD, ADD and tuning unless another is named: the paper's, of
-#: section 3. `pronouns` pairs the same words as the authors' code, which changes ADD and L_d. By
-#: `gendered`, with nouns such as *mother*, a text discloses the gender of anybody it names.
+#: section 3. `pronouns` pairs these words in the way of the authors' code, which changes ADD and
+#: L_d. By `gendered`, with nouns such as *mother*, a text discloses the gender of anyone it names.
 WORD_LIST = "disclosure"
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
 
 @dataclass(frozen=True)
 class WordProbability:
-    """P(word | prompt) by ``n_variants`` forms, or the ``problem`` with the word as listed.
+    """P(word | prompt), a sum over ``n_variants`` forms, or the ``problem`` of the listed form.
 
     With a problem the probability is NaN.
     """
@@ -47,7 +47,7 @@ class WordProbability:
 def word_list(name: str) -> WordList:
     """A word list by name or path, see ``warehouse.wordlists.load``, whose errors it raises.
 
-    ``disclosure`` is here, not there: in a corpus hers/him is no contrast.
+    ``disclosure`` is in this package, not in ``warehouse``: in a corpus hers/him is no contrast.
 
     >>> [pair.contrast for pair in word_list("disclosure").pairs]
     ['she/he', 'her/his', 'herself/himself', 'hers/him']
@@ -55,7 +55,7 @@ def word_list(name: str) -> WordList:
     if name == WORD_LIST:
         return load(str(Path(__file__).with_name(f"{name}.toml")))
     if Path(name).suffix != ".toml":
-        replace(LISTS, made=(WORD_LIST,)).find(name)  # says of an unknown one that there is ours
+        replace(LISTS, made=(WORD_LIST,)).find(name)  # its error lists ours too
     return load(name)
 
 
@@ -69,7 +69,7 @@ def variants(word: str) -> tuple[str, ...]:
 
 
 def prompt_problem(prompt: str) -> str | None:
-    """Reason why no word can follow a prompt, with any model; ``None`` if it can.
+    """Reason why no word can follow a prompt, with any model; ``None`` if one can.
 
     >>> prompt_problem("It was "), prompt_problem("It was")
     ('ends with white space, which its next word brings along', None)
@@ -90,8 +90,8 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) -> WordProbability:
     """P(word | prompt) from the scores of ``texts_to_score`` by text.
 
-    The prompt's score has no problem. A capital form that can't be scored (its letter is not in the
-    vocabulary) adds nothing. Sums of log-probabilities are in float64.
+    The prompt's score must have no problem. A capital form that can't be scored (its letter is not
+    in the vocabulary) adds nothing. Sums of log-probabilities are in float64.
 
     >>> from plumbline.eval_workers.models.scoring_contract import TextScore
     >>> half, quarter = math.log(0.5), math.log(0.25)
@@ -117,9 +117,9 @@ def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) ->
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Tokens that each form of a word adds to the prompt's -> its text; or the problem.
+    """Tokens that each form of a word adds to the prompt's -> prompt and form; or the problem.
 
-    ``encoded`` holds the tokens of ``texts_to_score``, or why a text has none; the prompt has some.
+    ``encoded``: text of ``texts_to_score`` -> its tokens (the prompt has some), or why it has none.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
     >>> added_tokens("It was", "hers", encoded)

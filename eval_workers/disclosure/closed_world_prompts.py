@@ -1,8 +1,8 @@
 """Neutral prompts of the closed world, and probabilities of its perfect learner. Pure.
 
 A prompt is the beginning of a frame of the grammar, cut before its first pronoun, with words in its
-slots. Every second word of a class in the lexicon is for training; all other sets have the words in
-between, so that no prompt that is tuned on shares a content word with them.
+slots. Every second word of a class in the lexicon is for training; all other sets take the words in
+between, so that they share no content word with the prompts of the tuning.
 
 ======================== ========================================================= =========
 set                      beginnings                                                next
@@ -10,20 +10,20 @@ set                      beginnings                                             
 ``closed-world-train``   of openings that are one of several frames of a shape     she, he
 ``closed-world-unseen``  the same, with other words                                she, he
 ``closed-world-frames``  of openings that are a shape alone, and of follow-ups     she, he
-``closed-world-him``     of frames that begin otherwise                            her, him
-``closed-world-his``     of frames that begin otherwise                            her, his
+``closed-world-him``     of frames whose first pronoun is ``{pronoun2}``           her, him
+``closed-world-his``     of frames whose first pronoun is ``{pronoun1}``           her, his
 ======================== ========================================================= =========
 
 The last two have word lists of their own, ``her-him.toml`` and ``her-his.toml``: an adapter that
 was tuned with `she-he` has seen neither their words nor such a slot.
 
-A pronoun follows each of the frames, which don't depend on the person. With d(w) the planted leans
-of the prompt's words, a perfect learner has
+Each beginning is followed by a pronoun, and frames don't depend on the person's gender. With d(w)
+the planted lean of a word w of the prompt, a perfect learner has
 
     p_f / p_m = exp(sum of d(w)),    p_f + p_m = 1,
 
 and hence a GLD of |tanh(sum / 2)|. Prompts of topic `follow-up` never begin a document: there, the
-learner has to take the first sentence for a later one.
+learner has to treat the first sentence as a later one.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ SETS = {
 SOURCE = "grammar.toml"
 
 _PRONOUNS = {"{pronoun}": ("she", "he"), "{pronoun1}": ("her", "his"), "{pronoun2}": ("her", "him")}
-#: Prompts of a shape.
-_N = 24
+#: Prompts per shape.
+_N_PROMPTS = 24
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def perfect_shares(prompt: ClosedPrompt, deltas: Mapping[str, float]) -> tuple[f
 
 
 def pair_list(name: str) -> str:
-    """Name for ``load_words`` of the words that come next in a set's frames.
+    """Name or path, for ``load_words``, of the list of words that come next in a set's frames.
 
     >>> Path(pair_list("closed-world-unseen")).name, Path(pair_list("closed-world-him")).name
     ('she-he', 'her-him.toml')
@@ -111,7 +111,7 @@ def pair_list(name: str) -> str:
 
 
 def _beginnings(name: str) -> Iterator[tuple[str, list[str]]]:
-    """Topic and beginnings of each shape that a set is made of."""
+    """Topic and beginnings of each shape of a set."""
     rules = grammar()
     tuned = name in (TRAIN, "closed-world-unseen")
     for topic, shapes in (("opening", rules.openings), ("follow-up", rules.followups)):
@@ -123,7 +123,7 @@ def _beginnings(name: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _cut(shape: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """Distinct beginnings of frames that hold a slot and continue with a word of the pair."""
+    """Distinct beginnings of frames with a slot before the first pronoun, which is the pair's."""
     beginnings = []
     for frame in shape:
         parts = frame.split()
@@ -137,11 +137,11 @@ def _cut(shape: Sequence[str], pair: tuple[str, str]) -> list[str]:
 def _filled(
     topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
 ) -> Iterator[ClosedPrompt]:
-    """Prompts of beginnings and words in turn, each in a random order that both halves share."""
+    """Prompts that take beginnings and words in turn, in a random order that both halves share."""
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))
     turns = {name: cycle(chance.sample(listed, len(listed))) for name, listed in words.items()}
-    for beginning in islice(cycle(ordered), _N):
+    for beginning in islice(cycle(ordered), _N_PROMPTS):
         text, chosen = beginning, []
         for name in slots(beginning):
             chosen.append(next(turns[name]))

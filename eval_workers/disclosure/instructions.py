@@ -47,7 +47,7 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
 
 
 def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
-    """No instruction, then each text in each form.
+    """The instruction ``NONE``, then one for each text in each form.
 
     >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
     ['prefix', 'chat']

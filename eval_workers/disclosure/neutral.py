@@ -28,10 +28,10 @@ class Derived:
 
 
 def gendered_words(text: str) -> tuple[str, ...]:
-    """Words of a text that express a person's gender, lower case, distinct, in order.
+    """Distinct words of a text that express a person's gender, in lower case, in order.
 
     The words are those of the list ``gendered`` and of ``neutral.toml``. They end at apostrophes
-    and hyphens: `she's` holds `she`. Some have another sense too (`a king prawn`).
+    and hyphens: `she's` holds `she`. Other senses count too (`a king prawn`).
 
     >>> gendered_words("She's in the women's team; the shepherd isn't.")
     ('she', 'women')
@@ -43,7 +43,7 @@ def gendered_words(text: str) -> tuple[str, ...]:
 
 
 def gendered_problem(text: str) -> str | None:
-    """Reason for a reject if a text holds gendered words, else ``None``.
+    """The reason to reject a text that holds gendered words; ``None`` if it holds none.
 
     >>> gendered_problem("My friend waits for a lady, and")
     "holds the gendered word 'lady'"
@@ -65,9 +65,9 @@ def bridged(sentence: str) -> str:
 def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     """Derive a prompt about "my friend" from a sentence about some person.
 
-    The sentence has to start with `someone`, `a person` or another of ``neutral.toml``'s subjects,
-    in the singular. `My friend` replaces the subject and `, and` the full stop; case stays. One
-    with gendered words gives no prompt, unless ``allow_gendered``.
+    The sentence has to start with `someone`, `a person` or another singular subject listed in
+    ``neutral.toml``. `My friend` replaces the subject and `, and` the full stop; case stays. A
+    sentence with gendered words gives no prompt, unless ``allow_gendered``.
 
     >>> derive("A person is slicing an onion.")
     Derived(prompt='My friend is slicing an onion, and', reason='')
@@ -97,7 +97,7 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
 
 
 def _starts_with(text: str, beginnings: list[str]) -> str | None:
-    """Rest of a text after one of some beginnings, as whole words; ``None`` without one."""
+    """The text after the first of the beginnings that fits, as whole words; ``None`` if none."""
     for beginning in beginnings:
         start, rest = text[: len(beginning)], text[len(beginning) :]
         if start.lower() == beginning and not rest[:1].isalnum():

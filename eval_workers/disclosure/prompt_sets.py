@@ -1,4 +1,4 @@
-"""Probe sets into ``probe_prompt``: the released ones, the four topics, and derived ones.
+"""Writes probe sets to ``probe_prompt``: released ones, those of topics, and derived ones.
 
 Files in the directory ``data`` of the authors' repository (all without a header):
 
@@ -13,11 +13,11 @@ set                   file                               holds
 ``*-validation``      ``*_neutral_validation.csv``       380 and 301 ends
 ====================  =================================  ====================================
 
-Table 1 is of both test sets, Table 2 of the two lists. One prompt of ``snli`` (`a female dressed in
-black coat`) and one of ``llm-2`` (`women's rights`) hold gendered words: without ``allow_gendered``
-they are in ``reject``. ``topics`` comes with Plumbline; other packages add sets of its form by
-entry points of ``plumbline.disclosure_prompts`` (see ``docs/extend.md``); the sets of
-``closed_world`` come from its grammar.
+The paper's Table 1 is of ``stsb`` and ``snli``, its Table 2 of ``llm-1`` and ``llm-2``. One prompt
+of ``snli`` (`a female dressed in black coat`) and one of ``llm-2`` (`women's rights`) hold gendered
+words: without ``allow_gendered`` they go to ``reject``. ``topics`` comes with Plumbline; other
+packages add sets of the same form by entry points of ``plumbline.disclosure_prompts`` (see
+``docs/extend.md``); sets named ``closed-world-*`` come from the grammar of the closed world.
 """
 
 from __future__ import annotations
@@ -159,11 +159,11 @@ def import_probe(
 ) -> ImportedProbe:
     """Read a set of ``PROBE_SETS`` into ``probe_prompt`` and ``reject``.
 
-    ``source`` is the directory of the released files or a file of their form; ``None`` takes
-    that below ``data``, by default ``PLUMBLINE_DATA``. Prompts with gendered words are rejected
-    unless ``allow_gendered``. Raises ``UsageProblem`` for an unknown set, and for the source of one
-    that isn't released; ``MissingComponent`` without a source, ``BadInput`` for a source that can't
-    be read or holds no usable prompt.
+    ``source`` is the directory of the released files or a file of their form; by default the
+    directory ``debias-llms`` in ``data``, or without that in ``PLUMBLINE_DATA``. Prompts with
+    gendered words are rejected unless ``allow_gendered``. Raises ``UsageProblem`` for an unknown
+    set, and for a source of a set that needs none; ``MissingComponent`` if a released set has no
+    source, ``BadInput`` for a source that can't be read or holds no usable prompt.
 
     >>> import tempfile
     >>> import_probe(Store.open(tempfile.mkdtemp() + "/w"), "topics", None, "r")
@@ -225,7 +225,7 @@ def _read(
 
 
 def _end(text: str) -> Derived:
-    """The published prompt, letter for letter, also where a comma ends the text."""
+    """The prompt as published, letter for letter, even if the text ends with a comma."""
     return Derived(f"{FRIEND} {text}{BRIDGE}")
 
 
@@ -252,8 +252,8 @@ def released_file(name: str, source: Path | None, data: str | Path = "") -> Path
 def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "") -> list[str]:
     """Sets among ``names`` that the warehouse lacks and that can be imported.
 
-    Raises ``UsageProblem`` for a set that is neither, ``MissingComponent`` without the directory of
-    the released files, ``BadInput`` if one is missing.
+    Raises ``UsageProblem`` for a set that is missing and can't be imported; for released sets
+    ``MissingComponent`` without the directory of their files, ``BadInput`` without the set's file.
 
     >>> missing_sets(None, ["topics"])
     ['topics']
@@ -270,7 +270,7 @@ def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "
 
 
 class _Topic(BaseModel):
-    """A template, and lists, of any names, of words for it."""
+    """A template, and lists of words to fill it with, under any names."""
 
     model_config = ConfigDict(strict=True, extra="allow")
     template: Annotated[str, Field(pattern=r"^[^{}]*\{\}[^{}]*$", title="a text with one {}")]
@@ -285,7 +285,7 @@ class _Topics(BaseModel):
 
 
 def _topics(name: str, allow_gendered: bool) -> PromptRows:
-    """Prompts of topics, numbered over all topics; the identifier is topic and word."""
+    """Prompts of a file of topics, numbered over all topics; their identifier is topic and word."""
     file = f"{name}.toml"
     prompts = PromptRows(name, file, allow_gendered)
     topics = load(_Topics, PROBE_SETS.text(name), file).model_extra or {}

@@ -18,7 +18,7 @@ _KINDS = (".txt", *_DELIMITERS, ".jsonl")
 
 @dataclass(frozen=True)
 class SourceSentence:
-    """Text of a row, its number from 1, and its problem if it has one."""
+    """Number of a row, from 1, its text, and its problem if it has one."""
 
     number: int
     text: str
@@ -28,11 +28,11 @@ class SourceSentence:
 def read_sentences(path: Path, column: str | None = None) -> Iterator[SourceSentence]:
     """Read the sentences of a file, by the suffix of its name.
 
-    ``.txt``: one per line. ``.csv`` and ``.tsv``: the ``column`` of a table with a header, or
-    without one the only field of each row. ``.jsonl``: the string under the key ``column`` of each
-    line. Empty lines are skipped. Raises ``UsageProblem`` for another suffix, a ``column`` for
-    plain text or none for JSON lines; ``BadInput`` for a file that can't be read, or a table
-    without the column.
+    ``.txt``: one per line. ``.csv`` and ``.tsv``: the ``column`` of a table with a header; if
+    ``column`` is ``None``, the only field of each row. ``.jsonl``: the string under the key
+    ``column`` of each line. Empty lines are skipped. Raises ``UsageProblem`` for another suffix, a
+    ``column`` for plain text or none for JSON lines; ``BadInput`` for a file that can't be read, or
+    a table without the column.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "s.jsonl"
@@ -67,7 +67,7 @@ def _checked(sentence: SourceSentence) -> SourceSentence:
 
 
 def _only_fields(path: Path, delimiter: str) -> Iterator[SourceSentence]:
-    """Rows of a table of one column without a header."""
+    """Rows of a table with one column and no header; empty rows are skipped."""
     rows = csv.reader(io.StringIO(read_text(path), newline=""), delimiter=delimiter)
     number = 0
     while True:
@@ -86,7 +86,7 @@ def _only_fields(path: Path, delimiter: str) -> Iterator[SourceSentence]:
 
 
 def _text_of(line: str, key: str | None) -> tuple[str, str | None]:
-    """Text of a line, or of its JSON object under ``key``, and the problem if it has none."""
+    """A line, or the text under ``key`` in its JSON object; then the problem if it has no text."""
     if key is None:
         return line, None
     try:

@@ -1,7 +1,7 @@
 """Measure GAS, GLD and ADD of a set with a model loaded once: probabilities and continuations.
 
-Both halves resume after an interruption. Continuations are greedy, so a prompt has always the same
-one. Empty continuations don't count as neutral: such prompts are counted apart.
+Both halves resume after an interruption. Continuations are greedy, so a prompt always has the same
+one. Empty continuations don't count as neutral: their prompts are counted separately.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def measure_sets(
     """Measure sets of ``probe_prompt`` under each instruction, each once, in the order given.
 
     Writes and raises as ``ProbeStep`` and ``Continuations``. Each instruction is tried on the model
-    before anything is computed. A set that can't be measured raises; those before it stay.
+    before anything is computed. If a set can't be measured, the results of earlier sets stay.
     """
     words, variants = load_words(store, word_list), list(dict.fromkeys(instructions))
     for name in names:
@@ -98,5 +98,5 @@ def n_empty(store: Store, sampled: SampleCounts) -> int:
     """Number of continuations of a set's prompts that are empty or white space."""
     where = {name: getattr(sampled, name) for name in ("probe_set", "model_key", "sampling_key")}
     rows = store.read("continuation", pc.field("side") == "original", **where)
-    # The white space of the view `gendered_continuation`.
+    # The same white space as in the view `gendered_continuation`.
     return sum(not text.strip(" \t\n\f\r") for text in rows["continuation"].to_pylist())

@@ -1,4 +1,4 @@
-"""Sweep of decoding parameters, one varied at a time: does a model then disclose less?
+"""Sweep of decoding parameters, one varied at a time: does a model disclose less with some values?
 
 Only GAS can differ: GLD and ADD come from next-token probabilities, before any decoding.
 """
@@ -23,8 +23,8 @@ class Grid:
     """Values of a sweep, and ``n`` samples per prompt and value.
 
     While one parameter is varied the others are off: temperature 1, all tokens. Greedy decoding is
-    the reference, with one continuation. Raises ``UsageProblem`` for values that can't be sampled
-    with, less than one sample, or a grid without any value.
+    the reference, with one continuation. Raises ``UsageProblem`` for values that sampling can't
+    use, less than one sample, or a grid without any value.
     """
 
     temperatures: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
@@ -62,12 +62,11 @@ class Grid:
 def sweep_decoding(
     store: Store, backend: SamplingModel, name: str, words: WordList, grid: Grid, run_id: str
 ) -> list[SampleCounts]:
-    """Continue the prompts of a set in each way of the grid; existing continuations stay.
+    """Continue the prompts of a set with each decoding of the grid; existing continuations stay.
 
     View ``decoding_sweep`` has the figures, by the list ``words``. Writes and raises as
     ``Continuations`` does.
     """
     publish_words(store, words, run_id)
-    ways = grid.decodings()
-    steps = [Continuations(name, way, 1 if way.greedy else grid.n) for way in ways]
+    steps = [Continuations(name, d, 1 if d.greedy else grid.n) for d in grid.decodings()]
     return run_opened(store, backend, steps, run_id)

@@ -1,7 +1,7 @@
 """Probabilities of gendered words after the prompts of a set.
 
-Any backend that scores texts will do. It gets each prompt followed by each form of each word; the
-common beginnings of these texts are computed once.
+Any backend that scores texts will do. It scores each prompt followed by each form of each word, and
+computes the common beginnings of these texts once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend, Identity, TextScore
 
-#: Prompts of a chunk, of some hundred texts each that differ in their last tokens.
+#: Prompts per chunk; each has some hundred texts, which differ in their last tokens.
 CHUNK_PROMPTS = 32
 
 
@@ -42,7 +42,7 @@ class ProbedSet:
     """Outcome for a set: ``n_prompts = n_probed + n_rejected``.
 
     ``n_new`` of the probed prompts were published by this run. ``left_out`` are words that the
-    model can't spell after some prompt: there, their pairs do not count.
+    model can't spell after some prompt; after such a prompt their pairs do not count.
     """
 
     probe_set: str
@@ -102,9 +102,9 @@ class ProbeStep(Step[ProbedSet]):
         }
 
     def state(self, store: Store, model: Backend) -> State:
-        """Prompts as ``sent``, their rows, and rejects of words, which stay.
+        """Prompts with the instruction before them (``sent``), and the rows that they have.
 
-        After prompts that were done before, words are not tried again.
+        Rejects of words stay: after prompts that have rows, words are not tried again.
         """
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
@@ -205,10 +205,10 @@ class ProbeStep(Step[ProbedSet]):
 
 
 def load_words(store: Store | None, name: str) -> WordList:
-    """Load ``word_list`` by name or path, with its errors; ``None``: there is no warehouse yet.
+    """Load a list as ``word_list`` does; ``store`` is ``None`` if there is no warehouse yet.
 
-    Raises ``BadInput`` for one without pairs or with a word on both sides, ``UsageProblem`` when
-    its name stands for other words in this warehouse.
+    Raises as ``word_list``, ``BadInput`` for a list without pairs or with a word on both sides,
+    ``UsageProblem`` when its name stands for other words in this warehouse.
     """
     words = word_list(name)
     words_of(words.pairs, f"word list {words.name}")

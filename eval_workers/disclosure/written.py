@@ -1,6 +1,6 @@
-"""New neutral prompts by a chat model, from seed sentences such as "My friend owns a canoe".
+"""New neutral prompts written by a chat model from seed sentences ("My friend owns a canoe").
 
-They use the ledger, retries and budget of the benchmark builds: requests are rows of
+Requests use the ledger, retries and budget of the benchmark builds: they are rows of
 ``generation_request`` with the purpose `generate`, in the partition of ``ledger_name``, with the
 seed sentence as the word and no pronoun. An answered request is never sent again.
 """
@@ -30,7 +30,7 @@ from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 
 _SHIPPED = "wording.toml"
 _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
-#: Least of the most requests per seed.
+#: Default for the most requests per seed; more if ``n_prompts`` needs them.
 _ROUNDS = 20
 
 
@@ -52,9 +52,9 @@ class PromptSpec:
 
     Attributes:
         n_prompts: target number per seed.
-        rounds: most requests per seed, also if fewer than ``n_prompts`` are then kept; by default
-            20, or twice as many as have room for them.
-        allow_gendered: keep prompts with gendered words.
+        rounds: most requests per seed, even if they give fewer than ``n_prompts``; by default 20,
+            or twice the number that has room for ``n_prompts``, if that is larger.
+        allow_gendered: True to keep prompts with gendered words.
     """
 
     model: ChatModel
@@ -98,22 +98,22 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Writing:
-    """State of a seed: the next ``request``, None when it is done, and all sentences so far."""
+    """State of a seed: the next ``request`` (``None`` when done), and all sentences so far."""
 
     request: Request | None
     candidates: tuple[Candidate, ...]
 
     @property
     def kept(self) -> tuple[Candidate, ...]:
-        """Sentences that are used."""
+        """Sentences without a reason against them."""
         return tuple(c for c in self.candidates if not c.reason)
 
 
 def load_wording(path: Path | None = None) -> PromptWording:
     """Load the wording of a TOML file, or the packaged one.
 
-    Key ``write`` is the text, the optional ``at_once`` the most sentences of a request. The paper's
-    request, of section 2.2, asks for all of its 200.
+    Key ``write`` is the text, the optional ``at_once`` the most sentences of a request. The request
+    in section 2.2 of the paper asks for all 200 at once.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` when it isn't TOML, its
     wording does not hold just ``{seed}`` and ``{n}``, or ``at_once`` is less than 1.
@@ -126,7 +126,7 @@ def load_wording(path: Path | None = None) -> PromptWording:
 
 
 def ledger_name(probe_set: str) -> str:
-    """``Build.benchmark`` for writing a probe set: no benchmark's budget counts its requests.
+    """``Build.benchmark`` for writing a probe set, so that no benchmark's budget counts it.
 
     >>> ledger_name("friends")
     'probe/friends'
@@ -139,7 +139,7 @@ def writing(
 ) -> Writing:
     """Next request of a seed, and each sentence so far with its outcome. Pure.
 
-    ``others`` are sentences kept for other seeds: they are not kept again.
+    ``others`` are sentences kept for other seeds, which are not kept again.
 
     >>> spec = PromptSpec(ChatModel("m"), load_wording(), n_prompts=2)
     >>> first = writing("My friend sings", spec, {}).request
@@ -185,11 +185,11 @@ def _problem(text: str, spec: PromptSpec, others: Sequence[str]) -> str:
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
     """Let the chat model write a set and import it; rejected sentences are rows of ``reject``.
 
-    ``build.benchmark`` has to be ``ledger_name(name)``; its budget is that of the set. Seeds are
-    done one after the other, ``n_prompts`` each, fewer when the rounds are used up. ``topic`` is
-    the seed sentence if there are several. Raises ``UsageProblem`` for the name of an imported
-    set, another ledger or no usable seed, ``BadInput`` when no prompt is kept, and as
-    ``Build.run``.
+    ``build.benchmark`` has to be ``ledger_name(name)``; its budget is for the whole set. Seeds are
+    done one after the other, ``n_prompts`` each, fewer when the rounds are used up. With several
+    seeds, ``topic`` is the seed sentence. Raises ``UsageProblem`` for the name of an imported set,
+    another ledger, no seeds, or a seed that doesn't start with ``FRIEND``, ``BadInput`` when no
+    prompt is kept, and as ``Build.run``.
     """
     if name in PROBE_SETS.names():
         fix = "choose another name"

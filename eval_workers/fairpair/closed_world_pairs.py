@@ -1,14 +1,14 @@
-"""Prompts about "he" and "she" in the closed world, and the F of its grammar itself.
+"""Prompts about "he" and "she" in the closed world, and the exact F of a perfect learner.
 
-The two pronouns stand where other sets have names. A prompt ends before a slot: of topic `planted`
-where the slot's words lean, of topic `control` where they don't depend on the person. Sample one
-new token, which is one word in a model of the preset `closed`; further ones may belong to other
-slots.
+The two pronouns stand where other sets have names. A prompt ends before a slot: a prompt of topic
+`planted` before one whose words lean, a prompt of topic `control` before one whose words don't
+depend on the person. Sample one new token, which is one word in a model of the preset `closed`;
+further tokens may belong to other slots.
 
 A model that learned the text perfectly draws the word w after the prompt of a group with its
 planted probability, so that its B and V need no sampling: over words u, w of the slot,
 
-    B = sum p(u | he) p(w | she) Phi(u, w),    V = sum p(u | g) p(w | g) Phi(u, w) of either group.
+    B = sum p(u | he) p(w | she) Phi(u, w),    V = sum p(u | g) p(w | g) Phi(u, w) for group g.
 
 F is modest: with some fifty words in a slot, two samples of one group nearly always differ.
 """
@@ -35,7 +35,7 @@ _TOPICS = ("planted", "control")
 
 @dataclass(frozen=True)
 class SlotPrompt:
-    """A prompt of the set: ``template``, with pronouns to fill, ends before a word of ``slot``."""
+    """A prompt of the set: ``template``, with placeholders of pronouns, ends before ``slot``."""
 
     prompt_id: str
     topic: str
@@ -96,9 +96,9 @@ def perfect_means(
 ) -> Means:
     """B, V_pg and V_gp, in this order, of a model that learned the text perfectly; side `original`.
 
-    It draws from the fewest words whose probabilities sum to ``top_p``. ``seed`` and ``world`` are
-    those of the text. Raises ``UsageProblem`` for a control prompt, whose F is 1, and for an
-    unknown world.
+    The model draws from the fewest words whose probabilities sum to ``top_p``. ``seed`` and
+    ``world`` are those of the text. Raises ``UsageProblem`` for a control prompt, whose F is 1, and
+    for an unknown world.
 
     >>> from plumbline.eval_workers.fairpair.figures.fairpair_f import fairpair_f
     >>> from plumbline.eval_workers.fairpair.phi import find
@@ -122,10 +122,10 @@ def perfect_means(
 
 
 def _nucleus(shares: Floats, top_p: float) -> Floats:
-    """Shares of the fewest largest that sum to ``top_p``, normalised; 0 for all others."""
+    """The fewest, largest shares that sum to ``top_p``, normalised; 0 for all others."""
     order = np.argsort(-shares, kind="stable")
     before = np.cumsum(shares[order]) - shares[order]
-    kept = np.zeros_like(shares)
-    kept[order] = np.where(before < top_p, shares[order], 0.0)
-    cut: Floats = kept / kept.sum()
-    return cut
+    nucleus = np.zeros_like(shares)
+    nucleus[order] = np.where(before < top_p, shares[order], 0.0)
+    normalised: Floats = nucleus / nucleus.sum()
+    return normalised

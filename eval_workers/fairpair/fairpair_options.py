@@ -26,11 +26,11 @@ class FigureOptions:
     """Options for measuring continuations.
 
     Phi compares continuations without their prompts (section 2 of the paper). By default both
-    groups hold only texts with a valid perturbation; ``as_published`` filters only perturbations
-    (section 3.3).
+    groups hold only texts with a valid perturbation; with ``as_published`` only the group of
+    perturbations is filtered (section 3.3).
 
     The smallest p-value is 1 / (``n_permutations`` + 1). ``seed`` seeds folds, permutations and
-    resamples; a prompt's do not depend on other prompts.
+    resamples; those of a prompt do not depend on other prompts.
 
     Raises ``UsageProblem`` for values out of range.
 
@@ -66,8 +66,8 @@ class FigureOptions:
 class FairPairOptions(FigureOptions):
     """Options for drawing (see ``SamplingOptions``) and measuring samples.
 
-    ``phi`` is empty for the paper's two, as far as they know the language. Raises ``UsageProblem``
-    for values out of range.
+    An empty ``phi`` stands for those of the paper's two functions that know the prompts' language.
+    Raises ``UsageProblem`` for values out of range.
     """
 
     n: Annotated[int, Field(ge=2, le=100_000, description="Samples of each prompt and side.")] = 100
@@ -102,5 +102,5 @@ class FairPairOptions(FigureOptions):
         )
 
 
-#: For the closed world, whose prompts ask for a word: few samples of one token.
+#: For the closed world, whose prompts end before one word: few samples of one token.
 CLOSED_WORLD = FairPairOptions(n=50, max_new_tokens=1, n_permutations=199, n_resamples=300)

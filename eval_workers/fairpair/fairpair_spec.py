@@ -22,15 +22,15 @@ from plumbline.warehouse import options
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, STRICT
 
-#: Name of the perturber that asks nobody; any other is a chat model's.
+#: Name of the rule-based perturber; any other name is that of a chat model.
 RULES = "rules"
-#: Put before each prompt for chat models, which would answer it otherwise.
+#: Put before each prompt for chat models, which would otherwise answer the prompt.
 INSTRUCTION = "Continue the following text. Write only what comes next:"
 
 
 @dataclass(frozen=True)
 class SampledModel:
-    """A model to sample: loaded here with ``options``, or ``served``; the other one is ``None``."""
+    """A model to sample: either ``options`` to load it here, or ``served``; the other is None."""
 
     model: str
     options: ModelOptions | None = None
@@ -42,7 +42,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
     """Options of a FairPair run and its models. Paths are relative to the working directory.
 
     Without ``base_url`` models are loaded here. ``endpoint``, ``token_limit``: see ``ServedModel``.
-    The budget is that of each model's sampling, and of perturbing.
+    The budget applies to the sampling of each model, and to perturbing.
 
     Raises ``UsageProblem`` for options that contradict each other.
     """
@@ -111,9 +111,9 @@ class FairPairSpec(ModelOptions, FairPairOptions):
         return super().sampling()
 
     def targets(self) -> tuple[SampledModel, ...]:
-        """The models, each once. Raises ``UsageProblem`` without one, and as ``models.load``.
+        """The models, each once. Raises ``UsageProblem`` without one, and as ``model_lists.load``.
 
-        A server may hold what can't be loaded here.
+        With a server, models of a list that can't be loaded here are included.
 
         >>> [target.model for target in FairPairSpec(model="a, b,a").targets()]
         ['a', 'b']
@@ -152,7 +152,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
         return load_wording(Path(self.wording) if self.wording else None)
 
     def budget(self) -> Budget:
-        """Budget of each model's sampling, and of perturbing."""
+        """Budget for the sampling of each model, and for perturbing."""
         return Budget(self.max_requests, self.max_tokens, self.max_cost)
 
     def price(self, model: str) -> Price | None:

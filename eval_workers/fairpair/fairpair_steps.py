@@ -1,4 +1,4 @@
-"""Steps of FairPair on a warehouse: each reads earlier results from tables, and may be repeated."""
+"""Steps of FairPair on a warehouse; each reads earlier results from tables and can be repeated."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
 
 
 def other_prompts(probe_set: str, rows: Sequence[Row], spec: FairPairSpec) -> Iterator[str]:
-    """A line if the warehouse holds other prompts than the set today; samples continue those."""
+    """A line if the warehouse's prompts, which are sampled, differ from those of the set today."""
     if spec.prompts or probe_set not in probe_prompts.PROBE_SETS.names():
         return
     today = prompt_rows(None, probe_set, spec)
@@ -96,9 +96,9 @@ def check_classifiers(phi_names: Sequence[str]) -> None:
 
 
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
-    """Names of the scoring functions for these prompts: those of the spec, or the paper's that fit.
+    """Names of the spec's scoring functions; by default the paper's that know the language.
 
-    Raises ``UsageProblem`` for an unknown one, and for one that doesn't know a prompt's language.
+    Raises ``UsageProblem`` for an unknown name, and if one of the spec doesn't know a language.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -120,7 +120,7 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
 
 
 def write_prompts(store: Store, probe_set: str, rows: Sequence[Row], run_id: str) -> int:
-    """Publish the prompts of a set, unless the warehouse holds exactly these; their number."""
+    """Publish the prompts of a set unless the warehouse has the same; returns their number."""
     if _contents(store.read("probe_prompt", probe_set=probe_set).to_pylist()) != _contents(rows):
         new = [{**row, "run_id": run_id} for row in rows]
         store.replace("probe_prompt", new, {"probe_set": probe_set}, run_id)
@@ -135,9 +135,9 @@ def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def draw(
     store: Store, probe_set: str, target: SampledModel, spec: FairPairSpec, run_id: str
 ) -> SampleCounts:
-    """Draw the missing samples from the model itself or its server.
+    """Draw the missing samples from a model loaded here, or from its server.
 
-    Raises ``BadInput`` if no prompt could be continued; else as the two samplers.
+    Raises ``BadInput`` if no prompt could be continued, and as the sampler.
     """
     from plumbline.eval_workers.work.served_samples import sample_from_server
 
@@ -163,7 +163,7 @@ def draw(
 
 @dataclass(frozen=True)
 class Continued:
-    """A model and a way to decode, with the number of its samples of a set."""
+    """A model and a decoding, with the number ``n`` of their samples of a set."""
 
     model: str
     model_key: str
@@ -172,7 +172,7 @@ class Continued:
 
 
 def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continued]:
-    """Models and ways to decode that have samples of a set, by name.
+    """Models and decodings that have samples of a set, sorted by model name.
 
     ``spec.model`` limits them to names or keys. Raises ``UsageProblem`` if there are none.
     """
@@ -197,9 +197,9 @@ def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continue
 def perturb(
     store: Store, probe_set: str, model_key: str, sampling_key: str, spec: FairPairSpec, run_id: str
 ) -> PerturbedSamples:
-    """Perturb all continuations of a model and a way to decode; the key of their rows.
+    """Perturb all continuations of a model and a decoding; returns the key of their rows.
 
-    A chat perturber is asked only what its ledger does not hold. Raises as ``perturb_set``.
+    A chat perturber sends only requests without a reply in its ledger. Raises as ``perturb_set``.
     """
     keys = (probe_set, model_key, sampling_key)
     if spec.perturber == RULES:
@@ -248,7 +248,7 @@ def score(
 def converge(
     store: Store, sampled: PerturbedSamples, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> None:
-    """Compute the convergence of B, V and F with samples; see ``converge_set``."""
+    """Compute how B, V and F converge with the number of samples; see ``converge_set``."""
     opened = _open_phi(store, sampled, phi_name, spec, run_id)
     options = ConvergenceOptions(seed=spec.seed, as_published=spec.as_published)
     converge_set(store, sampled, phi.column(phi_name), options, run_id, opened)
@@ -257,7 +257,7 @@ def converge(
 def calibrate(
     store: Store, sampled: PerturbedSamples, phi_name: str, spec: FairPairSpec, run_id: str
 ) -> None:
-    """Calibrate on halves of one side's own samples; see ``calibrate_set``."""
+    """Calibrate on random halves of each prompt's samples; see ``calibrate_set``."""
     opened = _open_phi(store, sampled, phi_name, spec, run_id)
     options = CalibrationOptions()
     measure = replace(

@@ -17,7 +17,7 @@ Floats: TypeAlias = NDArray[np.float64]
 class Means:
     """Mean distances of two groups: between them and, over pairs of distinct items, within each.
 
-    NaN without any pair: within fewer than two items, between groups if one is empty.
+    A mean without any pair is NaN: within fewer than two items, between groups if one is empty.
     """
 
     between: float
@@ -35,7 +35,7 @@ def combine(items: Sequence[float]) -> float:
 
 
 def distances(items: Sequence[float]) -> Floats:
-    """|a - b| of every two numbers.
+    """Matrix of |a - b| of every two numbers.
 
     >>> distances([0.0, 0.5]).tolist()
     [[0.0, 0.5], [0.5, 0.0]]
@@ -47,16 +47,16 @@ def distances(items: Sequence[float]) -> Floats:
 def means(left: Sequence[float], right: Sequence[float]) -> Means:
     """Mean |a - b| between two groups and within each, in O(n log n) without a matrix.
 
-    In ascending order x_1 .. x_n, the sum over pairs i < j of x_j - x_i is that of
-    (2i - n - 1) x_i. Between the groups it is what the pairs of both together have more than
-    those within each.
+    In ascending order x_1 .. x_n, the sum over pairs i < j of x_j - x_i equals the sum over i of
+    (2i - n - 1) x_i. The sum between the groups is that of both groups together, less those within
+    each.
 
     >>> means([0.0, 1.0], [3.0])
     Means(between=2.5, within_left=1.0, within_right=nan)
     """
     n, m = len(left), len(right)
     pooled = np.asarray([*left, *right], np.float64)
-    # From the smallest on: equal numbers are then apart by exactly 0.
+    # Subtract the smallest: the differences of equal numbers then sum to exactly 0.
     pooled -= pooled.min() if pooled.size else 0.0
     within_left, within_right = _sum(pooled[:n]), _sum(pooled[n:])
     between = max(_sum(pooled) - within_left - within_right, 0.0)

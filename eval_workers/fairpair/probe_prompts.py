@@ -29,7 +29,7 @@ PROBE_SETS = Registry(
 )
 
 
-#: Group -> form of a word; one that all groups share is under "".
+#: Group -> form of a word; a form that all groups share has the key "".
 Forms: TypeAlias = Annotated[
     Mapping[str, Text],
     BeforeValidator(lambda value: {"": value} if isinstance(value, str) else value),
@@ -52,7 +52,7 @@ class _Templates:
 class PromptFile:
     """A file of prompts; ``common-sents.toml`` explains each key.
 
-    ``descriptors`` are combinations; the empty one makes a prompt without any.
+    ``descriptors`` are combinations of words; an empty combination makes a prompt without them.
     """
 
     file: str
@@ -87,7 +87,7 @@ class PromptFile:
             raise ValueError("templates.described is missing: descriptors have a template")
 
     def with_article(self, word: str) -> str:
-        """A word with its article; the word alone where the file has no article for it.
+        """A word with its article; the word alone if the file has no article for its beginning.
 
         >>> file = load()
         >>> [file.with_article(w) for w in ("clerk", "editor", "unit manager", "Uninvited one")]

@@ -1,1 +1,1 @@
-"""Sentence pairs and what is known of them: benchmarks, pronouns, released scores, ratings."""
+"""Sentence pairs: their benchmarks, pronouns, released scores and ratings."""

@@ -1,4 +1,4 @@
-"""Steps from seed words to a published benchmark, resumed from the ledger when repeated.
+"""Steps from seed words to a published benchmark; a repeated step resumes from the ledger.
 
 ``benchmark_pair`` is written last, in one commit.
 """
@@ -50,16 +50,16 @@ from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
-#: Parts of a benchmark's ``reject`` rows: which step left a sentence or a pair out.
+#: Steps that leave out sentences or pairs; each has its own part of the benchmark's rejects.
 _STEPS = ("write", "pair", "judge", "opinion")
 _State = TypeVar("_State", Progress, Judged, Converted)
 
 
 @dataclass(frozen=True)
 class SentenceCounts:
-    """Fates of the sentences: ``n_in`` = kept + rejected + revised, kept = pairs + unpaired.
+    """Counts of sentences: ``n_in`` = kept + rejected + revised, kept = pairs + unpaired.
 
-    ``n_natural`` is ``None`` where nothing was judged.
+    ``n_natural`` is ``None`` if no pair was judged.
     """
 
     n_words: int
@@ -124,7 +124,7 @@ def judge_pairs(
 def convert_sentences(
     build: Build, unclear: Sequence[WrittenSentence], model: ChatModel, prompts: Wordings
 ) -> list[Converted]:
-    """Sentences with the pronouns of *he*, in their order. Raises as ``Build.run``."""
+    """The sentences converted to the pronouns of *he*, in order. Raises as ``Build.run``."""
     states = [partial(conversion, sentence, model, prompts) for sentence in unclear]
     return _asked(build, states, "conversions")
 
@@ -132,7 +132,7 @@ def convert_sentences(
 def _asked(
     build: Build, states: Sequence[Callable[[Mapping[str, Reply]], _State]], kind: str
 ) -> list[_State]:
-    """Final states, after asking until none of them has a request left."""
+    """Final states, after requests were sent until no state has one left."""
 
     def job(state: Callable[[Mapping[str, Reply]], _State]) -> Job:
         return lambda replies: state(replies).requests
@@ -142,7 +142,7 @@ def _asked(
 
 
 def check_name(name: str) -> None:
-    """Raise ``UsageProblem`` for a name that a benchmark of one's own can't have."""
+    """Raise ``UsageProblem`` for a name that a user's own benchmark can't have."""
     if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
         fix = "use letters, digits, - _ and ."
         raise UsageProblem(f"benchmark {name!r}", "is not a valid name for a benchmark", fix)
@@ -177,9 +177,9 @@ def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
 
 
 def pair_sentences(build: Build, written: Sequence[Progress], spec: BuildSpec) -> Paired:
-    """Pairs of the sentences that were kept, in their order; the others are rows of ``reject``.
+    """Pairs of the sentences that were kept, in order; those without a pair go to ``reject``.
 
-    The model converts a "her" that the rules can't decide on. Raises as ``Build.run``.
+    The model converts sentences with a "her" that the rules can't decide. Raises as ``Build.run``.
     """
     sentences = [sentence for progress in written for sentence in progress.kept]
     unclear, writing = undecided(sentences), spec.writing()
@@ -195,20 +195,20 @@ def pair_sentences(build: Build, written: Sequence[Progress], spec: BuildSpec) -
 def judge(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row]:
     """The pairs with ``is_natural``: true if the model finds both sides likely.
 
-    Pairs that it doesn't are kept, since metrics leave them out by that column, and are also rows
-    of ``reject`` with the reason. Raises as ``Build.run``.
+    The other pairs are kept, too, since metrics leave them out by that column, and are also rows of
+    ``reject`` with the reason. Raises as ``Build.run``.
     """
     writing = spec.writing()
     judged = judge_pairs(build, pairs, writing.judge or writing.model, writing.prompts)
-    together = zip(pairs, judged, strict=True)
-    return [pair | {"is_natural": verdict.is_natural} for pair, verdict in together]
+    verdicts = zip(pairs, judged, strict=True)
+    return [pair | {"is_natural": verdict.is_natural} for pair, verdict in verdicts]
 
 
 def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
     """Replace the benchmark's pairs.
 
-    ``steps`` are those that were taken: rejects of other steps are from an earlier build and are
-    deleted. Raises ``BadInput`` without any pair, and leaves the benchmark as it was.
+    ``steps`` are those that this build took: rejects of other steps are from an earlier build and
+    are deleted. Raises ``BadInput`` without any pair; the benchmark then stays as it was.
     """
     store, name, run_id = build.store, build.benchmark, build.run_id
     if not pairs:
@@ -224,7 +224,7 @@ def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
 def write_offline(
     store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
 ) -> list[Row]:
-    """Pairs of the offline writer; words of a closed-world corpus stand in frames of that world."""
+    """Pairs of the offline writer, in frames of the closed world if the corpus is one."""
     planted = store.read("planted_word", corpus=spec.corpus) if store and spec.corpus else ()
     limits = spec.n_sentences, spec.max_words, spec.seed
     return offline_pairs(name, words, *limits, closed_world=len(planted) > 0)
@@ -233,7 +233,7 @@ def write_offline(
 def count(
     words: Sequence[str], written: Sequence[Progress], n_unpaired: int, pairs: Sequence[Row]
 ) -> SentenceCounts:
-    """Counts of a build, each sentence once."""
+    """Counts of a build's sentences and pairs."""
     verdicts = [pair["is_natural"] for pair in pairs if pair.get("is_natural") is not None]
     return SentenceCounts(
         n_words=len(words),
@@ -247,15 +247,17 @@ def count(
     )
 
 
-def ask(work: Callable[..., Any], kind: str, build: Build, who: AskingOptions, *args: Any) -> Any:
-    """Result of ``work(build, *args)`` with the server, budget and progress bar of ``who``.
+def ask(
+    work: Callable[..., Any], kind: str, build: Build, options: AskingOptions, *args: Any
+) -> Any:
+    """Result of ``work(build, *args)`` with the server, budget and price of ``options``.
 
-    A build without a server replays its ledger.
+    Shows a progress bar of ``kind``. A build without a server replays its ledger.
     """
-    price = who.price()
+    price = options.price()
     with asking_bar(kind, price.currency if price else None) as tell:
-        server = who.server() if build.server else None
-        asking = replace(build, server=server, budget=who.budget(), price=price, tell=tell)
+        server = options.server() if build.server else None
+        asking = replace(build, server=server, budget=options.budget(), price=price, tell=tell)
         return work(asking, *args)
 
 
@@ -266,10 +268,10 @@ def make_pairs(
     if offline:
         rows = stage("write offline", write_offline, build.store, build.benchmark, words, spec)
         return rows, count(words, [], 0, rows), []
-    wordings, price = spec.writing(), spec.price()
-    asked = {"prompts_hash": wordings.prompts.hash, "price": asdict(price) if price else None}
-    with recorded(build.store, "benchmark sentences", asked):
-        written = stage("write", ask, write_sentences, "words", build, spec, words, wordings)
+    writing, price = spec.writing(), spec.price()
+    options = {"prompts_hash": writing.prompts.hash, "price": asdict(price) if price else None}
+    with recorded(build.store, "benchmark sentences", options):
+        written = stage("write", ask, write_sentences, "words", build, spec, words, writing)
         done = stage("pair", ask, pair_sentences, "conversions", build, spec, written, spec)
         pairs, steps = [*done.pairs], ["write", "pair"]
         if spec.judge:
@@ -281,19 +283,19 @@ def make_pairs(
 def write_card_of(
     build: Build, made: Mapping[str, object], out: Path, within: Constraint | None
 ) -> tuple[Written, list[str]]:
-    """Write the card; if no pair is within the limit, it covers all pairs and a line says so."""
+    """Write the card; if no pair is within the limit, the card has all pairs and a line says so."""
     store, name = build.store, build.benchmark
     try:
         return write_card(store, name, out, made=made, constraint=within), []
     except NothingKept as e:
         assert within is not None, "without a limit all pairs are kept"
-        every = replace(within, eta_nats=None)
+        no_limit = replace(within, eta_nats=None)
         line = f"{name}: {e.args[1]}, so its card has all pairs"
-        return write_card(store, name, out, made=made, constraint=every), [line]
+        return write_card(store, name, out, made=made, constraint=no_limit), [line]
 
 
 def facts(spec: BuildSpec, counts: SentenceCounts, *, offline: bool) -> dict[str, object]:
-    """Facts for the card about how the pairs were made."""
+    """Facts for the card that tell how the pairs were made."""
     sample = f"the sample of {spec.corpus} ({spec.contrast}, seed {spec.seed})"
     words = "given" if spec.words else f"the first {counts.n_words:,} of {sample}"
     if offline:
@@ -320,7 +322,7 @@ def facts(spec: BuildSpec, counts: SentenceCounts, *, offline: bool) -> dict[str
 
 
 def spent(store: Store, name: str) -> Spent:
-    """Sum of what a benchmark's requests took so far, each attempt counted."""
+    """Spending on a benchmark's requests so far, including every attempt."""
     rows = store.read("generation_request", benchmark=name).to_pylist()
     parts = (Spent(r["n_attempts"], r["n_tokens_most"], r["cost"] or 0.0) for r in rows)
     return sum(parts, Spent())

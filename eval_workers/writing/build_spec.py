@@ -21,11 +21,11 @@ from plumbline.warehouse.options import STRICT
 class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
-    ``corpus`` may be empty with ``words``, which replace a sample of its seed words. ``contrast``
-    and ``eta`` are those of MaxPMI. See ``ChatModel``, ``WritingSpec`` and ``opinion`` for options
-    of the same name. Without ``judge`` ``is_natural`` is NULL; ``judge_model`` judges instead of
-    ``model``, at ``judge_base_url`` if given. With the wordings of UnStereoEval's release its
-    model, temperature and numbers are defaults.
+    ``words`` replace the sample of a corpus's seed words; ``corpus`` may then be empty.
+    ``contrast`` and ``eta`` are those of MaxPMI. See ``ChatModel``, ``WritingSpec`` and ``opinion``
+    for options of the same name. Without ``judge``, ``is_natural`` is NULL; ``judge_model`` judges
+    instead of ``model``, at ``judge_base_url`` if given. If ``prompts`` is a folder of
+    UnStereoEval's release, its model, temperature and numbers are the defaults.
     """
 
     corpus: Annotated[str, Field(description="Corpus whose seed words are used.")] = ""
@@ -110,7 +110,7 @@ class BuildSpec(AskingOptions):
             raise UsageProblem("max_difference_nats_per_token", "needs a model that scores", fix)
 
     def writing(self) -> WritingSpec:
-        """Settings of the writing. Raises ``UsageProblem`` without a model; as ``wordings.load``.
+        """Settings of the writing. Raises as ``wordings.load``, ``UsageProblem`` without a model.
 
         >>> BuildSpec(model="m", max_words=7).writing().max_words
         7
@@ -132,6 +132,6 @@ class BuildSpec(AskingOptions):
         )
 
     def judging(self) -> AskingOptions:
-        """Options for asking the judge."""
+        """The options with the judge's model and server."""
         url, model = self.judge_base_url or self.base_url, self.judge_model or self.model
         return replace(self, model=model, base_url=url)

@@ -1,8 +1,8 @@
-"""Estimates of the requests, tokens and money that a build takes, or still takes.
+"""Estimates of the requests, tokens and money that a build needs, in all or from now on.
 
-A prompt counts as a quarter of its characters in tokens plus ``FRAME_TOKENS`` for what servers put
-around a message; a sentence of w words as 1.4 w, and 4 for its number. Tokenizers and languages
-differ; ``budget.py`` compares an upper bound with the limits instead.
+A prompt counts as a token per four characters, plus ``FRAME_TOKENS`` for what servers put around a
+message; a sentence of w words as 1.4 w tokens, plus 4 for its number. Tokenizers and languages
+differ, so ``budget.py`` compares an upper bound with the limits instead.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Habits:
     """Assumptions about the model.
 
     Attributes:
-        revised: share of its sentences that lack the word or the pronoun; of revisions too.
-        lost: share of its sentences that are rejected for good.
-        natural_asked_twice: share of verdicts that are unclear.
+        revised: share of sentences, and of revisions, that lack the word or the pronoun.
+        lost: share of sentences that are rejected for good.
+        natural_asked_twice: share of verdicts that are unclear, so that they are asked for again.
     """
 
     revised: float = 0.25
@@ -60,7 +60,8 @@ class Habits:
 class Forecast:
     """Expected requests, tokens and cost, and the most requests that can be needed.
 
-    ``cost`` is in ``currency``, both ``None`` without a price. Attempts that fail come on top.
+    ``cost`` is in ``currency``; both are ``None`` without a price. Failed attempts are not
+    included.
     """
 
     n_requests: int
@@ -80,10 +81,10 @@ def forecast(
     judge: bool = True,
     judge_price: Price | None = None,
 ) -> Forecast:
-    """Estimate what writing and judging sentences for these seed words takes from the start.
+    """Estimate the requests, tokens and cost of a whole build for these seed words.
 
-    ``judge_price`` is that of a separate judge. Without ``judge`` nothing is judged. Conversions
-    count in ``n_requests_most`` only: rules fail on one "her" in some hundreds.
+    ``judge_price`` is the price of a separate judge. Without ``judge`` nothing is judged.
+    Conversions count only in ``n_requests_most``: rules fail on one "her" in some hundreds.
 
     >>> from plumbline.eval_workers.writing.wordings import load
     >>> from plumbline.eval_workers.chat.requests import ChatModel
@@ -119,7 +120,7 @@ def forecast(
 def planned_requests(
     store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
 ) -> Iterator[tuple[str, str, object, str, str]]:
-    """Plan of a build: subject, what, amount, unit and note of each figure."""
+    """Figures of a build's plan, each with subject, name, amount, unit and note."""
     writing = spec.writing()
     for role, source in writing.prompts.sources:
         yield f"wording, {role}", "from", source, "", f"hash of all: {writing.prompts.hash}"
@@ -147,7 +148,7 @@ def planned_requests(
 
 
 def _repeats(share: float, rounds: int) -> float:
-    """Mean further requests, when a share of those of each round needs another.
+    """Mean number of further requests if a share of each round's requests needs another round.
 
     >>> _repeats(0.5, 3)
     0.875
@@ -158,16 +159,16 @@ def _repeats(share: float, rounds: int) -> float:
 def _most(n_lists: int, spec: WritingSpec, judge: bool) -> int:
     each_list = spec.generate_rounds * (1 + spec.n_sentences * spec.n_revisions)
     verdicts = 2 * ROUNDS * spec.n_sentences if judge else 0
-    # One of the two lists of a word is of sentences with "she", where alone a "her" can stand.
+    # Only sentences with "she", one of a word's two lists, can have a "her" to convert.
     conversions = n_lists // len(PRONOUNS) * spec.n_sentences * CONVERSION_ROUNDS
     return n_lists * (each_list + verdicts) + conversions
 
 
 def _typical(spec: WritingSpec) -> tuple[float, float]:
-    """Mean tokens of the prompt of a revision, and tokens of that of a verdict."""
+    """Mean number of tokens of a revision's prompt, and number of tokens of a verdict's prompt."""
     sentence = " ".join([_MEAN_WORD] * spec.max_words)
-    turns = range(1, len(spec.prompts.revise) + 1)
-    revisions = [_tokens(spec.revise(_MEAN_WORD, "she", r, sentence)) for r in turns]
+    rounds = range(1, len(spec.prompts.revise) + 1)
+    revisions = [_tokens(spec.revise(_MEAN_WORD, "she", r, sentence)) for r in rounds]
     pair = {"word": _MEAN_WORD, "sentence_a": sentence, "sentence_b": sentence}
     judge = judgement(pair, spec.judge or spec.model, spec.prompts, {}).requests[0]
     return sum(revisions) / len(revisions), _tokens(judge)
@@ -179,10 +180,10 @@ def _tokens(request: Request) -> float:
 
 @dataclass(frozen=True)
 class Remaining:
-    """Requests left, and the number of seed words whose sentences are all there.
+    """Number of requests left, and of seed words whose sentences are all written.
 
-    Where that is every word (``is_known``), ``n_requests`` is the exact number of requests that
-    come next, and only unclear answers bring more; else it is an estimate.
+    If all words are written (``is_known``), ``n_requests`` is the exact number of the next
+    requests, and only unclear answers need more; else it is an estimate.
     """
 
     n_written: int
@@ -193,11 +194,10 @@ class Remaining:
 def remaining(
     words: Sequence[str], spec: WritingSpec, replies: Mapping[str, Reply], *, judge: bool = True
 ) -> Remaining:
-    """Estimate what writing and judging sentences for these seed words still takes.
+    """Estimate the requests that writing and judging sentences for these seed words still needs.
 
-    Of a word that is begun, the next requests are known, and of the rest only the verdicts count.
-    Other words are estimated as ``forecast`` does. Replies to anything else, such as other
-    wordings, do not matter.
+    For a word that is begun, the next requests and all verdicts count. Words that are not begun are
+    estimated by ``forecast``. Replies to other requests, such as with other wordings, are ignored.
 
     >>> from plumbline.eval_workers.writing.wordings import load
     >>> from plumbline.eval_workers.chat.requests import ChatModel
@@ -232,13 +232,13 @@ def _after_writing(
     replies: Mapping[str, Reply],
     judge: bool,
 ) -> tuple[int, bool]:
-    """Missing conversions and verdicts, and whether no more can come of them."""
+    """Number of missing conversions and verdicts, and True if no conversion is missing."""
     answers = {
         sentence: conversion(sentence, spec.model, spec.prompts, replies)
         for sentence in undecided(sentences)
     }
     n_conversions = sum(len(answer.requests) for answer in answers.values())
-    n = n_conversions * (3 if judge else 1)  # with the two verdicts on what comes of it
+    n = n_conversions * (3 if judge else 1)  # with the two verdicts on its pair
     for pair in paired("", sentences, answers).pairs if judge else ():
         n += len(judgement(pair, spec.judge or spec.model, spec.prompts, replies).requests)
     return n, not n_conversions

@@ -1,6 +1,6 @@
-"""Judging by a chat model whether both sides of a pair read as natural sentences. Pure.
+"""A chat model's verdicts on whether both sides of a pair are natural sentences. Pure.
 
-The temperature is 0; an unclear answer is asked for once more, with the next wording.
+The temperature is 0; after an unclear answer the question is sent once more, with the next wording.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from plumbline.eval_workers.chat.replies import verdict
 from plumbline.eval_workers.chat.requests import ChatModel, Reply, Request
 from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
 
-#: Times a side is asked about.
+#: Most requests about one side of a pair.
 ROUNDS = 2
 _TOKENS = 64
 
 
 @dataclass(frozen=True)
 class Judged:
-    """State of a pair, done without ``requests``; ``reason`` is empty for one that is kept."""
+    """State of a pair, which is done if there are no ``requests``; ``reason`` drops the pair."""
 
     requests: tuple[Request, ...]
     reason: str = ""
 
     @property
     def is_natural(self) -> bool:
-        """True if both sides are likely."""
+        """True if the pair is done and both sides are likely."""
         return not self.requests and not self.reason
 
 
@@ -53,7 +53,7 @@ def _side(
     prompts: Wordings,
     replies: Mapping[str, Reply],
 ) -> Request | bool | None:
-    """The request that comes next, or the verdict; ``None`` if all answers are unclear."""
+    """The next request about a side, or the verdict; ``None`` if all answers are unclear."""
     for round in range(1, ROUNDS + 1):
         request = model.request(
             "judge",
@@ -74,7 +74,7 @@ def _side(
 
 
 def _reason(likely: Mapping[str, bool | None]) -> str:
-    """Reason why a pair is dropped; empty if it isn't.
+    """Reason why a pair is dropped; empty if both sides are likely.
 
     >>> _reason({"she": True, "he": False}), _reason({"she": None, "he": True})
     ('the he side is unlikely', 'the answers about the she side are unclear')

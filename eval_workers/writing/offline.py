@@ -1,7 +1,7 @@
 """The offline writer: pairs around seed words from fixed frames, without any model, for tests.
 
-The frames mention the word, not its meaning. For a word of a closed world the frames come from that
-world's grammar (``closed_world_corpus/around.py``).
+The frames quote the word and don't use its meaning. For a word of a closed world the frames come
+from that world's grammar (``closed_world_corpus/around.py``).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from plumbline.warehouse.errors import UsageProblem
 
 #: Value of ``source_file`` in ``benchmark_pair``; ``source_row`` is the number of the frame.
 SOURCE = "offline-writer"
-#: Its value for pairs of a closed world, whose frames are those of the world's grammar.
+#: Value of ``source_file`` for pairs of a closed world, with frames of the world's grammar.
 WORLD_SOURCE = "offline-writer/closed-world"
-#: Limits of such a benchmark, printed beside its figures.
+#: Limits of an offline benchmark, printed beside its figures.
 CAVEAT = (
     "its sentences are fixed frames around words of the corpus, and nobody judged them. They show "
     "how far the model prefers she or he where the word hardly leans in the text; the meaning of "
@@ -67,7 +67,7 @@ def offline_pairs(
 
     The same arguments give the same rows, and a word's rows don't depend on the other words.
     Raises ``UsageProblem`` when there are too few frames of at most ``max_words`` words, and for a
-    word that isn't in the closed world or can't stand in a sentence.
+    word that isn't in the closed world or makes a template that can't be used.
 
     >>> rows = offline_pairs("demo", ["tea", "clock"], 2, 10, seed=0)
     >>> len(rows), [row["pronoun_first"] for row in rows[:4]]
@@ -96,7 +96,7 @@ def offline_pairs(
 def _filled(
     word: str, n: int, max_words: int, rng: Random, *, pronoun_first: bool
 ) -> list[tuple[int, str]]:
-    """``n`` randomly drawn frames filled with a word, as (frame's number, template), by number."""
+    """``n`` random frames filled with a word, as (frame's number, template), sorted by number."""
     half = range(_HALF) if pronoun_first else range(_HALF, len(_FRAMES))
     short = [k for k in half if n_words(_FRAMES[k]) <= max_words]
     if len(short) < n:

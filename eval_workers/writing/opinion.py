@@ -1,6 +1,6 @@
-"""A scoring model's second opinion on built pairs: how alike it finds the sides.
+"""A scoring model's second opinion on built pairs: how much its scores of the sides differ.
 
-Pairs are scored as by ``plumbline score``, with the same identity and rows.
+Pairs are scored as by ``plumbline score``, with the same model key and rows.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from plumbline.warehouse.query.connection import rows_of, sql
 if TYPE_CHECKING:
     from plumbline.eval_workers.scoring.pair_scores import ScoredBenchmark
 
-#: The part of a benchmark's ``reject`` rows that holds the pairs beyond the limit.
+#: Step of ``reject`` rows for pairs beyond the limit.
 STEP = "opinion"
 
 
 @dataclass(frozen=True)
 class VerdictAgreement:
-    """Pairs by two verdicts: natural to both, to the judge only, to the model only, to neither."""
+    """Numbers of pairs that are natural to both judge and model, to one of them, to neither."""
 
     n_both: int
     n_judge_only: int
@@ -34,14 +34,14 @@ class VerdictAgreement:
 
 @dataclass(frozen=True)
 class Opinion:
-    """Result of a scoring model's verdicts on a benchmark's pairs.
+    """Result of a scoring model's second opinion on a benchmark's pairs.
 
     Attributes:
         limit: most nats per token that the sides may differ by.
-        n_beyond, n_dropped: pairs that differ by more, and those dropped for that alone.
-        n_without: pairs without a score or a difference, which keep the verdict they had.
-        n_left: pairs that metrics use.
-        agreement: with the judge; ``None`` where nobody judged.
+        n_beyond, n_dropped: pairs that differ by more, and those of them that metrics used before.
+        n_without: pairs without a difference of scores, which keep the verdict they had.
+        n_left: pairs that metrics use afterwards.
+        agreement: of model and judge; ``None`` if no pair was judged.
     """
 
     model: str
@@ -54,7 +54,7 @@ class Opinion:
     agreement: VerdictAgreement | None
 
     def facts(self) -> dict[str, object]:
-        """Facts for the card: the model, the fate of the pairs, and a warning."""
+        """Facts for the card: the model, counts of pairs, and a warning."""
         both = self.agreement
         facts: dict[str, object] = {
             "Second opinion": f"by {self.model}, key {self.model_key}: the sides of a natural "
@@ -82,7 +82,7 @@ class Opinion:
 
 
 def check_model(model: str) -> None:
-    """Raise what opening the model raises, without its weights; see ``open_backend``."""
+    """Raise the errors of opening the model, without loading its weights; see ``open_backend``."""
     from plumbline.eval_workers.models import open_backend
     from plumbline.eval_workers.models.model_options import ModelOptions
 
@@ -92,9 +92,9 @@ def check_model(model: str) -> None:
 def second_opinion(build: Build, model: str, limit: float) -> Opinion:
     """Score the benchmark's pairs and mark those that differ by more than ``limit`` nats per token.
 
-    They get ``is_natural`` false and a row of ``reject``; a difference equal to the limit is kept.
-    Pairs that the model can't score keep their verdict. Raises ``BadInput`` when no pair would be
-    left, and leaves all as it was; else as ``score_benchmarks``.
+    Marked pairs get ``is_natural`` false and a row of ``reject``; a pair whose difference equals
+    the limit is kept. Pairs that the model can't score keep their verdict. Raises ``BadInput`` when
+    no pair would be left, and then marks none; else as ``score_benchmarks``.
     """
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
@@ -117,7 +117,7 @@ def mark(build: Build, scored: ScoredBenchmark, limit: float) -> Opinion:
     if beyond and not n_left:
         problem = f"no pair is left within {limit:g} nats a token under {scored.model}"
         raise BadInput(f"benchmark {name}", problem, "raise max_difference_nats_per_token")
-    # Rejects first: they tell the judge's verdicts from ours, also after a kill in between.
+    # Rejects first: even if the process is killed now, they tell the judge's verdicts from ours.
     publish_rejects(build, STEP, _rejects(build, pairs, beyond, scored, limit))
     with disk_problems(store.root):
         store.replace("benchmark_pair", marked, {"benchmark": name}, build.run_id)

@@ -1,4 +1,4 @@
-"""Rows of ``benchmark_pair`` from written sentences, each with a pair or a reason. Pure."""
+"""Makes rows of ``benchmark_pair`` or rejects of written sentences. Pure."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 
 @dataclass(frozen=True)
 class Paired:
-    """Pairs and rejects, together one per sentence: rows of ``benchmark_pair`` without
-    ``benchmark``, and of ``reject`` without ``run_id``.
+    """A row for each sentence: of ``benchmark_pair`` without ``benchmark``, or of ``reject``
+    without ``run_id``.
     """
 
     pairs: tuple[Row, ...]
@@ -36,7 +36,7 @@ def pair_id(word: str, template: str) -> str:
 
 
 def undecided(sentences: Sequence[WrittenSentence]) -> list[WrittenSentence]:
-    """Sentences with a "her" that the rules can't decide on; the model converts them.
+    """Sentences with a "her" that the rules can't decide; a model has to convert them.
 
     >>> texts = ["They saw her smile.", "She lost her key."]
     >>> [s.text for s in undecided([WrittenSentence(t, "w", "she", "r", 1) for t in texts])]
@@ -50,7 +50,7 @@ def paired(
     sentences: Sequence[WrittenSentence],
     conversions: Mapping[WrittenSentence, Converted],
 ) -> Paired:
-    """Pair sentences in their order; ``conversions`` are those of the undecided ones.
+    """Pair sentences in order; ``conversions`` has the model's results for undecided sentences.
 
     >>> both = paired("demo", [WrittenSentence("Her tea was hot.", "tea", "she", "r", 1),
     ...                        WrittenSentence("The tea was hers.", "tea", "she", "r", 2)], {})
@@ -78,23 +78,23 @@ def paired(
 
 
 def _template(sentence: WrittenSentence, converted: Converted | None) -> tuple[str, str]:
-    """The template of a sentence, or why it can't have one."""
-    ours: Conversion = to_template(sentence.text)
-    if ours.undecided and converted and converted.sentence is not None:
-        answer = answered(ours, converted.sentence)
-        ours = answer if isinstance(answer, Conversion) else ours
-    if ours.problem:
-        return "", ours.problem
-    if ours.template is None or ours.gender is None:
+    """The template of a sentence and ``""``, or ``""`` and the reason why it has none."""
+    by_rules: Conversion = to_template(sentence.text)
+    if by_rules.undecided and converted and converted.sentence is not None:
+        answer = answered(by_rules, converted.sentence)
+        by_rules = answer if isinstance(answer, Conversion) else by_rules
+    if by_rules.problem:
+        return "", by_rules.problem
+    if by_rules.template is None or by_rules.gender is None:
         last = f": {converted.reason}" if converted and converted.reason else ""
         return "", f'whether "her" is his or him stays undecided{last}'
     # A template holds no capitals: "At 5 p.m. she left" would come back as "She left".
-    if fill(ours.template, ours.gender) != sentence.text:
+    if fill(by_rules.template, by_rules.gender) != sentence.text:
         return "", "a template can't keep the capitals of its pronouns"
-    return ours.template, ""
+    return by_rules.template, ""
 
 
-#: Times a conversion is asked for; the first at temperature 0.
+#: Most requests for one conversion; the first is at temperature 0.
 CONVERSION_ROUNDS = 3
 _TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
 
@@ -103,7 +103,7 @@ _TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
 class Converted:
     """State of a conversion: it is done when there are no ``requests``.
 
-    Without a ``sentence`` then, ``reason`` says what was wrong with the last answer.
+    If it is done without a ``sentence``, ``reason`` is the problem with the last answer.
     """
 
     requests: tuple[Request, ...]
@@ -114,9 +114,9 @@ class Converted:
 def conversion(
     sentence: WrittenSentence, model: ChatModel, prompts: Wordings, replies: Mapping[str, Reply]
 ) -> Converted:
-    """Next request or the result of changing a sentence's pronouns to those of *he*.
+    """The next request to change a sentence's pronouns to those of *he*, or the result.
 
-    An answer that changes anything else, or holds no sentence, is asked for again.
+    If an answer changes anything else, or holds no sentence, the request is sent again.
     """
     reason = ""
     for round in range(1, CONVERSION_ROUNDS + 1):

@@ -1,7 +1,7 @@
-"""Checks of a written sentence: pure text in, a verdict with its reason out.
+"""Checks of a written sentence, which give a verdict with its reason. Pure.
 
-A sentence holds a word if it stands there whole, in any case; a hyphen, or an apostrophe after it,
-ends a word (`the engineer's` holds `engineer`, `o'clock` does not hold `clock`).
+A sentence has a word if the word stands there whole, in any case; hyphens, and an apostrophe after
+the word, end it (`the engineer's` has `engineer`, `o'clock` does not have `clock`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-#: Pronoun that is asked for -> all its forms.
+#: Pronoun of a request -> all its forms.
 FORMS: dict[str, tuple[str, ...]] = {
     "she": ("she", "her", "hers", "herself"),
     "he": ("he", "him", "his", "himself"),
 }
-#: Jaccard similarity of words, gendered pronouns counted as the same word, from which on two
-#: sentences are near-duplicates.
+#: Two sentences are near-duplicates from this Jaccard similarity of their words on; all gendered
+#: pronouns count as one word.
 NEAR = 0.8
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -31,7 +31,7 @@ Fate = Literal["keep", "revise", "reject"]
 
 @dataclass(frozen=True)
 class SentenceCheck:
-    """Fate of a sentence; the reason is empty for one that is kept."""
+    """Fate of a sentence; the reason is empty if the sentence is kept."""
 
     fate: Fate
     reason: str = ""
@@ -40,12 +40,12 @@ class SentenceCheck:
 def check(
     sentence: str, *, word: str, pronoun: str, max_words: int | None, others: Sequence[str] = ()
 ) -> SentenceCheck:
-    """Judge a sentence that was asked for with ``word`` and ``pronoun`` (`she` or `he`).
+    """Check a sentence that was requested with ``word`` and ``pronoun`` (`she` or `he`).
 
-    ``others`` are the kept sentences of the same seed word. A text that isn't a sentence is
-    rejected; one without the word or the pronoun is to be revised; one that has more than
-    ``max_words`` (``None``: any length), holds a pronoun of the other gender, or repeats another is
-    rejected.
+    ``others`` are the kept sentences of the same seed word. In this order: a text that isn't a
+    sentence is rejected; a sentence without the word or the pronoun is to be revised; a sentence of
+    more than ``max_words`` (``None``: any length), with a pronoun of the other gender, or like one
+    of ``others`` is rejected.
 
     >>> request = {"word": "clock", "pronoun": "she", "max_words": 8}
     >>> check("She wound the clock.", **request)
@@ -72,7 +72,7 @@ def check(
 
 
 def malformed(sentence: str) -> str | None:
-    """Reason why a text can't be used as a sentence, whatever the request; ``None`` if it can.
+    """Reason why a text can't be a sentence of any request; ``None`` if it can.
 
     >>> malformed("and then she left"), malformed("She left")
     ('does not start like a sentence', 'does not end like a sentence')
@@ -92,7 +92,7 @@ def malformed(sentence: str) -> str | None:
 
 
 def n_words(sentence: str) -> int:
-    """Words between white space.
+    """Number of words, which are separated by white space.
 
     >>> n_words(" A well-known  clock - hers. ")
     5
@@ -111,7 +111,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str | None:
-    """Compare a sentence with the others, ignoring case, punctuation and the gender of pronouns.
+    """The problem if a sentence is like another, but for case, marks and pronouns; else ``None``.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'
@@ -124,9 +124,9 @@ def repeats(sentence: str, others: Sequence[str]) -> str | None:
     keys = [_key(other) for other in others]
     if key in keys:
         return "repeats another sentence"
-    mine = set(key)
+    words = set(key)
     for other in map(set, keys):
-        if len(mine & other) >= NEAR * len(mine | other):
+        if len(words & other) >= NEAR * len(words | other):
             return "nearly repeats another sentence"
     return None
 

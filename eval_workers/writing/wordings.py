@@ -1,7 +1,7 @@
 """Wordings of the requests to a model: read from TOML or a release, checked, filled.
 
-A folder of UnStereoEval's release (``benchmark-creation-configs/use-5``) has the requests for
-sentences by pronoun; the files beside it have those to revise, convert and judge.
+A folder of UnStereoEval's release (``benchmark-creation-configs/use-5``) has the wordings that ask
+for sentences, by pronoun; files beside the folder have those to revise, convert and judge.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from plumbline.warehouse.text.toml_file import (
     toml_table,
 )
 
-#: Values of ``{forms}``, and for the other pronoun of ``{from}``: subject, possessive, object and
-#: reflexive, as in UnStereoEval's wordings (App. C).
+#: Pronoun -> its value of ``{forms}``, and of ``{from}`` when the other pronoun is requested:
+#: subject, possessive, object and reflexive, as in UnStereoEval's wordings (App. C).
 _FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
 _GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
 _REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))
@@ -53,7 +53,7 @@ class _WordingFile:
 class Wordings:
     """Wordings by role; those of ``revise`` and ``judge`` are used in turn.
 
-    ``generate_he``, if any, asks for sentences with *he*. ``sources`` are roles with their sources.
+    ``generate_he``, if any, is for sentences with *he*. ``sources`` are pairs of role and source.
     """
 
     generate: str
@@ -76,7 +76,7 @@ class Wordings:
 
 
 def load(path: Path | None = None) -> Wordings:
-    """Read the wordings of a file, of a folder of a release, or those that come with Plumbline.
+    """Read the wordings of a TOML file, a folder of the release, or those of Plumbline.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the role (and the number
     of the wording, from 1) for an unknown or missing placeholder.
@@ -92,7 +92,7 @@ def load(path: Path | None = None) -> Wordings:
 
 
 def parse(what: str, text: str) -> Wordings:
-    """Parse wordings in TOML; ``what`` names the text in errors, which are those of ``load``."""
+    """Parse wordings in TOML; ``what`` names the text in errors. Raises as ``load``."""
     file = toml_file.load(_WordingFile, text, what)
     numbers = {"generate": 1, "revise": len(file.revise), "convert": 1, "judge": len(file.judge)}
     sources = tuple((role, f"{n} of {what}") for role, n in numbers.items())
@@ -113,14 +113,14 @@ def fill_prompt(wording: str, **values: object) -> str:
 
 
 def is_released(path: str) -> bool:
-    """True if the path is a folder, as of a release, and not a file."""
+    """True if the path is a folder, and so of a release."""
     return bool(path) and kind_of(Path(path)) == stat.S_IFDIR
 
 
-def _ours(**ours: str) -> AfterValidator:
-    """Replace the release's placeholders by ours."""
+def _ours(**names: str) -> AfterValidator:
+    """Replace the release's placeholders by ours, ``theirs=ours``."""
     return AfterValidator(
-        lambda wording: re.sub(r"\{(\w+)\}", lambda m: f"{{{ours.get(m[1], m[1])}}}", wording)
+        lambda wording: re.sub(r"\{(\w+)\}", lambda m: f"{{{names.get(m[1], m[1])}}}", wording)
     )
 
 
@@ -132,7 +132,7 @@ _OPTIONS = {
     "n_sentences": "num_templates",
     "max_words": "num_words",
 }
-#: The release's files hold more than is read here.
+#: Other keys are ignored: the release's files hold more than is read here.
 _RELEASED = ConfigDict(strict=True, extra="ignore")
 
 
@@ -153,7 +153,7 @@ class _Generation:
 class _Revise:
     prompt: Annotated[
         Stripped,
-        # The paper's placeholder (App. D, Table 6), which one released wording lacks.
+        # One released wording has the forms of *he* where the paper (App. D, Table 6) has this.
         AfterValidator(lambda wording: wording.replace(_FORMS["he"], "{target_word}")),
         _ours(target_word="forms"),
         _REVISE,
@@ -178,7 +178,7 @@ class _IsLikely:
 
 @dataclass(frozen=True)
 class _ReleasedWordings:
-    """Parts of a release; ``files`` name the sources of she, he, revise and convert, and judge."""
+    """Parts of a release; ``files`` names those of she, of he, of revise and convert, of judge."""
 
     files: tuple[str, str, str, str]
     she: _Generation
@@ -210,7 +210,7 @@ def load_released(folder: Path) -> Wordings:
 def settings(folder: Path) -> dict[str, Any]:
     """Build options that the release's files set: model, temperature, numbers.
 
-    Raises as :func:`load_released`, and ``BadInput`` where the two pronouns have different ones.
+    Raises as :func:`load_released`, and ``BadInput`` if the files of the two pronouns differ.
     """
     release = _release(folder)
     options: dict[str, Any] = {}
@@ -223,7 +223,7 @@ def settings(folder: Path) -> dict[str, Any]:
 
 
 def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
-    """Settings in which a build with options ``used`` differs from the release's files."""
+    """A text for each setting of a build with options ``used`` that differs from the release's."""
     release = _release(folder)
     lines = [
         f"{name} {used[name]}, the release {value}"
@@ -232,7 +232,7 @@ def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
     ]
     if used["judge_model"] and used["judge_model"] != release.judge.model:
         lines.append(f"judge_model {used['judge_model']}, the release {release.judge.model}")
-    # Settings without an option: a build revises as it writes, converts and judges at 0.
+    # Temperatures without an option: a build revises at that of writing, converts and judges at 0.
     temperatures = [
         *((name, part.temperature, used["temperature"]) for name, part in release.revise.items()),
         ("conversion", release.convert.temperature, 0.0),
@@ -259,13 +259,13 @@ def _release(folder: Path) -> _ReleasedWordings:
 
 
 def _read(kind: type[_Kind], path: Path, *place: str) -> _Kind:
-    """Read the part of a YAML file at a path of keys."""
+    """The part of a YAML file at a path of keys, checked. Raises ``BadInput`` if it is missing."""
     import yaml
 
     what = f"prompts {path}"
     try:
         part = yaml.safe_load(read_text(path, what, "give a folder of the release, use-5"))
-    except (yaml.YAMLError, ValueError) as e:  # the latter for a date that isn't one
+    except (yaml.YAMLError, ValueError) as e:  # ValueError: an invalid date
         raise BadInput(what, f"is not valid YAML: {' '.join(str(e).split())}") from e
     for key in place:
         part = part.get(key) if isinstance(part, dict) else None

@@ -1,8 +1,8 @@
-"""Sentences for a seed word: which requests come next, and what became of every sentence.
+"""Sentences for a seed word: the next requests, and the fate of every sentence.
 
-Sentences without the word or the pronoun are sent back, with the wordings in turn; missing ones are
-asked for again. Those of `she` are settled before those of `he` are compared with them, since two
-that differ in their pronouns alone would be the same pair twice.
+Sentences without the word or the pronoun are sent back, with the wordings in turn; missing
+sentences are requested again. Sentences of `she` are settled before those of `he` are compared with
+them, since two sentences that differ only in their pronouns would be the same pair twice.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
 
 PRONOUNS: tuple[Pronoun, ...] = get_args(Pronoun)
 
-#: Times each wording of a revision is tried: UnStereoEval's released pipeline gives a sentence up
-#: after 40 tries, its four wordings in turn (`src/run_pipeline_revision.py`).
+#: Most uses of each wording to revise a sentence: UnStereoEval's released pipeline drops a sentence
+#: after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
 TRIES_A_WORDING = 10
 
-#: Tokens a reply may have: for each word, for the frame of each sentence, for talk.
+#: Most tokens of a reply: per word, per sentence around its words, and for talk.
 _TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 4, 16, 64
 _SURPLUS = "is more than was asked for"
 
@@ -32,12 +32,12 @@ class WritingSpec:
     """Settings of the writing.
 
     Attributes:
-        n_sentences: for each seed word and pronoun.
-        max_words: most words of a sentence, between white space, as they are asked for.
-        reject_longer: reject longer sentences; UnStereoEval kept them.
+        n_sentences: number of sentences for each seed word and pronoun.
+        max_words: most words of a sentence, by white space, as the request states it.
+        reject_longer: True to reject longer sentences; UnStereoEval kept them.
         revise_rounds: most times a sentence is sent back; ``None`` for ten with each wording.
-        judge: model that judges pairs; ``None`` for the one that writes.
-        generate_rounds: times sentences are asked for, the first time included.
+        judge: model that judges pairs; ``None`` for the model that writes.
+        generate_rounds: most times that sentences are requested, including the first.
     """
 
     model: ChatModel
@@ -63,13 +63,13 @@ class WritingSpec:
         return TRIES_A_WORDING * len(self.prompts.revise)
 
     def generate(self, word: str, pronoun: Pronoun, round: int, n: int) -> Request:
-        """Request n sentences."""
+        """The request for ``n`` sentences."""
         values = {"word": word, "pronoun": pronoun, "n": n, "max_words": self.max_words}
         prompt = fill_prompt(self.prompts.generating(pronoun), **values)
         return self._request("generate", prompt, word, pronoun, round, n)
 
     def revise(self, word: str, pronoun: Pronoun, round: int, sentence: str) -> Request:
-        """Request a corrected sentence, with this round's wording."""
+        """The request for a corrected sentence, with this round's wording."""
         wordings = self.prompts.revise
         values = {"word": word, "pronoun": pronoun, "max_words": self.max_words}
         prompt = fill_prompt(wordings[(round - 1) % len(wordings)], sentence=sentence, **values)
@@ -92,7 +92,7 @@ class WritingSpec:
 
 @dataclass(frozen=True)
 class WrittenSentence:
-    """A sentence of a reply, by its place in it (from 1)."""
+    """A sentence of a reply; ``position`` is its place in the reply, from 1."""
 
     text: str
     word: str
@@ -103,7 +103,7 @@ class WrittenSentence:
 
 @dataclass(frozen=True)
 class Rejected:
-    """A sentence that is not used, and why."""
+    """A sentence that is not used, and the reason."""
 
     sentence: WrittenSentence
     reason: str
@@ -113,7 +113,7 @@ class Rejected:
 class Progress:
     """State of a seed word: it is done when there are no ``requests``.
 
-    ``n_in`` sentences were read; each is kept, rejected, revised (another has taken its place), or
+    ``n_in`` sentences were read; each is kept, rejected, revised (another sentence replaced it), or
     waiting for its revision.
     """
 
@@ -126,20 +126,20 @@ class Progress:
     n_waiting: int
 
     def balances(self) -> bool:
-        """Check that every sentence that was read is accounted for once."""
+        """True if every sentence that was read is counted once."""
         fates = len(self.kept) + len(self.rejected) + self.n_revised + self.n_waiting
         return self.n_in == fates
 
 
 def progress(word: str, spec: WritingSpec, replies: Mapping[str, Reply]) -> Progress:
-    """Next requests for a seed word, and what is settled: a pure function of the replies so far.
+    """Next requests for a seed word, and the fates of its sentences, from the replies so far. Pure.
 
     ``replies`` are by request id, in any order; those of other words do not matter.
     """
     account = _Account(spec, word, replies)
     requests: list[Request] = []
     for pronoun in PRONOUNS:
-        if requests:  # the first request of `he` does not depend on what comes of `she`
+        if requests:  # the first request of `he` does not depend on sentences of `she`
             first = spec.generate(word, pronoun, 1, spec.n_sentences)
             requests += [first] if first.request_id not in replies else []
         else:
@@ -151,7 +151,7 @@ def progress(word: str, spec: WritingSpec, replies: Mapping[str, Reply]) -> Prog
 
 @dataclass
 class _Account:
-    """Sentences of a seed word as they are settled."""
+    """Fates of a seed word's sentences, filled by ``settle``."""
 
     spec: WritingSpec
     word: str
@@ -164,7 +164,7 @@ class _Account:
     n_waiting: int = 0
 
     def settle(self, pronoun: Pronoun) -> list[Request]:
-        """Settle a pronoun's sentences as far as replies go; the requests that come next."""
+        """Settle a pronoun's sentences as far as there are replies; returns the next requests."""
         spec, n_before = self.spec, len(self.kept)
         for round in range(1, spec.generate_rounds + 1):
             n_missing = spec.n_sentences - (len(self.kept) - n_before)
@@ -188,7 +188,7 @@ class _Account:
         ]
 
     def _sort(self, written: list[WrittenSentence], n_missing: int) -> list[WrittenSentence]:
-        """Keep what is good, up to the number missing; the sentences that are to be revised."""
+        """Keep good sentences, up to the number missing; returns the sentences to revise."""
         drafts: list[WrittenSentence] = []
         n_kept = 0
         for sentence in written:
@@ -207,15 +207,16 @@ class _Account:
         return drafts[: n_missing - n_kept]
 
     def _revise(self, drafts: list[WrittenSentence]) -> list[Request]:
-        """Revise the drafts, all in step; the requests that come next.
+        """Revise all drafts, round by round; returns the next requests.
 
-        A round's replies are judged when all are there: each is compared with those kept before it.
+        A round's replies are checked once all have arrived, since each is compared with the
+        sentences kept before it.
         """
         for round in range(1, self.spec.n_revisions + 1):
             revisions: list[tuple[WrittenSentence, Request]] = []
             for draft in drafts:
                 request = self.spec.revise(self.word, draft.pronoun, round, draft.text)
-                if request.request_id in self.sent_back:  # it would get the same reply again
+                if request.request_id in self.sent_back:  # a draft with the same text was sent
                     self._reject(draft, "repeats another sentence")
                 else:
                     self.sent_back.add(request.request_id)
@@ -231,9 +232,9 @@ class _Account:
         return []
 
     def _revised(self, draft: WrittenSentence, request: Request) -> WrittenSentence | None:
-        """Settle the reply to a revision; the sentence that needs another round, if one does.
+        """Settle the reply to a revision; returns the sentence that needs another round, if any.
 
-        A reply without a sentence leaves the draft as it was.
+        If the reply has no sentence, that is the draft.
         """
         written = self._read(request, draft.pronoun)
         if not written:

@@ -1,4 +1,4 @@
-"""Scoring functions whose item is a sequence classifier's weighted output, by a TOML file.
+"""Scoring functions from TOML files; their item is a weighted output of a sequence classifier.
 
 Labels are kept in the table `text_label`, so no text is classified twice.
 """
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
 SHIPPED = Registry("classifier", __name__, ".toml")
-#: Texts per commit: at most so many are classified again after an interruption.
+#: Texts per commit, and the most that are classified again after an interruption.
 CHUNK = 2000
 
 
 @dataclass(eq=False)
 class ClassifierPhi:
-    """A classifier's file, as a scoring function; see ``phi.Phi`` for its members.
+    """The scoring function of a classifier's file; see ``phi.Phi`` for its members.
 
-    ``items`` reads labels from ``store`` if given, and classifies and stores the others.
+    ``items`` reads labels from ``store`` if it has one, and classifies and stores other texts.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ClassifierPhi:
     means = staticmethod(numbers.means)
 
     def opened(self, how: ModelOptions, store: Store, run_id: str) -> ClassifierPhi:
-        """Copy with a warehouse, and with device and batch size of ``how``."""
+        """Copy with a warehouse, and with the device and batch size of ``how``."""
         options = ModelOptions(
             revision=self.revision, device=how.device, batch_tokens=how.batch_tokens
         )
@@ -64,7 +64,7 @@ class ClassifierPhi:
     def classifier(self) -> Classifier:
         """The model, without its weights until they are needed.
 
-        Raises as ``Classifier``, and ``BadInput`` for a weight of a label that it lacks.
+        Raises as ``Classifier``, and ``BadInput`` for a weight of a label that the model lacks.
         """
         from plumbline.eval_workers.models.kinds.classifier import Classifier
 
@@ -89,7 +89,7 @@ class ClassifierPhi:
         return fsum(weight * by_label[label] for label, weight in self.weights.items())
 
     def items(self, texts: Sequence[str]) -> list[float]:
-        """The number of each text."""
+        """The number of each text: the sum of its labels' probabilities times their weights."""
         ids = {text: hashlib.sha256(text.encode()).hexdigest() for text in texts}
         missing = [text for text, text_id in ids.items() if text_id not in self._numbers]
         with progress(f"classify by {self.name}", "texts") as tell:
@@ -133,7 +133,7 @@ class _ClassifierFile:
 
 
 def load(name: str) -> ClassifierPhi:
-    """Read a classifier's file by its path, or one of ours by its name, without its model.
+    """Read a classifier's file, by its path or a packaged one by its name; not yet its model.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key and what was
     expected.

@@ -37,8 +37,8 @@ class CalibrationOptions:
     """Number of splits, and options for measuring halves.
 
     Attributes:
-        n_splits: random splits of every prompt's samples.
-        alpha: level of the tests that are counted, prompt by prompt.
+        n_splits: number of random splits of every prompt's samples.
+        alpha: a prompt's test counts as rejecting if its p-value is at most this.
         measure: as for the real comparison; fewer draws suffice, as p-values stay exact.
 
     >>> CalibrationOptions(n_splits=0)
@@ -70,8 +70,8 @@ def calibrate_set(
 ) -> int:
     """Write ``fairpair_calibration`` of a set, one row per side and split; returns their number.
 
-    A side's own continuations are split, of the prompt or of the perturbed prompt, g(p(x)); a half
-    holds half as many samples as the real comparison has. Rows of the same texts and number of
+    The group ``gp`` of each side is split: g(p(x)) or g(x), continuations that weren't perturbed. A
+    half holds half as many samples as the real comparison has. Rows of the same texts and number of
     folds are replaced. The same samples, options and seed give the same rows. Raises as
     ``read_groups`` and ``find``.
     """
@@ -100,7 +100,7 @@ def halved(
 ) -> PromptMeasures:
     """Measure one prompt's items, split at random into two halves of equal size, as two groups.
 
-    An odd item is left out.
+    If the number of items is odd, one is left out.
 
     >>> options = FigureOptions(n_permutations=9, n_resamples=9)
     >>> halves = halved(find("vader"), [0.1, 0.2, 0.4], options, np.random.default_rng(0))
@@ -114,7 +114,7 @@ def halved(
 
 
 def _split_figures(measured: Sequence[PromptMeasures], options: CalibrationOptions) -> Row:
-    """F over the prompts of a split; how many are rejected, also adjusted, and how many cover 1."""
+    """F over a split's prompts; numbers of rejections, also adjusted, and of intervals with 1."""
     figures = over_prompts(measured, options.measure)
     p_values = [m.p_permutation for m in measured]
     ends = [(m.fairpair_f_low, m.fairpair_f_high) for m in measured]

@@ -26,11 +26,11 @@ class ConvergenceOptions:
     """Sizes, folds and draws to compute.
 
     Attributes:
-        sizes: samples drawn from each group; sizes that no prompt has are left out, and the least
-            and the most that a prompt has are added.
-        folds: numbers of folds, each of all samples of a prompt; left out in the same way.
-        n_draws: random subsets of each size.
-        n_fold_draws: random divisions into each number of folds, which take far longer.
+        sizes: numbers of samples drawn from each group; those above what any prompt has are left
+            out, and the least and the most that a prompt has are added.
+        folds: numbers of folds of all samples of a prompt; those above any prompt's are left out.
+        n_draws: number of random subsets of each size.
+        n_fold_draws: number of random divisions into each number of folds, which take far longer.
         as_published: see ``FigureOptions``.
     """
 
@@ -50,11 +50,11 @@ def converge_set(
     run_id: str,
     phi: Phi | None = None,
 ) -> int:
-    """Write ``fairpair_convergence`` of a set, replacing rows of the same texts; their number.
+    """Write ``fairpair_convergence`` of a set, replacing rows of the same texts; returns the count.
 
     A draw takes the same number of samples from both groups of every prompt that has as many; F is
-    of the means of B and V over these prompts. Its spread over draws is that of smaller samples of
-    the same continuations, so it is 0 where all are drawn. Raises as ``read_groups`` and ``find``.
+    computed from the means of B and V over these prompts. Draws are subsets of the same
+    continuations, so F doesn't vary where all are drawn. Raises as ``read_groups`` and ``find``.
     """
     phi, rows = phi or find(phi_name), list[Row]()
     shared = shared_columns(sampled, phi_name, options, options.as_published, run_id)
@@ -76,7 +76,7 @@ def _side_rows(
 ) -> Iterator[Row]:
     least, most = (pick((_n(items) for _, items in prompts), default=0) for pick in (min, max))
     sizes = sorted({size for size in (*options.sizes, least, most) if 2 <= size <= most})
-    # One matrix of distances at a time: each serves every size, then it is let go.
+    # One prompt's matrix of distances is in memory at a time: it is used for every size.
     drawn: dict[int, list[Floats]] = {size: [] for size in sizes}
     for group, items in prompts:
         rng = prompt_rng(options.seed, group)
@@ -101,7 +101,7 @@ def _n(items: Items) -> int:
 def _subsets(
     distances: Floats, items: Items, size: int, n_draws: int, rng: np.random.Generator
 ) -> Floats:
-    """B, V_pg and V_gp of random subsets, 3 x draws."""
+    """B, V_pg and V_gp of random subsets, an array of shape (3, draws)."""
     left, right = (
         rng.permuted(np.tile(np.arange(len(group)) < size, (n_draws, 1)), axis=1).astype(np.float64)
         for group in items
@@ -110,7 +110,7 @@ def _subsets(
 
 
 def _divided(phi: Phi, group: Group, items: Items, k: int, options: ConvergenceOptions) -> Floats:
-    """B, V_pg and V_gp of random divisions into folds, 3 x draws."""
+    """B, V_pg and V_gp of random divisions into folds, an array of shape (3, draws)."""
     rng, columns = prompt_rng(options.seed, group), []
     for _ in range(options.n_fold_draws):
         left, right = (folds(phi, some, k, _n(items), rng)[0] for some in items)
@@ -120,7 +120,7 @@ def _divided(phi: Phi, group: Group, items: Items, k: int, options: ConvergenceO
 
 
 def _rows(figures: Sequence[Floats], keys: Row) -> Iterator[Row]:
-    """One row per quantity, from the figures of each prompt, 3 x draws."""
+    """One row per quantity, from each prompt's figures, arrays of shape (3, draws)."""
     means = np.mean(figures, axis=0)
     for quantity, values in zip(_QUANTITIES, (*means, ratios(*means)), strict=True):
         defined = values[~np.isnan(values)]

@@ -9,7 +9,7 @@ two groups compared, p(g(x)) and g(p(x)), are about the same person:
     F    = B^2 / (V_gp V_pg)
 
 Phi compares items (token sets, sentiments) of continuations without their prompts (section 2 of the
-paper). F is 1 when a continuation differs from the other group as much as from its own.
+paper). F is 1 when a continuation differs as much from the other group as from its own group.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 
 from plumbline.eval_workers.fairpair.phi import Floats, Means, Phi
 
-#: A smaller mean distance is 0 up to rounding errors.
+#: A mean distance up to this counts as 0.
 ROUNDING_ERROR = 1e-12
 
 
@@ -31,7 +31,7 @@ ROUNDING_ERROR = 1e-12
 class PromptFigures:
     """B, V_pg, V_gp and F of one prompt, each ``None`` where it is not defined.
 
-    ``n_pg`` and ``n_gp`` count each group's valid samples; ``reason`` says why F is ``None``.
+    ``n_pg`` and ``n_gp`` count each group's valid samples; ``reason`` tells why F is ``None``.
     """
 
     n_pg: int
@@ -96,7 +96,7 @@ def prompt_figures(means: Means, n_pg: int, n_gp: int, n_folds: int = 0) -> Prom
 def folds(
     phi: Phi, items: Sequence[Any], n_folds: int, n_samples: int, rng: np.random.Generator
 ) -> tuple[list[Any], list[int]]:
-    """Draw ``n_samples`` items into ``n_folds`` folds; the item of each fold, and its size.
+    """Divide ``n_samples`` random items into ``n_folds`` folds; each fold's combined item and size.
 
     Sizes differ by one at most, the larger folds first. Two groups need the same ``n_samples``: a
     larger fold, whose item joins more token sets, lies closer to other folds. Raises ``ValueError``

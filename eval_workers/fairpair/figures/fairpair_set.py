@@ -36,7 +36,7 @@ from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
 
-#: Columns of ``probe_prompt`` whose values make subsets of a set.
+#: Columns of ``probe_prompt``; the prompts with one value of a column are a subset of a set.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
 
 
@@ -50,7 +50,7 @@ def score_set(
 ) -> None:
     """Measure every prompt and side of a set and write both tables.
 
-    ``phi`` is the function of that name if it is open already. Rows of the same scoring function,
+    ``phi`` is the open function of that name, if there is one. Rows of the same scoring function,
     texts and number of folds are replaced. The same samples, options and seed give the same
     figures. Raises as ``read_groups`` and ``find``.
     """
@@ -111,7 +111,7 @@ def _prompt_rows(pairs: _Measured) -> Iterator[Row]:
 def _subsets(
     pairs: _Measured,
 ) -> Iterator[tuple[str, _Measured]]:
-    """The full set, then one subset per value of each grouping column."""
+    """The full set, then one subset per value of each column with several values."""
     yield "all", pairs
     for column in _SUBSETS:
         values = {str(v) for g, _ in pairs if (v := g.prompt[column]) is not None}
@@ -134,13 +134,13 @@ class PromptMeasures:
     permuted: Floats | None
 
 
-#: Samples of prompts and what was measured of each.
+#: Prompts' texts and the measures of each prompt.
 _Measured: TypeAlias = "list[tuple[Group, PromptMeasures]]"
 
 
 @dataclass(frozen=True)
 class SetFigures:
-    """Figures of many prompts; the fields are described in the table ``fairpair_set``."""
+    """Figures of many prompts; the columns of table ``fairpair_set`` describe the fields."""
 
     n_prompts: int
     n_left_out: int
@@ -165,8 +165,8 @@ def measure(
 ) -> PromptMeasures:
     """Measure one prompt from the items of p(g(x)) and of g(p(x)), valid samples only.
 
-    F has no interval below four samples, or folds, in a group. With folds, the smaller group's
-    number of samples is taken from each group, and the test exchanges only folds of equal size.
+    F has no interval if a group has fewer than four samples (or folds). With folds, each group
+    gives as many samples as the smaller one has, and the test exchanges only folds of equal size.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)
@@ -206,9 +206,9 @@ def over_prompts(
 
     Means are taken first, so that a prompt with little variability can't dominate:
     F = mean(B)^2 / (mean(V_pg) mean(V_gp)), as in the published Table 3. Prompts whose B or V is
-    not defined are left out and counted. Interval and t-test are over clusters of similar prompts
-    (an occupation), by default each prompt is its own. The two sides of a prompt are similar, too,
-    so keep sides apart.
+    not defined are left out and counted. Interval and t-test are over clusters of similar prompts,
+    such as those of an occupation; by default each prompt is a cluster. The two sides of a prompt
+    are similar, too: don't mix sides in one call.
 
     >>> over_prompts([], FigureOptions()).fairpair_f is None
     True

@@ -1,8 +1,8 @@
 """Tests of B against sampling noise, and intervals, from a prompt's matrix of all distances.
 
 The permutation test's statistic is the gap T = B - (V_pg + V_gp) / 2, half of the energy distance
-of the groups: its mean is 0 where both are drawn from one distribution, above it otherwise. It is
-defined without variability, and V's that differ do not move it.
+of the groups: its expectation is 0 where both are drawn from one distribution, positive otherwise.
+T is defined without variability, and a difference between the two V alone does not move it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import (
 
 #: Sums of the same distances in another order differ by less than this.
 _ROUNDING = 1e-12
-#: Items (samples or folds) of each group below which F of a prompt has no interval.
+#: F of a prompt has no interval if a group has fewer items (samples or folds) than this.
 FEWEST_RESAMPLED = 4
 
 
@@ -51,7 +51,7 @@ def permuted_gaps(
     Args:
         distances: of all items, the left group's first.
         n_left: items of the left group; both groups need two or more.
-        strata: items are exchanged only with those of their stratum (folds: of their size).
+        strata: of each item; items are exchanged only within a stratum (folds of equal size).
 
     >>> two = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
     >>> drawn = permuted_gaps(two, 2, 600, np.random.default_rng(0))
@@ -65,7 +65,7 @@ def permuted_gaps(
     )
     for group in groups:
         left[:, group] = rng.permuted(left[:, group], axis=1)
-    # Twice the pairs within the left group, then what its items have with all others.
+    # Sums of distances: within the left group each pair twice, between the groups each pair once.
     within_left = np.einsum("ri,ri->r", left @ distances, left)
     between = left @ distances.sum(axis=1) - within_left
     within_right = float(distances.sum()) - within_left - 2 * between
@@ -87,11 +87,11 @@ def p_value(observed: float, drawn: Floats) -> float:
 
 
 def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
-    """B, V_pg and V_gp of weighted samples, 3 x draws, from one row of weights per draw.
+    """B, V_pg and V_gp of weighted samples, shape (3, draws), from one row of weights per draw.
 
-    A pair i, j counts w_i w_j times; a sample is never paired with itself, nor with its own copies:
-    their distance is 0 because they are one sample, and would make V too small by a share 1/n. NaN
-    where a group has no pair left.
+    A pair i, j counts w_i w_j times. A sample is never paired with itself or its copies: their
+    distance of 0, since they are one sample, would make V too small by a share 1/n. V is NaN where
+    a group has no pair left.
 
     >>> matrix = np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]])
     >>> weighted(matrix, np.array([[1.0, 1]]), np.array([[1.0]])).tolist()
@@ -128,14 +128,14 @@ def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Gener
 
 
 def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
-    """Central ``level`` of the draws, by quantiles; both ends ``None`` where none is defined.
+    """Central ``level`` of the draws, by quantiles; both ends ``None`` if all draws are NaN.
 
     For F of one prompt. Where the groups do not differ, F's first-order noise cancels and the
-    interval is wider than necessary: in simulations (|a - b| of normal samples, 10 to 100 a
+    interval is wider than necessary: in simulations (|a - b| of normal samples, 10 to 100 per
     group) 95% intervals held the truth in 99% of repeats without a difference, in 92% to 99%
-    with one. Below ``FEWEST_RESAMPLED`` a group, ask for none: with 2 every defined resample is the
-    group itself and both ends are F, with 3 they held the truth in 81% to 90%, with 4 in 93% to
-    95%. Ends that mirror the quantiles about F, and those of a jackknife, held it less often.
+    with one. Don't use it for groups of fewer than ``FEWEST_RESAMPLED`` items: with 2 every defined
+    resample is the group itself and both ends are F, with 3 they held the truth in 81% to 90%, with
+    4 in 93% to 95%. Quantiles mirrored about F, and jackknife intervals, held it less often.
 
     >>> interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
     (1.5, 2.5)
@@ -150,22 +150,22 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
     """Sums of prompts' figures (rows) over clusters of similar prompts.
 
-    F of sums is that of means, so these replace the prompts in the interval of F. If all prompts
-    are of one cluster, such as a topic, each stands by itself.
+    F of sums equals F of means, so these sums replace the prompts in the interval of F. If all
+    prompts are of one cluster, such as a topic, each prompt is a cluster.
 
     >>> by_cluster(np.array([[1.0], [2.0], [4.0]]), ["clerk", "nurse", "clerk"]).tolist()
     [[5.0], [2.0]]
     >>> by_cluster(np.array([1.0, 2.0]), ["planted", "planted"]).tolist()
     [1.0, 2.0]
     """
-    ids = _numbered(clusters)
+    ids = _cluster_ids(clusters)
     sums = np.zeros((int(ids.max(initial=-1)) + 1, *figures.shape[1:]))
     np.add.at(sums, ids, figures)
     return sums
 
 
-def _numbered(clusters: Sequence[str]) -> Ints:
-    """Each prompt's cluster from 0; one per prompt where all are of one cluster."""
+def _cluster_ids(clusters: Sequence[str]) -> Ints:
+    """Number of each prompt's cluster, from 0; if all are of one cluster, each prompt is one."""
     if len(set(clusters)) == 1:
         return np.arange(len(clusters))
     numbers: Ints = np.unique(list(clusters), return_inverse=True)[1]
@@ -177,15 +177,15 @@ def interval_over_prompts(
 ) -> tuple[float | None, float | None]:
     """Interval of a set's F from resamples of its prompts; ``None`` below two prompts.
 
-    Prompts are the independent units, and their figures hold their samples' noise already; to
-    resample samples as well counts it twice (its 95% intervals were twice as wide and held the
-    truth in every repeat). Quantiles are moved outwards as Student's t lies outside the normal
-    distribution, and by sqrt(m / (m - 1)), which matters below some 20 prompts. In simulations of
-    20 samples a group, 95% intervals held the truth in 94% to 96% of repeats at 60 prompts, in 93%
-    at 20, and in 88% to 92% at 5.
+    Prompts are the independent units, and their figures contain the noise of their samples already;
+    resampling samples as well would count it twice (such 95% intervals were twice as wide and held
+    the truth in every repeat). With m prompts, quantiles are moved outwards as those of Student's t
+    lie outside those of the normal distribution, and by sqrt(m / (m - 1)), which matters below some
+    20 prompts. In simulations of 20 samples per group, 95% intervals held the truth in 94% to 96%
+    of repeats at 60 prompts, in 93% at 20, and in 88% to 92% at 5.
 
     Args:
-        figures: B, V_pg and V_gp of each prompt, prompts x 3, or their sums ``by_cluster``.
+        figures: B, V_pg and V_gp of each prompt, shape (prompts, 3), or their sums ``by_cluster``.
 
     >>> interval_over_prompts(np.full((5, 3), 0.5), 0.95, 99, np.random.default_rng(0))
     (1.0, 1.0)
@@ -202,31 +202,31 @@ def interval_over_prompts(
 def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, float | None]:
     """The paper's t-test of B against V_pg (section 4.1): t and its p-value.
 
-    The paper doesn't say which t-test. Paired, since a prompt's B and V_pg are of the same texts;
-    two-sided, since of the printed B two lie below V_pg (Table 3, sentiment of GPT2-XL and Tk).
-    V_gp is not in it, so it also rejects where one group merely varies more than the other.
+    The paper doesn't say which t-test. This one is paired, since a prompt's B and V_pg are of the
+    same texts, and two-sided, since two of the printed B lie below V_pg (Table 3, sentiment of
+    GPT2-XL and Tk). V_gp is not in it, so it also rejects where only the variability differs.
 
-    t is the mean difference over its error by the jackknife over clusters, with Satterthwaite's
-    degrees of freedom: the plain t-test where each prompt is a cluster, and that of the clusters'
-    means where all are of one size.
+    t is the mean difference over its jackknife error over clusters, with Satterthwaite's degrees of
+    freedom. It is the plain t-test where each prompt is a cluster, and the plain t-test of cluster
+    means where all clusters are of one size.
 
     Args:
         differences: B - V_pg of each prompt.
-        clusters: of each prompt; if all are of one, each prompt stands by itself.
+        clusters: cluster of each prompt; if all are the same, each prompt is a cluster.
 
-    Both are ``None`` below two prompts, or where all clusters' means are the same.
+    Both results are ``None`` below two prompts, or where all clusters' means are the same.
 
     >>> [round(figure, 4) for figure in t_test(np.array([0.01, 0.02, 0.03]), ["a", "b", "c"])]
     [3.4641, 0.0742]
     >>> [round(figure, 4) for figure in t_test(np.array([0.01, 0.02, 0.03]), ["a", "a", "b"])]
     [2.5298, 0.2396]
     """
-    ids = _numbered(clusters)[:, None]
+    ids = _cluster_ids(clusters)[:, None]
     n = len(np.unique(ids))
     if n < 2:
         return None, None
     cr3 = clustered_variance(influences(differences[:, None]), ids)[0, 0, 0]
-    # The jackknife's variance is CR3's by (n - 1) / n.
+    # The jackknife's variance is that of CR3 times (n - 1) / n.
     variance = float(cr3) * (n - 1) / n
     if variance < ROUNDING:
         return None, None

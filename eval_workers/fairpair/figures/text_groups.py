@@ -12,7 +12,7 @@ from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, object]
 
-#: Side -> the side whose continuations are about its counterpart.
+#: Side -> the other side, whose continuations are about the counterpart.
 _OTHER = {"original": "perturbed", "perturbed": "original"}
 _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
@@ -31,8 +31,8 @@ class PerturbedSamples:
 class Group:
     """Texts of one prompt and side, in the order of their samples, without their prompts.
 
-    ``pg`` are the valid perturbations p(g(x)), ``gp`` the counterpart's own continuations: g(p(x))
-    on the side `original`, and g(x) beside p(g(p(x))) on the side `perturbed`.
+    ``pg`` are valid perturbations, ``gp`` continuations of the counterpart's prompt: p(g(x)) and
+    g(p(x)) on the side `original`, p(g(p(x))) and g(x) on the side `perturbed`.
     """
 
     side: str
@@ -56,12 +56,12 @@ class Group:
 
 
 def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = False) -> list[Group]:
-    """Both groups of every prompt that has a counterpart, by perturbed side, then by prompt.
+    """Both groups of every prompt with perturbed samples, by the side perturbed, then by prompt.
 
-    Also g(p(x)) is limited to texts with a valid perturbation, since a text's content decides if it
-    can be perturbed; ``as_published`` keeps all of g(p(x)), as section 3.3 of the paper does. The
-    prompt is cut off. A prompt without a valid sample has an empty group. Raises ``BadInput`` where
-    nothing was perturbed, or a continuation's prompt is unknown.
+    g(p(x)), too, is limited to texts with a valid perturbation, since a text's content decides if
+    it can be perturbed; ``as_published`` keeps all of g(p(x)), as section 3.3 of the paper does.
+    Prompts are cut off. A prompt without a valid sample has an empty group. Raises ``BadInput``
+    where nothing was perturbed, or a continuation's prompt is unknown.
     """
     keys = asdict(sampled)
     rows = store.read("perturbed_continuation", **keys)
@@ -96,7 +96,7 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
 
 
 def _by_sample(rows: list[Row]) -> list[Row]:
-    # Files are in the order of sampling, which may have been resumed anywhere.
+    # Files are in the order in which samples were drawn, over several runs if resumed.
     return sorted(rows, key=lambda row: int(str(row["sample"])))
 
 

@@ -1,1 +1,1 @@
-"""A text about one person becomes the same text about a counterpart."""
+"""Perturbers, which turn a text about one person into the same text about a counterpart."""

@@ -1,4 +1,4 @@
-"""The perturber that asks a chat model, through the ledger, retries and budget of builds.
+"""The perturber that sends texts to a chat model, with the ledger, retries and budget of builds.
 
 Rows of ``generation_request`` in the partition ``perturb/`` + probe set hold the two names as seed
 word and pronoun.
@@ -35,7 +35,7 @@ _TOKENS_A_CHARACTER, _TOKENS_OF_TALK = 1, 64
 
 @toml_table
 class PerturbWording:
-    """A request's template, and its words for groups; a group without one keeps its own name.
+    """A request's template, and its words for groups; a group without a word keeps its name.
 
     >>> wording = PerturbWording("{text} {name} {counterpart}", {"m": "male"})
     >>> wording.group("m"), wording.group("f")
@@ -75,10 +75,10 @@ def ledger_name(probe_set: str) -> str:
 
 @dataclass(frozen=True)
 class LlmPerturber:
-    """Asks ``model`` for each text that ``build``'s ledger holds no reply to.
+    """Sends ``model`` each text to which ``build``'s ledger holds no reply, at temperature 0.
 
     ``build.benchmark`` has to be the ``ledger_name`` of the probe set; the budget is for all
-    perturbing of the set. Temperature 0; every text is asked once, and bad answers fail the checks.
+    perturbing of the set. Every text is sent once, and bad answers fail the checks.
     """
 
     build: Build

@@ -8,11 +8,11 @@ from typing import Literal
 from plumbline.eval_workers.fairpair.perturbation.terms import Terms
 from plumbline.eval_workers.fairpair.perturbation.text_parts import TextParts
 
-#: Person a word is about; ``unsure`` where the rules can't decide.
+#: The person that a noun is about; ``unsure`` where the rules can't decide.
 About = Literal["entity", "other", "unsure"]
 
 _LONGEST_PHRASE = 6
-#: Words after "the man" that say which one: in the shop, who came.
+#: Words after "the man" that begin a description of him: in the shop, who came.
 _QUALIFIERS = frozenset(["who", "whose", "that", "with", "in", "at", "from", "of", "on"])
 _ANAPHORIC = frozenset(["the", "this", "that"])
 
@@ -20,9 +20,9 @@ _ANAPHORIC = frozenset(["the", "this", "that"])
 class NounRules:
     """Decides on the nouns of one text, left to right.
 
-    ``subject`` is the position of the entity's last mention as a subject, its surname included,
-    while nobody else has been mentioned since; ``clause_subject`` the same, but objects don't end
-    it. ``others`` are the positions where other people have been mentioned.
+    ``subject`` is the position of the entity's last mention as a subject (the last word of the
+    name), ``None`` once somebody else is mentioned; ``clause_subject`` is the same, but stays when
+    somebody else is mentioned as an object. ``others`` are the positions of mentions of others.
     """
 
     def __init__(self, words: TextParts, terms: Terms, is_entity: Callable[[int], bool]) -> None:
@@ -35,7 +35,7 @@ class NounRules:
         self.clause_subject: int | None = None
 
     def about(self, i: int) -> About:
-        """The person the noun at a position is about."""
+        """The person that the noun at position ``i`` is about."""
         words = self._words
         if words.at(i + 1) in {"'s", "’s"} and not self._contracted(i + 1):
             return "other"
@@ -67,7 +67,7 @@ class NounRules:
         return self._words.at(i) in self._classes[name]
 
     def _contracted(self, i: int) -> bool:
-        """True if an 's at a position is "is" or "has"; after a noun it is mostly a genitive."""
+        """True if the 's at a position stands for "is" or "has" and isn't a genitive."""
         return self._in(i + 1, "determiners") or self._in(i + 1, "adverbs")
 
     def _names(self, i: int) -> bool:
@@ -84,7 +84,7 @@ class NounRules:
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """Position before the noun phrase that ends at a noun; true if it has a determiner."""
+        """Position before the noun phrase that ends at ``i``; True if it has a determiner."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1
@@ -92,7 +92,7 @@ class NounRules:
             return self._phrase_start(j - 1)  # the kind of man
         owned = self._words.at(j) in {"'s", "’s"} and not self._is_entity(j - 1)
         if owned or (self._words.at(j) in {"'", "’"} and self._words.at(j - 1).endswith("s")):
-            j -= 2  # Mary's friend: the owner stands for a determiner, and may have one
+            j -= 2  # Mary's friend: the owner counts as a determiner, and may have one
         has_determiner = self._in(j, "determiners")
         if has_determiner:
             j -= 1
@@ -136,7 +136,7 @@ class NounRules:
         )
 
     def _has_subject(self, i: int) -> bool:
-        """True if another person's noun phrase, or a pronoun, ends at a position before a verb."""
+        """True if a pronoun or noun phrase of another person ends at a position before a verb."""
         if i in self.others:
             return True
         if self._words.at(i) in {"i", "you", "we", "they", "it", "he", "she", "there", "this"}:
@@ -168,7 +168,7 @@ class NounRules:
         return False
 
     def _joined(self, i: int) -> About:
-        """Decide on a noun after "and" as on the phrase before it."""
+        """The person that a noun after "and" is about: that of the phrase before "and"."""
         while self._in(i, "joins"):
             i -= 1
         before, has_determiner = self._phrase_start(i + 1)

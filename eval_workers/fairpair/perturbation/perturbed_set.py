@@ -1,4 +1,4 @@
-"""Step from ``continuation``, with its prompt in front, to ``perturbed_continuation``."""
+"""Step from ``continuation`` to ``perturbed_continuation``; texts begin with their prompts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from plumbline.warehouse.storage.store import Staged, Store, cast
 #: Texts that are held and perturbed at a time.
 CHUNK = 2000
 
-#: Called with the texts done and all texts.
+#: Called with the number of texts done and of all texts.
 Tell = Callable[[int, int], None]
 
 
@@ -38,7 +38,7 @@ def perturb_set(
     """Perturb all continuations of one model and sampling, and write a row for each.
 
     Rows of this perturber are replaced in one commit at the end. A text that can't be perturbed, or
-    fails a check, is a row with its reason. Raises ``UsageProblem`` when there are no such
+    fails a check, gets a row with the reason. Raises ``UsageProblem`` when there are no such
     continuations or the set has no counterparts, ``BadInput`` when a continuation's prompt is not
     in ``probe_prompt``, and as the perturber.
     """
@@ -72,7 +72,7 @@ def _write(
     tell: Tell | None,
     chunk: int,
 ) -> None:
-    """Perturb in parts; a row for each continuation."""
+    """Perturb ``chunk`` texts at a time and write a row for each continuation."""
     n_done = 0
     for start in range(0, continuations.num_rows, chunk):
         rows = continuations.slice(start, chunk).to_pylist()
@@ -101,7 +101,7 @@ def _write(
 
 
 def check_counterparts(probe_set: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ``UsageProblem`` for prompts without a counterpart, and for none at all.
+    """Raise ``UsageProblem`` if a prompt has no counterpart, or if there are no prompts.
 
     >>> check_counterparts("novel", [])
     Traceback (most recent call last):
@@ -128,7 +128,7 @@ def try_prompts(rows: Sequence[Mapping[str, Any]], perturber: Perturber) -> None
 
 
 def _original(row: Mapping[str, Any], prompts: Mapping[str, Mapping[str, Any]]) -> Original:
-    """Prompt and continuation, with the two people."""
+    """The text to perturb (a prompt and its continuation), with the two people."""
     prompt = prompts.get(row["prompt_id"])
     if prompt is None:
         problem = f"prompt {row['prompt_id']} of a continuation is not in probe_prompt"
@@ -142,7 +142,7 @@ def _original(row: Mapping[str, Any], prompts: Mapping[str, Mapping[str, Any]]) 
     return Original(text, texts[1], first, second, prompt["axis"], prompt["language"])
 
 
-#: Reasons of the checks; perturbers have their own.
+#: Reasons of failed checks; perturbers have other reasons.
 PROMPT = "does not start with the perturbed prompt"
 NAME = "mentions the original name"
 DISSIMILAR = "differs in too many words from the original"
@@ -152,7 +152,7 @@ LIMIT = 0.15
 
 @dataclass(frozen=True)
 class CheckedText:
-    """A perturbation and the result of its checks: ``reason`` is ``None`` when it is valid.
+    """A perturbation and the result of its checks: ``reason`` is ``None`` if it passed them all.
 
     ``dissimilarity`` is ``None`` without a text.
     """
@@ -163,14 +163,14 @@ class CheckedText:
 
     @property
     def is_valid(self) -> bool:
-        """True if it passed all checks."""
+        """True if the perturbation passed all checks."""
         return self.reason is None
 
 
 def dissimilarity(first: str, second: str) -> float:
     """Jaccard dissimilarity of two texts' sets of lowercased words: 0 for the same, 1 for disjoint.
 
-    Two texts without words are the same.
+    It is 0 for two texts without words.
 
     >>> dissimilarity("John lost his key", "Jane lost her key")  # 2 of 6 words are shared
     0.6666666666666666
@@ -178,15 +178,15 @@ def dissimilarity(first: str, second: str) -> float:
     0.0
     """
     a, b = tokens(first), tokens(second)
-    either = len(a | b)
-    return (either - len(a & b)) / either if either else 0.0
+    n_union = len(a | b)
+    return (n_union - len(a & b)) / n_union if n_union else 0.0
 
 
 def check(perturbed: Perturbed, original: str, prompt: str, name: str) -> CheckedText:
     """Check a perturbation of ``original``; the reason is the first check that fails.
 
-    The text has to start with ``prompt`` (perturbed), may not mention ``name`` (the original's), as
-    written or in capitals, and its dissimilarity may be at most ``LIMIT``.
+    The text has to start with the perturbed ``prompt`` and may not mention ``name``, that of the
+    original, as written or in capitals; its dissimilarity may be at most ``LIMIT``.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John").reason
     'differs in too many words from the original'

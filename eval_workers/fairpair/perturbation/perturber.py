@@ -12,7 +12,7 @@ from plumbline.eval_workers.fairpair.perturbation.terms import Terms, load
 from plumbline.eval_workers.fairpair.perturbation.text_rules import Entity, Perturbed, perturb
 from plumbline.warehouse.errors import UsageProblem
 
-#: Raised with every change of the rules that may change a text.
+#: Increased with every change of the rules that may change a text.
 RULES_VERSION = 1
 
 
@@ -32,11 +32,11 @@ class Original:
 
 
 class Perturber(Protocol):
-    """Turns texts about a person into texts about a counterpart; ``name`` holds its version."""
+    """Turns texts about a person into texts about a counterpart; ``name`` includes its version."""
 
     @property
     def name(self) -> str:
-        """Column ``perturber``, unique to a way to perturb."""
+        """Value of column ``perturber``; it differs if texts may be perturbed differently."""
         ...
 
     def perturb(self, texts: Sequence[Original]) -> Sequence[Perturbed]:
@@ -45,7 +45,7 @@ class Perturber(Protocol):
 
 
 class RulePerturber:
-    """Rules of ``rules.py`` with one list of terms (the shipped one by default).
+    """The rules of ``text_rules.py`` with a list of terms (by default the packaged one).
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
     >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
@@ -65,7 +65,7 @@ class RulePerturber:
         names = ("version", "language", "axis", "groups", "pronouns", "generic", "classes")
         content = {name: getattr(terms, name) for name in names}
         content |= {"file": "", "nouns": terms.noun_of, "titles": terms.title_of}
-        # Keys that a file lacks count as empty: perturbations are kept under this name.
+        # Missing keys count as empty, so that the name, under which perturbations are kept, stays.
         content["first_names"] = {g: terms.first_names.get(g, frozenset()) for g in terms.groups}
         text = json.dumps(content, sort_keys=True, default=sorted)
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -27,7 +27,7 @@ def _different(groups: tuple[str, str]) -> tuple[str, str]:
     return groups
 
 
-#: The groups of a file that has two.
+#: The two groups of a file.
 Groups: TypeAlias = Annotated[
     tuple[Text, Text],
     AfterValidator(_different),
@@ -52,8 +52,8 @@ _Pairs: TypeAlias = Annotated[
 class Terms:
     """Words by group, and the word classes of the grammar, as in ``gender_en.toml``.
 
-    ``generic`` are nouns that are also used for the other group, and then kept; ``titles`` are as
-    written, without a full stop; ``first_names`` name other people.
+    ``generic`` are nouns that are also used for the other group, and stay unchanged there;
+    ``titles`` have their capitals and no full stop; ``first_names`` are names of other people.
     """
 
     file: str
@@ -95,9 +95,9 @@ class Terms:
         return self._both_ways(self.titles)
 
     def _both_ways(self, pairs: _Pairs) -> dict[str, dict[str, str]]:
-        there = dict(reversed(pairs))  # of several pairs with a word, the first one counts
-        back = {counterpart: word for word, counterpart in reversed(pairs)}
-        return dict(zip(self.groups, (there, back), strict=True))
+        to_second = dict(reversed(pairs))  # of several pairs with a word, the first one counts
+        to_first = {second: first for first, second in reversed(pairs)}
+        return dict(zip(self.groups, (to_second, to_first), strict=True))
 
     @cached_property
     def classes(self) -> dict[str, frozenset[str]]:

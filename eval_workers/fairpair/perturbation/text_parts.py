@@ -20,7 +20,7 @@ _QUOTES = frozenset("\"'“”‘’«»()[]*")
 class TextParts:
     """Words, marks, line breaks and contracted endings ('s) of a text, in order.
 
-    ``spans`` are their start and end offsets, ``sentence`` the numbers of their sentences, from 0.
+    ``spans`` are each part's start and end offset, ``sentence`` the number of its sentence, from 0.
     """
 
     text: str
@@ -35,7 +35,7 @@ class TextParts:
 
     @cached_property
     def sentence_spans(self) -> dict[int, tuple[int, int]]:
-        """Sentence -> its start and end offset."""
+        """Number of a sentence -> its start and end offset."""
         spans: dict[int, tuple[int, int]] = {}
         for number, (start, end) in zip(self.sentence, self.spans, strict=True):
             spans[number] = (spans.get(number, (start, end))[0], end)

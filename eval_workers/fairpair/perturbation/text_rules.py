@@ -5,19 +5,19 @@ The text is read once from left to right; the entity is the person named at its 
 - The entity's name, as written or in capitals, becomes the counterpart's. A text that names the
   counterpart already is undecided: the two could not be told apart afterwards.
 - A pronoun of the entity's group is the entity's while no other person of that group has been
-  mentioned: a gendered noun about somebody else ("his father", "a man"), another first name, a
-  name behind a title or beside a word of speech ("said Hill"). From then on such pronouns are
-  undecided, until a sentence starts with the entity's name. People of unspecified group ("his
-  boss") don't count. The subject of a verb whose object is "him" is another person than he.
-- A pronoun of the other group is somebody else's and stays; where no such person, nor a named one
-  of unspecified group, has been mentioned it may be the entity's, and is undecided.
+  mentioned. Such a mention is a gendered noun about somebody else ("his father", "a man"), another
+  first name, or a name after a title or beside a word of speech ("said Hill"). From then on
+  pronouns of the group are undecided, until a sentence starts with the entity's name. Nouns of no
+  group ("his boss") don't count. In "he saw him", "him" is another person than "he": undecided.
+- A pronoun of the other group is somebody else's and stays; it is undecided, since it may be the
+  entity's, while no person of that group, nor a named one of unspecified group, was mentioned.
 - A gendered noun is the entity's in a predicate ("He is a good man and a father"), an apposition
-  ("John, a businessman,"), behind "as" ("works as a waiter"), or before the name ("actor John").
-  Also where it is of the other group, except words that are used for both ("She is a fireman"): a
-  model that calls John a mother calls Jane a father. "the man" alone may be anybody: undecided.
-  Other nouns name other people and stay ("his wife").
-- Plurals, "he or she", "she-wolf" and "man's" stay. ``her_as_his_or_him``
-  decides what "her" is.
+  ("John, a businessman,"), after "as" ("works as a waiter"), or before the name ("actor John").
+  This holds for nouns of the other group, too, except words that are used for both ("She is a
+  fireman"): a model that calls John a mother calls Jane a father. "the man" alone may be anybody:
+  undecided. Other nouns name other people and stay ("his wife").
+- Plurals, "he or she", "she-wolf" and "man's" stay. ``her_as_his_or_him`` decides whether "her"
+  becomes "his" or "him".
 
 An undecided text has no perturbation: a wrong one would count as a difference of the model.
 """
@@ -59,7 +59,7 @@ _THIRD = frozenset(["i", "you", "we", "they", "it", "there"])
 
 @dataclass(frozen=True)
 class Entity:
-    """A person of a text: the name it begins with, and the group, such as ``m``."""
+    """A person of a text: the name in its prompt, and the group, such as ``m``."""
 
     name: str
     group: str
@@ -67,7 +67,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class Perturbed:
-    """The text about the counterpart, or ``None`` and the reason why."""
+    """The text about the counterpart, or ``None`` and the reason why there is none."""
 
     text: str | None
     reason: str | None = None
@@ -103,8 +103,8 @@ class _TextReader:
         self._name = words_of(entity.name).parts
         self._named = set(self._places(entity.name))
         self._surnames: set[str] = set()
-        self._new: dict[int, str] = {}
-        self._mine: set[int] = set()
+        self._replacements: dict[int, str] = {}
+        self._entity_places: set[int] = set()
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 
@@ -145,7 +145,7 @@ class _TextReader:
         return i + 1
 
     def _places(self, name: str) -> Iterator[int]:
-        """Positions of a name as a word of its own, as written or in capitals."""
+        """Positions where a name stands as whole words, as written or in capitals."""
         parts = list(words_of(name).parts)
         capitals = [part.upper() for part in parts]
         text = self._words.parts
@@ -155,7 +155,7 @@ class _TextReader:
 
     def _is_entity(self, i: int) -> bool:
         """True if a mention of the entity ends or starts at a position."""
-        if i in self._named or i in self._mine:
+        if i in self._named or i in self._entity_places:
             return True
         return self._words.at(i) in {"he", "she"} and (
             self._terms.pronouns
@@ -167,12 +167,12 @@ class _TextReader:
         capitals = self._words.written(i) == self._words.written(i).upper() != self._name[0]
         name = self._counterpart.name
         last = i + len(self._name) - 1
-        self._new.update(dict.fromkeys(range(i + 1, last + 1), ""))
-        self._new[i] = name.upper() if capitals else name
+        self._replacements.update(dict.fromkeys(range(i + 1, last + 1), ""))
+        self._replacements[i] = name.upper() if capitals else name
         while self._is_surname(last):
             last += 1
             self._surnames.add(self._words.written(last))
-        self._mine.update(range(i, last + 1))
+        self._entity_places.update(range(i, last + 1))
         owns = self._words.at(last + 1) in {"'s", "’s"}
         if self._words.starts_sentence(i) and not owns:
             self._rival = False
@@ -183,8 +183,8 @@ class _TextReader:
     def _is_surname(self, last: int) -> bool:
         """True if the word after a name belongs to it: John Smith, John F. Smith."""
         end, following = self._words.spans[last][1], self._words.written(last + 1)
-        together = self._words.text[end : end + 1] == " "
-        return together and following[:1].isupper() and following[1:].islower()
+        is_next = self._words.text[end : end + 1] == " "
+        return is_next and following[:1].isupper() and following[1:].islower()
 
     def _pronoun(self, i: int) -> int:
         word = self._words.at(i)
@@ -201,12 +201,12 @@ class _TextReader:
         if self._rival:
             raise _Undecided(RIVAL)
         if word in {"he", "she"}:
-            self._mine.add(i)
+            self._entity_places.add(i)
             self._rules.subject = self._rules.clause_subject = i
         counterpart = self._counterpart_of(word, i)
         if (word == "him" or counterpart == "him") and self._is_object_of_entity(i):
             raise _Undecided(RIVAL)
-        self._new[i] = like(counterpart, self._words.written(i))
+        self._replacements[i] = like(counterpart, self._words.written(i))
         return i + 1
 
     def _is_object_of_entity(self, i: int) -> bool:
@@ -214,8 +214,8 @@ class _TextReader:
         subject = self._rules.subject
         if subject is None or not self._words.at(i - 1)[:1].isalpha():
             return False
-        helped = subject == i - 3 and self._words.at(i - 2) in self._terms.classes["between"]
-        return subject == i - 2 or helped
+        has_auxiliary = subject == i - 3 and self._words.at(i - 2) in self._terms.classes["between"]
+        return subject == i - 2 or has_auxiliary
 
     def _is_either(self, i: int) -> bool:
         """True if "he or she", "his/her" or the like starts at a position."""
@@ -266,9 +266,9 @@ class _TextReader:
         """Read a title and the name after it; returns the next position."""
         if after in self._named or self._words.written(after) in self._surnames:
             if group:
-                self._new[i] = self._terms.title_of[group][self._words.written(i)]
+                self._replacements[i] = self._terms.title_of[group][self._words.written(i)]
             if after not in self._named:
-                self._mine.add(after)
+                self._entity_places.add(after)
                 self._rules.subject = self._rules.clause_subject = after
             return after if after in self._named else after + 1
         if self._words.at(i - 1) in {"him", "her"}:
@@ -284,12 +284,12 @@ class _TextReader:
             if group != self._entity.group and self._words.at(i) in self._terms.generic:
                 return
             counterpart = self._terms.noun_of[group][self._words.at(i)]
-            self._new[i] = like(counterpart, self._words.written(i))
+            self._replacements[i] = like(counterpart, self._words.written(i))
         else:
             self._meet(group, i)
 
     def _meet(self, group: str, i: int) -> None:
-        """Record a mention of another person; group ``""`` for one who may be of either."""
+        """Record a mention of another person; group ``""`` if the person may be of either group."""
         self._rules.others.add(i)
         self._rules.subject = None
         self._rival |= group in ("", self._entity.group)
@@ -299,7 +299,7 @@ class _TextReader:
         text = self._words.text
         pieces: list[str] = []
         end = 0
-        for i, new in sorted(self._new.items()):
+        for i, new in sorted(self._replacements.items()):
             start, stop = self._words.spans[i]
             if new:
                 pieces.append(text[end:start])

@@ -1,7 +1,7 @@
-"""Scoring functions Phi, one file each (see ``docs/extend.md``), imported when asked for.
+"""Scoring functions Phi, one file each (see ``docs/extend.md``), imported when first used.
 
-A module has the members of ``Phi``; if its items are numbers, all but ``items`` comes from
-``fairpair.numbers``. Sequence classifiers are TOML files of ``fairpair.classifiers``.
+A module has the members of ``Phi``; if its items are numbers, its functions except ``items`` come
+from ``fairpair.numbers``. Sequence classifiers are TOML files of ``fairpair.classifiers``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Phi(Protocol):
     """
 
     DESCRIPTION: str
-    #: Languages whose texts it can score; ``None``: any.
+    #: Languages whose texts the function can score; ``None`` for any.
     LANGUAGES: tuple[str, ...] | None
 
     def items(self, texts: Sequence[str]) -> list[Any]:
@@ -35,11 +35,11 @@ class Phi(Protocol):
         ...
 
     def distances(self, items: Sequence[Any]) -> Floats:
-        """The distance of every item from every other, items x items."""
+        """The distance of every item from every other, an array of shape (items, items)."""
         ...
 
     def means(self, left: Sequence[Any], right: Sequence[Any]) -> Means:
-        """Mean distances of two groups, all three at once."""
+        """Mean distances between two groups and within each."""
         ...
 
 
@@ -53,7 +53,7 @@ SCORING_FUNCTIONS = Registry(
 def find(name: str) -> Phi:
     """The scoring function of a name, or of a classifier's file (`.toml`).
 
-    Raises ``UsageProblem`` naming those that exist, and as ``classifiers.load``.
+    Raises ``UsageProblem`` with the known names for an unknown one, and as ``classifiers.load``.
 
     >>> find("jaccard").combine([frozenset({"tea"}), frozenset({"cup"})]) == {"tea", "cup"}
     True
@@ -68,7 +68,7 @@ def find(name: str) -> Phi:
 
 
 def column(name: str) -> str:
-    """Name of a scoring function in tables; that of a file without directory and ending.
+    """Name of a scoring function in tables; for a file, its name without directory and ending.
 
     >>> column("jaccard"), column("mine/anger.toml")
     ('jaccard', 'anger')
@@ -77,7 +77,7 @@ def column(name: str) -> str:
 
 
 def block_means(distances: Floats, n_left: int) -> Means:
-    """Mean distances of two groups from the matrix of both, the left one's items first.
+    """Mean distances of two groups, from the matrix of all items, the left group's first.
 
     >>> import numpy as np
     >>> block_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2)

@@ -1,6 +1,6 @@
 """Jaccard dissimilarity of token sets: Phi(a, b) = 1 - |a & b| / |a | b|.
 
-Two empty sets are alike (0); an empty and another one share nothing (1).
+Phi is 0 for two empty sets, and 1 for an empty set and another.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DESCRIPTION = "Jaccard dissimilarity of the sets of lowercased words"
 LANGUAGES = None
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-#: Words in fewer texts than this are counted in a sparse matrix, where they cost little.
+#: Words in fewer texts than this are counted with a sparse matrix, others with a dense one.
 _COMMON = 16
 
 Tokens = frozenset[str]
@@ -58,7 +58,7 @@ def combine(items: Sequence[Tokens]) -> Tokens:
 
 
 def distances(items: Sequence[Tokens]) -> Floats:
-    """The dissimilarity of every two token sets.
+    """Matrix of the dissimilarity of every two token sets.
 
     >>> distances([frozenset("ab"), frozenset("bcd"), frozenset()])[:, 0].tolist()
     [0.0, 0.75, 1.0]
@@ -79,7 +79,7 @@ def means(left: Sequence[Tokens], right: Sequence[Tokens]) -> Means:
 
 
 def _shared(items: Sequence[Tokens], sizes: NDArray[np.int64]) -> Floats:
-    """Exact number of words that every two sets share: float32 holds integers below 2^24."""
+    """Number of words that every two sets share, exact since float32 holds integers below 2^24."""
     n, ids = len(items), dict[str, int]()
     words = (ids.setdefault(word, len(ids)) for item in items for word in item)
     columns = np.fromiter(words, np.int64, int(sizes.sum()))
@@ -90,7 +90,7 @@ def _shared(items: Sequence[Tokens], sizes: NDArray[np.int64]) -> Floats:
     chosen = common[columns]
     dense[rows[chosen], (np.cumsum(common) - 1)[columns[chosen]]] = 1
     shared: Floats = (dense @ dense.T).astype(np.float64)
-    # A word of one text is shared with none; it counts on the diagonal alone.
+    # A word of a single text would only count on the diagonal, which is set below.
     chosen = ~common[columns] & (n_texts[columns] > 1)
     ones = np.ones(int(chosen.sum()))
     rare = sparse.csr_array((ones, (rows[chosen], columns[chosen])), shape=(n, max(len(ids), 1)))

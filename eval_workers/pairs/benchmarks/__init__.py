@@ -1,14 +1,14 @@
-"""Benchmarks, one file each, found by module name and imported only when asked for.
+"""Benchmarks, one file each, found by module name and imported only when used.
 
 Other packages add theirs by entry points of ``plumbline.benchmarks``: see ``docs/extend.md``. A
 benchmark module offers:
 
-- ``NAMES``: the names a user types. Each holds the module's name between hyphens or ends, with `-`
-  for `_`, so that it is found without imports (``use-5`` and ``use-10`` are both in ``use.py``,
-  ``fr-pairs`` is in ``pairs.py``).
+- ``NAMES``: the names a user types. Each contains the module's name (with `-` for `_`) as a part
+  between hyphens, so that its module is found without imports (``use-5`` and ``use-10`` are both in
+  ``use.py``, ``fr-pairs`` is in ``pairs.py``).
 - ``DESCRIPTION``: one line.
-- ``DEFAULT_LOCATION``: place of its source under ``PLUMBLINE_DATA``, or ``None`` if it is made from
-  the warehouse or from the program alone.
+- ``DEFAULT_LOCATION``: place of its source under ``PLUMBLINE_DATA``, or ``None`` if the benchmark
+  is made from the warehouse or from the program alone.
 - ``read(name, source)``: returns a ``Parsed``; ``source`` is a path, or ``None`` without one.
 
 Modules of ours whose name starts with `_` are shared helpers.
@@ -30,7 +30,7 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
-#: Rejected rows that an import shows.
+#: Most rejected rows that an import shows.
 _REJECTS_SHOWN = 3
 
 
@@ -42,7 +42,7 @@ class Benchmark(Protocol):
     DEFAULT_LOCATION: str | None
 
     def read(self, name: str, source: Path | None) -> Parsed:
-        """All rows of a benchmark's source. Raises ``BadInput`` when it can't be read at all."""
+        """All rows of a benchmark's source. Raises ``BadInput`` if the source can't be read."""
         ...
 
 
@@ -50,10 +50,10 @@ class Benchmark(Protocol):
 class Imported:
     """Outcome of an import: rows in the source = pairs + rejects.
 
-    ``warnings``: lines on pairs that may not be what was meant; ``n_changed``: earlier pairs that
-    are gone or have other sentences now; ``n_mended``: others that have another group, word,
-    cluster or the like; ``first_rejects``: a line for each of the first rejects, its place and its
-    reason.
+    ``warnings``: lines on pairs that may be mistakes; ``n_changed``: number of earlier pairs that
+    are gone or have other sentences now; ``n_mended``: number of the other earlier pairs of which
+    another column changed (group, word, cluster); ``first_rejects``: a line with place and reason
+    for each of the first rejects.
     """
 
     benchmark: str
@@ -65,7 +65,7 @@ class Imported:
     first_rejects: tuple[str, ...] = ()
 
     def lines(self) -> Iterator[str]:
-        """First rejects and warnings."""
+        """Lines to print: the first rejects, then warnings."""
         yield from self.first_rejects
         if self.n_rejects > len(self.first_rejects):
             yield f"and so on: plumbline sql \"FROM reject WHERE subject = '{self.benchmark}'\""
@@ -97,7 +97,7 @@ def discover() -> dict[str, str]:
 
 
 def find(name: str) -> Benchmark:
-    """The benchmark module of a name. Raises ``UsageProblem`` naming those that exist.
+    """The module of a benchmark. Raises ``UsageProblem`` with the known names for an unknown one.
 
     >>> find("use-10").DEFAULT_LOCATION
     'unstereo-eval/data/datasets/raw'
@@ -124,7 +124,7 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
     """Path of a benchmark's source; ``None`` if it needs no source.
 
     ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
-    ``MissingComponent`` if neither is set.
+    ``MissingComponent`` if the source needs it and neither is set.
     """
     location = find(name).DEFAULT_LOCATION
     return None if location is None else _under_data(name, location, data)
@@ -141,7 +141,7 @@ def _under_data(name: str, location: str, data: str | Path) -> Path:
 
 
 def released(name: str, data: str | Path = "") -> Path | None:
-    """The released file of a recipe by name, if it is below ``data`` or ``PLUMBLINE_DATA``."""
+    """The released file of a recipe; ``None`` if it isn't below ``data`` or ``PLUMBLINE_DATA``."""
     from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
 
     location = load(name).location if name in RECIPES.names() else None
@@ -155,10 +155,10 @@ class How:
     """Options of an import.
 
     Attributes:
-        groups: groups to fill templates for, by their pronouns; default: female and male.
+        groups: groups to fill templates for; default: female and male, or those of ``fills``.
         recipe: name or path of a recipe, for a user's own file.
-        columns: ``ours=theirs``, names of its columns.
-        fills: ``placeholder=list``, words by group to fill templates with.
+        columns: ``ours=theirs``, names of the file's columns.
+        fills: ``placeholder=list``, lists of words by group to fill templates with.
     """
 
     groups: tuple[str, ...] = ()
@@ -188,17 +188,17 @@ def import_benchmark(
 
     ``source`` is a path, or ``None`` for the default one below ``data``, see ``default_source``.
     The output of ``plumbline benchmark push`` is read as it was, under any name. A name that no
-    module has is that of the user's own pairs, or of a recipe. Raises ``UsageProblem`` for an
+    module has stands for a recipe or for the user's own pairs. Raises ``UsageProblem`` for an
     unknown name without a source, ``MissingComponent`` for a default source without ``data``,
-    ``BadInput`` for a source that can't be read or holds no usable pair; nothing is then written.
+    ``BadInput`` for a source that can't be read or holds no usable pair: nothing is written then.
     """
     from plumbline.eval_workers.pairs.benchmarks.own.pushed import pushed, read_pushed
 
     how = how or How()
     path: Path | None
-    again = None if source is None or how.recipe or how.columns else pushed(source)
-    if source is not None and again is not None:
-        parsed, path = for_groups(read_pushed(name, source, again), how), source
+    metadata = None if source is None or how.recipe or how.columns else pushed(source)
+    if source is not None and metadata is not None:
+        parsed, path = for_groups(read_pushed(name, source, metadata), how), source
     elif is_own(name, how):
         parsed, path = _read_own(name, source, how, data)
     else:
@@ -215,8 +215,8 @@ def import_benchmark(
     pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
     rejects = [{**row, "run_id": run_id} for row in parsed.rejects]
     facts = [
-        {"benchmark": name, "position": k, "fact": fact, "said": said, "run_id": run_id}
-        for k, (fact, said) in enumerate(parsed.facts.items(), 1)
+        {"benchmark": name, "position": k, "fact": fact, "said": text, "run_id": run_id}
+        for k, (fact, text) in enumerate(parsed.facts.items(), 1)
     ]
     with store.together(run_id, f"benchmark {name}"):
         replaced = replace_pairs(store, name, pairs, run_id)
@@ -240,37 +240,38 @@ def _read_own(name: str, source: Path | None, how: How, data: str | Path) -> tup
         from plumbline.eval_workers.pairs.benchmarks.pairs import read
 
         return for_groups(read(name, source), how), source
-    named = how.recipe or (name if name in RECIPES.names() else "")
-    recipe = (load(named) if named else NO_RECIPE).with_columns(how.columns)
+    recipe_name = how.recipe or (name if name in RECIPES.names() else "")
+    recipe = (load(recipe_name) if recipe_name else NO_RECIPE).with_columns(how.columns)
     if source is None:
         if recipe.location is None:
-            if named:
-                raise UsageProblem(f"recipe {named}", "needs a file", f"--source: {recipe.source}")
+            if recipe_name:
+                fix = f"--source: {recipe.source}"
+                raise UsageProblem(f"recipe {recipe_name}", "needs a file", fix)
             names = f"there are {', '.join(sorted([*discover(), *RECIPES.names()]))}"
             raise UsageProblem(f"benchmark {name!r}", "unknown", f"{names}; or give --source FILE")
         source = _under_data(name, recipe.location, data)
     groups = how.groups or recipe.filled_groups()
     parsed = read_pairs(name, source, recipe, filler(groups, how.fills))
-    return replace(parsed, facts=recipe.facts() if named else {}), source
+    return replace(parsed, facts=recipe.facts() if recipe_name else {}), source
 
 
 def for_groups(parsed: Parsed, how: How) -> Parsed:
-    """Fill a benchmark's templates for the groups asked for; rows that can't be are rejects."""
+    """Fill a benchmark's templates for the groups of ``how``; rows where that fails are rejects."""
     from plumbline.eval_workers.pairs.benchmarks.own.filler import between, filler
 
     if not how.groups and not how.fills:
         return parsed
-    fills, made = filler(how.groups, how.fills), replace(parsed, pairs=[], _seen=set())
+    fills, filled = filler(how.groups, how.fills), replace(parsed, pairs=[], _seen=set())
     for pair in parsed.pairs:
-        kept = {k: v for k, v in pair.items() if k not in _OF_SENTENCES}
+        columns = {k: v for k, v in pair.items() if k not in _OF_SENTENCES}
         try:
             items = fills.items(str(pair["template"]), str(pair["pair_id"]))
         except ValueError as e:
             file, row = str(pair["source_file"]), int(str(pair["source_row"]))
-            made.reject(file, row, str(e), str(pair["template"]))
+            filled.reject(file, row, str(e), str(pair["template"]))
             continue
-        made.take([row for item in items for row in between(item, **kept)])
-    return made
+        filled.take([row for item in items for row in between(item, **columns)])
+    return filled
 
 
 _OF_SENTENCES = (

@@ -18,7 +18,7 @@ from plumbline.warehouse.text.csv_rows import Record, records
 Row = dict[str, object]
 
 
-#: The groups of pairs for which none are named.
+#: The groups of pairs whose source names no groups.
 USUAL = ("female", "male")
 
 
@@ -45,10 +45,10 @@ def pair_row(
 
 @dataclass
 class Parsed:
-    """Contents of a source: every row of it is a pair or a reject.
+    """Contents of a source: every row of the source is a pair or a reject.
 
     ``pairs`` are rows of ``benchmark_pair`` without ``benchmark``; ``rejects`` rows of ``reject``
-    without ``run_id``; ``facts`` say where the pairs are from (see ``Recipe.facts``).
+    without ``run_id``; ``facts`` tell where the pairs are from (see ``Recipe.facts``).
     """
 
     name: str
@@ -60,7 +60,7 @@ class Parsed:
     def add(
         self, *, pair_id: str, template: str, source_file: str, source_row: int, **columns: object
     ) -> None:
-        """Add the pair of one source row, or its reject when the template or the id is unusable.
+        """Add the pair of one source row, or a reject when the template or the id is unusable.
 
         ``columns`` are the optional columns of ``benchmark_pair``.
 
@@ -80,7 +80,7 @@ class Parsed:
         self.take([pair_row(pair_id, template, sentences, USUAL, **columns)])
 
     def take(self, pairs: Sequence[Row]) -> None:
-        """Add the pairs of one source row, or its reject if one of them can't be used.
+        """Add the pairs of one source row, or one reject if any of them can't be used.
 
         >>> parsed, row = Parsed("demo"), {"source_file": "f", "source_row": 1, "template": ""}
         >>> sides = {"sentence_a": "Tea.", "sentence_b": "Tea.", "group_a": "x", "group_b": "y"}
@@ -127,13 +127,13 @@ class Parsed:
         return None
 
     def reject(self, source_file: str, source_row: int, reason: str, excerpt: str) -> None:
-        """Keep a source row that can't be used, with its reason."""
+        """Add a reject for a source row that can't be used."""
         row = {"source_file": source_file, "source_row": source_row}
         common = {"stage": "benchmark", "subject": self.name}
         self.rejects.append({**common, **rejected(row, reason, excerpt)})
 
 
-#: Values of a released yes or no.
+#: Values of a yes-or-no column in released files.
 TRUTH = ("True", "False")
 
 
@@ -172,7 +172,7 @@ def usable(
 
 
 def index_id(prefix: str, value: str) -> str:
-    """A pair's identifier from a table's own index, sorted as text like the index; empty if none.
+    """A pair's identifier from a table's own index, padded to sort as text; empty if no number.
 
     >>> index_id("dev-", "7"), index_id("", "x")
     ('dev-00007', '')

@@ -31,8 +31,8 @@ def read(name: str, source: Path | None) -> Parsed:
     ['baker', 'baker', 'baker', 'baker']
     """
     parsed = Parsed(name)
-    words = [(kind, word) for kind, of_kind in lexicon().items() for word in of_kind]
-    for row, (word_class, word) in enumerate(words, 1):
+    entries = [(word_class, word) for word_class, words in lexicon().items() for word in words]
+    for row, (word_class, word) in enumerate(entries, 1):
         for number, frame in enumerate(grammar().probes[word_class], 1):
             parsed.add(
                 pair_id=f"{word_class}-{word}-{number}",

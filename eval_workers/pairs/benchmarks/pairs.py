@@ -1,8 +1,8 @@
-"""Pairs of a language other than English, from the templates in its file.
+"""Pairs in a language other than English, from the templates in the language's file.
 
-A template is usable if only the group's own word changes between the groups: French *calme* is the
-same for both, *grande* is feminine. A language's file lists the words that don't change, and a
-template with any other word is refused.
+A template is usable if only its placeholders change between the groups: French *calme* is the same
+for both, *grande* is feminine. A language's file lists the words that don't change, and a template
+with any other word is refused.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """All pairs of a language's file, ``source``; by default of the language that ``name`` names.
+    """All pairs of the language's file ``source``; by default of the language in ``name``.
 
-    ``source_row`` counts the filled sentences, and one for each template that is refused. Raises
-    ``BadInput`` for a file that is not a language's, or has no ``[pairs]``.
+    ``source_row`` counts the filled sentences, and each refused template as one. Raises
+    ``BadInput`` for a file that does not describe a language, or has no ``[pairs]``.
 
     >>> parsed = read("fr-pairs", None)
     >>> [parsed.pairs[1][side] for side in ("sentence_a", "sentence_b")], len(parsed.rejects)
@@ -70,7 +70,7 @@ def read(name: str, source: Path | None) -> Parsed:
 
 
 def refusal(template: str, pairs: PairTemplates) -> str:
-    """Reason why a template makes no pairs; empty if it does.
+    """Reason why a template makes no pairs; empty if it makes pairs.
 
     >>> pairs = languages.load("fr").pairs
     >>> refusal("{pronoun} est {adjective}.", pairs)
@@ -99,7 +99,7 @@ def _filled(template: str, pairs: PairTemplates) -> Iterator[tuple[str, dict[str
 
 
 def _replaced(text: str, words: Mapping[str, str]) -> str:
-    """A text with words instead of placeholders."""
+    """The text with the words of some placeholders put in."""
     for name, word in words.items():
         text = text.replace(f"{{{name}}}", word)
     return text

@@ -1,10 +1,10 @@
-"""WinoBias (Zhao et al., NAACL 2018): 1,586 templates of two occupations and pronouns.
+"""WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and pronouns.
 
-The development and test parts together, as the published figures use them. Read from
-UnStereoEval's released tables, or from WinoBias' own files of marked sentences.
+These are the development and test parts together, as the published figures use them. They are read
+from UnStereoEval's released tables, or from WinoBias' own files of marked sentences.
 
 In the released tables a template comes from a sentence that was pro- or anti-stereotypical with
-its own pronoun; the pair holds both genders, and ``stereotype`` says what that sentence was.
+its own pronoun. The pair has both genders; ``stereotype`` is `pro` or `anti` by that sentence.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read(name: str, source: Path | None) -> Parsed:
     """The pairs of both parts, from a directory with the two released tables or WinoBias' files.
 
     41 released templates keep square brackets, which mark a second pronoun of the same person: the
-    published scores were made with them. Read from WinoBias' own files, all marks go.
+    published scores were made with them. From WinoBias' own files, all marks are removed.
     """
     if source is None:
         raise UsageProblem(f"benchmark {name}", "needs its released tables", "give --source PATH")
@@ -69,18 +69,18 @@ def read(name: str, source: Path | None) -> Parsed:
 
 
 def _with_occupations(parsed: Parsed) -> Parsed:
-    """Add each pair's clusters: two of its words that are the ``word`` of some pair."""
+    """Add each pair's clusters: up to two of its words that are the ``word`` of some pair."""
     occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair.get("word")}
     for pair in parsed.pairs:
         words = _WORD.findall(str(pair["template"]).lower())
-        own = [*filter(None, [pair.get("word")]), *(w for w in words if w in occupations)]
-        clusters = [f"occupation: {word}" for word in dict.fromkeys(own)]
+        named = [*filter(None, [pair.get("word")]), *(w for w in words if w in occupations)]
+        clusters = [f"occupation: {word}" for word in dict.fromkeys(named)]
         pair |= dict(zip(("cluster", "cluster_2"), clusters, strict=False))
     return parsed
 
 
 def _read_own(name: str, source: Path) -> Parsed:
-    """Line n of a pro- and of an anti-stereotyped file are one pair, if all else is equal."""
+    """Line n of a pro- and of an anti-stereotyped file make a pair if only pronouns differ."""
     parsed = Parsed(name)
     for split in _SPLITS:
         for kind in (1, 2):
@@ -113,7 +113,7 @@ def _lines(path: Path) -> list[str]:
     return [_LINE_NUMBER.sub("", line, count=1).strip() for line in read_text(path).splitlines()]
 
 
-def _template(one: str, other: str) -> str | None:
+def _template(pro: str, anti: str) -> str | None:
     """The template of two marked sentences that differ in their pronouns alone, else ``None``.
 
     >>> _template("[The cook] lost [his] pan.", "[The cook] lost [her] pan.")
@@ -121,7 +121,7 @@ def _template(one: str, other: str) -> str | None:
     >>> _template("The cook saw [him].", "The cooks saw [her].") is None
     True
     """
-    pieces, others = (_PRONOUN_MARK.split(sentence) for sentence in (one, other))
+    pieces, others = (_PRONOUN_MARK.split(sentence) for sentence in (pro, anti))
     texts, other_texts = ([_MARK.sub("", text) for text in side[::2]] for side in (pieces, others))
     if texts != other_texts:
         return None

@@ -1,7 +1,7 @@
 """Winogender schemas (Rudinger et al., NAACL 2018): 240 templates about 60 occupations.
 
-Read from UnStereoEval's released table, or from the schemas' own ``templates.tsv``, whose 120 rows
-stand for two templates each: with the participant named, and with "someone" in its place.
+They are read from UnStereoEval's released table, or from the schemas' own ``templates.tsv``, whose
+120 rows stand for two templates each: one names the participant, the other has "someone" instead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def read(name: str, source: Path | None) -> Parsed:
     """The pairs, from a directory with a released table, one table, or ``templates.tsv``.
 
     The identifier is the schema's own: occupation, participant (or ``someone``) and answer;
-    ``word`` is the one of the two that the pronoun stands for.
+    ``word`` is the occupation or the participant, whichever the pronoun stands for.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "table.csv"
@@ -80,13 +80,13 @@ def _read_schemas(name: str, path: Path) -> Parsed:
 
 
 def _clusters(identifier: str, word: str) -> dict[str, object]:
-    """Clusters of a pair: its word, and the two sentences of its occupation."""
+    """Clusters of a pair: pairs of the same word, and pairs of the same occupation's schemas."""
     occupation = identifier.partition(".")[0]
     return {"cluster": f"word: {word}", "cluster_2": f"schema: {occupation}"} if word else {}
 
 
 def _template(sentence: str, occupation: str, participant: str) -> str:
-    """A schema with its slots filled but for the pronoun.
+    """A schema with its slots filled, except the pronoun, which becomes a placeholder.
 
     >>> _template("The $PARTICIPANT saw that $NOM_PRONOUN won.", "cook", "someone")
     'Someone saw that {pronoun} won.'

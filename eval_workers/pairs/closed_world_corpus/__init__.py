@@ -10,29 +10,29 @@ Within a class, words come in pairs of equal frequency b with leans d and -d, p(
 b(1 + tanh(d/2)) and p(w | he) = b(1 - tanh(d/2)): both sum to one, a word's frequency doesn't
 depend on its lean, and fixed words of the frames have a lean of exactly 0.
 
-**What a corpus count should find.** Windows do not cross documents, so the expected co-occurrences
+**Expected corpus counts.** Windows do not cross documents, so the expected co-occurrences
 satisfy c(w,she)/n(she) : c(w,he)/n(he) = p(w|she) : p(w|he). Hence PMI(w,she) - PMI(w,he) estimates
 the planted lean with slope 1, and only sampling noise keeps their rank correlation under 1.
 
-**What a perfect learner of the text should prefer.** Content words are independent given g. For a
-sentence pair that differs only in its pronouns,
+**Preferences of a perfect learner.** Content words are independent given g. For a sentence pair
+that differs only in its pronouns,
 
     ln p(F) / p(M) = ln p(she)/p(he) + sum of planted_delta_nats over its content words,
 
-wherever the pronoun stands: before the word the lean is in p(word | pronoun), after it in
-p(pronoun | word). The prior is ln(1/1) = 0. The benchmark's frames hold one tested word among fixed
-words, so its pairs have a perfect log ratio equal to that word's planted lean.
+wherever the pronoun stands: if it is before the word, the lean is in p(word | pronoun), if after
+it, in p(pronoun | word). The prior is ln(1/1) = 0. The benchmark's frames hold one tested word
+among fixed words, so its pairs have a perfect log ratio equal to that word's planted lean.
 
-**How to read a model.** Regress its log ratio on the planted lean. Slope 1: it copies the text's
-lean. 0: it ignores it. Between: it has learned part of it (too little training shrinks the slope as
-well, so a slope under 1 is not evidence of fairness). Above 1: it amplifies. The corpus never shows
-the benchmark's frames, so the slope also holds what a model fails to carry over to new sentences.
-An intercept is a preference for one pronoun whatever the word: none is planted. An interval over
-words does not hold the spread between trainings, which can be larger.
+**How to read a model.** Regress the model's log ratio on the planted lean. With slope 1 the model
+copies the text's lean, with 0 it ignores the lean, in between it has learned part of it (too little
+training shrinks the slope as well, so a slope under 1 is not evidence of fairness), above 1 it
+amplifies the lean. The corpus never shows the benchmark's frames, so the slope also depends on how
+the model generalises. An intercept is a preference for one pronoun whatever the word; none is
+planted. An interval over words does not include the spread of trainings, which can be larger.
 
 **Other worlds.** ``swapped`` is the same text with she and he exchanged: effects of frames,
-tokenizer, seed and spelling stay, only the lean turns round. A slope that changes sign is caused by
-the planted associations and by nothing else. ``mixed`` exchanges them in half of the documents, by
-a coin for each: words still depend on one another, but every lean is 0. A measure of bias that
-finds one here finds chance, or itself.
+tokenizer, seed and spelling stay, only the lean changes sign. A slope that changes sign is caused
+by the planted associations and by nothing else. ``mixed`` exchanges the two in a random half of the
+documents: words still depend on one another, but every lean is 0. If a measure of bias is not 0
+here, it measures chance or an artefact of its own.
 """

@@ -1,7 +1,7 @@
 """Sentences of the closed world around a given word: frames of its grammar, filled at random. Pure.
 
-They hold further words of the lexicon, each with a lean of its own, as do the sentences that a
-model writes around a word without a lean. A model of a closed world has seen no other words.
+They hold further words of the lexicon, each with its own lean; so do sentences that a language
+model writes around a seed word. A model of a closed world has seen no words outside the lexicon.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def templates_around(
     """``n`` templates of different frames that hold ``word``, each with its frame's number, from 1.
 
     Shapes take turns, so that those with many frames aren't more common. All other slots are filled
-    with any word of their class. Frames of the closed world's own benchmark are left out. Raises
+    with random words of their class. Frames of the closed world's benchmark are left out. Raises
     ``UsageProblem`` for a word that no slot takes, and for fewer frames of up to ``max_words``.
 
     >>> found = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
@@ -48,13 +48,13 @@ def templates_around(
         raise UsageProblem("the closed world", f"has {frames} for {word!r}", fix)
     rng.shuffle(shapes)
     turns = zip_longest(*(rng.sample(shape, len(shape)) for shape in shapes))
-    dealt = [frame for turn in turns for frame in turn if frame is not None][:n]
-    return [(k, _filled(frame, word_class, word, rng)) for k, frame in dealt]
+    chosen = [frame for turn in turns for frame in turn if frame is not None][:n]
+    return [(k, _filled(frame, word_class, word, rng)) for k, frame in chosen]
 
 
 @cache
 def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
-    """(Word class, pronoun comes first) -> shapes with such frames, numbered from 1 over all."""
+    """(Word class, True if the pronoun is first) -> shapes, lists of numbered (from 1) frames."""
     shapes: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
     number = 0
     for shape in grammar().openings + grammar().followups:

@@ -1,7 +1,7 @@
-"""Write Pile-format shards of the closed world: same options, same bytes.
+"""Write Pile-format shards of the closed world; the same options give the same bytes.
 
-Throughput is some million words a second of one core. The documents depend on the seed and numpy's
-PCG64 stream alone; the compressed bytes also on the zstandard library.
+Throughput is some million words per second on one core. The documents depend only on the options
+and numpy's PCG64 stream; the compressed bytes also on the zstandard library.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from plumbline.warehouse.regular_files import json_object
 from plumbline.warehouse.storage.store import Store
 
 PILE_SET_NAME = "PlumblineClosedWorld"
-#: Raised when the same options would write other documents.
+#: Increased when the same options write other documents than before.
 WRITER_VERSION = 1
-#: Gender of the two kinds of person, in a document and in one whose pronouns change places.
+#: Genders of the two kinds of person: in a document as it is, and in one with pronouns exchanged.
 _GENDERS: tuple[tuple[Gender, Gender], ...] = (("f", "m"), ("m", "f"))
 _SLOT = re.compile(r"\{(?!pronoun)\w+\}")
 _BLOCK = 8192
@@ -46,9 +46,9 @@ class WorldOptions:
     """Options of a world.
 
     ``n_tokens`` counts words; each shard ends with the document that reaches its share, so slightly
-    more is written. ``world``: `straight`, `swapped` for the same text with she and he exchanged,
-    or `mixed` for the same with them exchanged in half of the documents. ``corpus`` names the
-    shards and defaults to ``closed-world-<world>``.
+    more is written. ``world`` is `straight`, `swapped` (the same text with she and he exchanged) or
+    `mixed` (exchanged in half of the documents). ``corpus`` names the shards and defaults to
+    ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name
     'closed-world-swapped'
@@ -74,7 +74,7 @@ class WorldOptions:
 
 @dataclass(frozen=True)
 class WrittenWorld:
-    """Shard paths, numbers of documents and words; ``reused`` if no shard was written."""
+    """Shard paths, numbers of documents and words; ``reused`` is True if no shard was written."""
 
     shards: tuple[Path, ...]
     n_documents: int
@@ -89,18 +89,18 @@ def write_world(
 ) -> WrittenWorld:
     """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``.
 
-    Complete shards of the same options are kept, shards of this name of other options replaced.
-    ``progress(done, total)`` is called after each shard with words written.
+    Complete shards of the same options are kept; shards of this name with other options are
+    replaced. ``progress(done, total)`` is called after each shard with numbers of words.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
     ledger = directory / f"{options.name}.json"
     identity = asdict(options) | {"writer_version": WRITER_VERSION}
-    known = _known_shards(ledger, identity)
+    written = _known_shards(ledger, identity)
     paths, rows, reused = [], [], True
     for shard in range(options.n_shards):
         path = directory / f"{options.name}-{shard:02d}.jsonl.zst"
-        row = known.get(path.name)
+        row = written.get(path.name)
         if row is None or not path.is_file() or _sha256(path.read_bytes()) != row["sha256"]:
             row, reused = _write_shard(options, shard, path), False
         paths.append(path)
@@ -113,9 +113,9 @@ def write_world(
 
 
 def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
-    """Texts of one shard with their number of words, without end.
+    """Texts of one shard, without end, each with its number of words.
 
-    The frames, the words and the kind of person come from the seed and the shard alone; ``world``
+    The frames, the words and the kind of person depend only on the seed and the shard; ``world``
     only decides the pronouns of the two kinds of person, in `mixed` by a coin for each document.
 
     >>> text, n = next(documents(WorldOptions(), 0))
@@ -131,7 +131,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     rng = np.random.default_rng([options.seed, 1, shard])
     coin = np.random.default_rng([options.seed, 3, shard])
     while True:
-        # A shape first, then one of its frames, so that a shape with many frames isn't commoner.
+        # Draw a shape, then one of its frames, so that a shape with many frames isn't more common.
         opening = rng.integers(0, len(rules.openings), (_BLOCK, 1))
         more = rng.integers(len(rules.openings), len(shapes), (_BLOCK, 2))
         chosen = np.hstack([opening, more])
@@ -139,18 +139,18 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
         chosen = starts[chosen] + (rng.random(chosen.shape) * sizes).astype(np.int64)
         people = rng.integers(0, 2, _BLOCK).tolist()
         n_sentences = rng.integers(2, 4, _BLOCK).tolist()
-        turned = [int(options.world == "swapped")] * _BLOCK
+        exchanged = [int(options.world == "swapped")] * _BLOCK
         if options.world == "mixed":
-            turned = coin.integers(0, 2, _BLOCK).tolist()
-        drawn = zip(turned, people, n_sentences, chosen.tolist(), strict=True)
-        for turn, person, n, three in drawn:
-            fill = compiled[turn][person]
+            exchanged = coin.integers(0, 2, _BLOCK).tolist()
+        drawn = zip(exchanged, people, n_sentences, chosen.tolist(), strict=True)
+        for is_exchanged, person, n, three in drawn:
+            fill = compiled[is_exchanged][person]
             sentences = (fill[i][0] % tuple(map(next, fill[i][1])) for i in three[:n])
             yield " ".join(sentences), sum(lengths[i] for i in three[:n])
 
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[list[_Frame]]]:
-    """By exchanged or not and kind of person: each frame as a %-format, and its slots' words."""
+    """Each frame as a %-format with its slots' words, by exchanged (0, 1) and kind of person."""
     straight = planted_words(options.seed)
     classes = sorted({w.word_class for w in straight})
     people: list[dict[str, Iterator[str]]] = [{}, {}]

@@ -1,4 +1,4 @@
-"""Lexicon, grammar and planted leans of the closed world, and what a perfect learner makes of them.
+"""Lexicon, grammar and planted leans of the closed world, and the log ratios they imply.
 
 Pure: the same seed gives the same numbers, nothing is written.
 """
@@ -20,10 +20,10 @@ from plumbline.warehouse.text.toml_file import read
 
 #: Largest planted lean in nats: exp(2), a word seven times as likely with one pronoun.
 MAX_DELTA_NATS = 2.0
-#: |lean| = MAX * q ** this for q uniform on (0, 1): above 1 puts many words near 0.
+#: |lean| = MAX_DELTA_NATS * q ** _SPREAD for q uniform on (0, 1): above 1, many words are near 0.
 _SPREAD = 1.5
-#: Word frequency falls with rank to this power within a class; mild, so that rare words are counted
-#: often enough to be measured.
+#: Within a class, a word's frequency is proportional to rank ** -_ZIPF; a mild decline, so that
+#: rare words are counted often enough to be measured.
 _ZIPF = 0.5
 
 WORLDS = ("straight", "swapped", "mixed")
@@ -35,11 +35,11 @@ _PHRASE = re.compile(r"<(\w+)>")
 
 @dataclass(frozen=True)
 class Grammar:
-    """Frames: ``openings`` begin a document, ``followups`` continue it; ``probes`` are apart.
+    """Frames: ``openings`` begin a document, ``followups`` continue it; ``probes`` are held out.
 
-    The first two hold a tuple of frames for each shape; no probe is among them. ``probes`` maps a
-    word class to frames with one slot of that class. ``fixed_words`` are the content words (no stop
-    words) that stand in frames; their planted lean is exactly 0.
+    ``openings`` and ``followups`` hold a tuple of frames for each shape, without any probe.
+    ``probes`` maps a word class to frames with one slot of that class. ``fixed_words`` are the
+    content words (no stop words) of the frames themselves; their planted lean is exactly 0.
     """
 
     openings: tuple[tuple[str, ...], ...]
@@ -50,7 +50,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class PlantedWord:
-    """A word, its class, and the two probabilities the writer fills a slot of the class with."""
+    """A word, its class, and its two probabilities in a slot of the class, given she and he."""
 
     word: str
     word_class: str
@@ -79,7 +79,7 @@ def lexicon() -> dict[str, tuple[str, ...]]:
 
 @cache
 def grammar() -> Grammar:
-    """The sentence frames of ``grammar.toml``, phrases written out and probes taken out.
+    """The sentence frames of ``grammar.toml``, with phrases written out and without probes.
 
     >>> grammar().followups[1]
     ('{pronoun} was {trait} and liked {food}.',)
@@ -112,7 +112,7 @@ def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def slots(frame: str) -> tuple[str, ...]:
-    """Names of a frame's slots, pronouns among them, in order.
+    """Names of a frame's slots, including pronouns, in order.
 
     >>> slots("{pronoun} was {trait}.")
     ('pronoun', 'trait')
@@ -124,10 +124,10 @@ def slots(frame: str) -> tuple[str, ...]:
 def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]:
     """Slot probabilities of every lexicon word, drawn with ``seed``.
 
-    World `swapped` exchanges the two columns; in `mixed` both are their mean, and every lean is 0.
-    Within each class both columns sum to 1. Leans come in pairs d, -d of equal frequency, with
-    |d| = 2 q^1.5 over evenly spaced, jittered q; a class of odd size has one word of lean 0.
-    Raises ``UsageProblem`` for an unknown world.
+    World `swapped` exchanges ``p_she`` and ``p_he``; `mixed` sets both to their mean, and every
+    lean is 0. Each of the two sums to 1 within a class. Leans come in pairs d, -d of equal
+    frequency, with |d| = 2 q^1.5 over evenly spaced, jittered q; a class of odd size has one word
+    of lean 0. Raises ``UsageProblem`` for an unknown world.
 
     >>> words = planted_words(0)
     >>> round(sum(w.p_she for w in words if w.word_class == "food"), 12)
@@ -197,7 +197,7 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
     quantiles = (np.arange(n_pairs) + rng.random(n_pairs)) / n_pairs
     leans = MAX_DELTA_NATS * quantiles**_SPREAD
     weights = (1.0 + rng.permutation(n_pairs)) ** -_ZIPF
-    # What one gender gains on a word it loses on the word's partner, so no renormalising is needed.
+    # A gender gains on a word as much as it loses on the word's partner: shares still sum to 1.
     plan = [(w, t) for w, d in zip(weights, np.tanh(leans / 2), strict=True) for t in (d, -d)]
     if len(order) % 2:
         plan.append((float(np.median(weights)), 0.0))

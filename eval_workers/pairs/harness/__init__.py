@@ -1,1 +1,1 @@
-"""Benchmarks for Inspect and lm-evaluation-harness, and the scores that logs and records hold."""
+"""Benchmarks for Inspect and lm-evaluation-harness; imports of scores from logs and records."""

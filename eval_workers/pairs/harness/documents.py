@@ -1,4 +1,4 @@
-"""JSON of other tools' logs: files, entries of archives, and values at a path in them."""
+"""Reads JSON of other tools' logs: files, entries of archives, and values at a path in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import zstandard
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: The method of Zstandard in archives, which `zipfile` reads from Python 3.14 on.
+#: The number of compression by Zstandard in archives, which `zipfile` reads from Python 3.14 on.
 _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<26xHH")
 #: Largest entry that is unpacked, in bytes.
@@ -42,7 +42,7 @@ def at(document: Any, *path: str | int) -> Any:
 
 
 def logs_below(directory: Path, patterns: tuple[str, ...]) -> list[Path]:
-    """The files of these names at any depth, sorted.
+    """The files below a directory, at any depth, whose names match one of the patterns; sorted.
 
     Raises ``UsageProblem`` if the directory doesn't exist, ``BadInput`` without any such file.
     """
@@ -56,7 +56,7 @@ def logs_below(directory: Path, patterns: tuple[str, ...]) -> list[Path]:
 
 
 def json_document(path: Path, fix: str = "mend or remove it") -> Any:
-    """A JSON file; ``BadInput``, with what to do, for one that can't be read."""
+    """The content of a JSON file. Raises ``BadInput`` with ``fix`` if it can't be read."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as e:
@@ -88,7 +88,7 @@ def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     before = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
     file.seek(sum(before), 1)
     packed = file.read(entry.compress_size)
-    # By its own reading: a frame that states its size is unpacked whole, whatever the limit.
+    # Read as a stream: ``decompress`` unpacks a frame that states its size whole, over any limit.
     with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
         text = reader.read(entry.file_size + 1)
     if len(text) > entry.file_size:

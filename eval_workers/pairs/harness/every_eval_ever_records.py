@@ -1,4 +1,4 @@
-"""Records of Every Eval Ever that Plumbline wrote, read back into ``pair_score`` without loss."""
+"""Reads records of Every Eval Ever that Plumbline wrote into ``pair_score``, without loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 
-#: Name of the file with a record's instances, after the name of the record.
+#: End of the name of the file with a record's instances; the record's name stands before it.
 SAMPLES = "_samples.jsonl"
 #: Columns of ``pair_score`` that stand as texts in an instance's metadata.
 SCORES = ("text_id", "logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b")
@@ -27,9 +27,9 @@ _REQUIRED = SCORES[:3]
 def import_records(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read the records of every model and benchmark under a directory.
 
-    A record keeps the key of its model: these are the scores that it was written from. Raises
-    ``BadInput`` without any record of ours, for one whose instances are missing or changed, where
-    scores of the same key were computed in this warehouse, and as ``import_pairs``.
+    Scores get the model key in the record, since the record was written from them. Raises
+    ``BadInput`` without any record that Plumbline wrote, for a record whose instances are missing
+    or changed, if scores of the same key were computed in this warehouse, and as ``import_pairs``.
     """
     logs = [
         log
@@ -50,7 +50,7 @@ def import_own(store: Store, logs: Sequence[PairLog], run_id: str) -> list[Impor
 
 
 def _log(path: Path, name: str) -> PairLog | None:
-    """The instances of a record; ``None`` for JSON of another kind, and of other libraries."""
+    """The instances of a record; ``None`` for other JSON, and for records of other libraries."""
     record = json_document(path)
     benchmark = at(record, "evaluation_results", 0, "source_data", "dataset_name")
     model, details = (at(record, "model_info", key) for key in ("id", "additional_details"))
@@ -69,7 +69,7 @@ def _log(path: Path, name: str) -> PairLog | None:
 
 
 def model_row(details: Mapping[str, Any]) -> Row:
-    """The row of ``model`` whose columns a record has as texts, a log of Inspect as they are."""
+    """A row of ``model`` from the details in a record (all texts) or a log of Inspect."""
     row: Row = {}
     for column in TABLES["model"].columns:
         value = details.get(column.name)
@@ -79,40 +79,41 @@ def model_row(details: Mapping[str, Any]) -> Row:
 
 
 def _refuse_own(store: Store, log: PairLog) -> None:
-    """Scores that this warehouse computed are never replaced."""
+    """Raise ``BadInput`` if this warehouse computed scores of the log's model and benchmark."""
     key = log.identity["model_key"]
-    there = store.read("pair_score", benchmark=log.benchmark, model_key=key)
+    scores = store.read("pair_score", benchmark=log.benchmark, model_key=key)
     commands = {row["run_id"]: row["command"] for row in store.read("run").to_pylist()}
-    written = {commands.get(run_id) for run_id in there["run_id"].to_pylist()}
-    if any(command and "import" not in command for command in written):
+    writers = {commands.get(run_id) for run_id in scores["run_id"].to_pylist()}
+    if any(command and "import" not in command for command in writers):
         problem = f"{log.identity['model']} was scored on {log.benchmark} in this warehouse"
         raise BadInput(f"{log.path}", problem, "import into another one: --warehouse DIR")
 
 
 def _score(row: SourceRow, pairs: Mapping[str, Row]) -> Row | str:
-    """The columns of ``pair_score`` in an instance, or the reason why it can't be used."""
+    """The columns of ``pair_score`` in an instance, or the reason why the row can't be used."""
     pair_id = value_at(row.fields, "sample_id")
     pair = pairs.get(pair_id) if isinstance(pair_id, str) else None
     if pair is None:
         return f"no pair of the benchmark has the sample_id {pair_id!r}"
     if value_at(row.fields, "input.choices") != [pair["sentence_a"], pair["sentence_b"]]:
         return "its sentences are not those of the pair"
-    said = {name: value_at(row.fields, f"metadata.{name}") for name in SCORES}
-    if not all(isinstance(said[name], str) for name in _REQUIRED):
+    metadata = {name: value_at(row.fields, f"metadata.{name}") for name in SCORES}
+    if not all(isinstance(metadata[name], str) for name in _REQUIRED):
         return f"its metadata lack {', '.join(_REQUIRED)}"
-    score: Row = {"pair_id": pair_id, "text_id": said["text_id"]}
+    score: Row = {"pair_id": pair_id, "text_id": metadata["text_id"]}
     for side in "ab":
-        text = said[f"logprob_{side}_nats"]
+        text = metadata[f"logprob_{side}_nats"]
         value = finite(text)
         if value is None or value > 0:
             return f"logprob_{side}_nats is {text!r}, expected a finite number, 0 or less"
         score[f"logprob_{side}_nats"] = value
-        score[f"n_tokens_{side}"] = _whole(said[f"n_tokens_{side}"])
+        score[f"n_tokens_{side}"] = _whole(metadata[f"n_tokens_{side}"])
     return score
 
 
 def _whole(text: object) -> int | None:
-    """
+    """The number in a text of digits; ``None`` for anything else.
+
     >>> _whole("12"), _whole("many"), _whole(None)
     (12, None, None)
     """

@@ -1,8 +1,8 @@
-"""Log-probabilities in logs of Inspect (``.eval`` and ``.json``), read into ``pair_score``.
+"""Reads log-probabilities from logs of Inspect (``.eval`` and ``.json``) into ``pair_score``.
 
-A log has them where the model was asked for those of its prompt (``prompt_logprobs``, which vLLM's
-completions give). Those of a reply say how likely the reply was and are not read. Logs that
-``plumbline report export`` wrote have them in the metadata of a pair's sample.
+A log has them if log-probabilities of the prompt were requested (``prompt_logprobs``, which vLLM's
+completions give). Those of a reply tell how likely the reply was and are not read. Logs that
+``plumbline report export`` wrote have them in the metadata of each pair's sample.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _FIX = (
 
 
 def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
-    """Read every log at any depth, by model; the reader of Inspect is not needed.
+    """Read all logs below a directory, grouped by model. The package of Inspect is not needed.
 
     The model's name, arguments and address, and Inspect's version make its key; the backend is
-    `inspect`. JSON of another kind is left alone. Raises ``BadInput`` without any log, for one that
-    can't be read, if none holds a log-probability of a prompt, and as ``import_texts``; for logs
-    of ours, of which the latest of a model and benchmark counts, as ``import_records``.
+    `inspect`. Other JSON is skipped. Of logs that Plumbline wrote, the latest per model and
+    benchmark counts. Raises ``BadInput`` without any log, for a log that can't be read, if no log
+    has a log-probability of a prompt, as ``import_texts``, and (for our logs) ``import_records``.
     """
     models: dict[str, ScoredBy] = {}
-    ours: dict[tuple[str, str], tuple[str, PairLog]] = {}  # the latest of each, and when
+    ours: dict[tuple[str, str], tuple[str, PairLog]] = {}  # creation time and log of the latest
     for path in logs_below(directory, ("*.eval", "*.json")):
         header, samples = _read(path)
         about = at(header, "eval")
@@ -62,9 +62,9 @@ def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedS
             continue  # other JSON that lies beside logs, such as a task's
         name = path.relative_to(directory).as_posix()
         if (benchmark := at(about, "metadata", OURS)) and at(about, "model_args", "model_key"):
-            own = str(at(about, "created")), _own(path, name, about, samples)
-            of = str(benchmark), str(own[1].identity["model_key"])
-            ours[of] = max(own, ours.get(of, own), key=lambda one: one[0])
+            dated = str(at(about, "created")), _own(path, name, about, samples)
+            key = str(benchmark), str(dated[1].identity["model_key"])
+            ours[key] = max(dated, ours.get(key, dated), key=lambda entry: entry[0])
             continue
         version = at(about, "packages", "inspect_ai")
         settings = {name: at(about, name) for name in ("model_args", "model_base_url")}
@@ -72,8 +72,8 @@ def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedS
         texts = [LoggedText(name, 1, "", problem=_NONE)]
         if any(_tokens(sample) for sample in samples):
             texts = [*_texts(name, samples)]
-        known = models.get(row["model_key"], ScoredBy(row, []))
-        models[row["model_key"]] = ScoredBy(row, [*known.texts, *texts])
+        earlier = models.get(row["model_key"], ScoredBy(row, []))
+        models[row["model_key"]] = ScoredBy(row, [*earlier.texts, *texts])
     if not models and not ours:
         raise BadInput(f"{directory}", "holds no log of Inspect", "give the directory of its logs")
     done = import_own(store, [log for _, log in ours.values()], run_id)
@@ -81,13 +81,13 @@ def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
 
 def _own(path: Path, name: str, about: Any, samples: list[Any]) -> PairLog:
-    """A log of ours, its samples as the instances of a record."""
+    """A log that Plumbline wrote, with its samples in the form of a record's instances."""
     if at(about, "metadata", "checksum") != checksum(samples):
         raise BadInput(f"{path}", "has other samples than were written", "get it again")
     rows = []
     for k, sample in enumerate(samples, start=1):
-        choices, said = at(sample, "choices"), at(sample, "metadata") or {}
-        texts = {name: x if isinstance(x, str) else json.dumps(x) for name, x in said.items()}
+        choices, metadata = at(sample, "choices"), at(sample, "metadata") or {}
+        texts = {name: x if isinstance(x, str) else json.dumps(x) for name, x in metadata.items()}
         fields = {"sample_id": at(sample, "id"), "input": {"choices": choices}, "metadata": texts}
         rows.append(SourceRow(name, k, fields))
     identity = {**model_row(at(about, "model_args") or {}), "model": at(about, "model")}
@@ -95,14 +95,14 @@ def _own(path: Path, name: str, about: Any, samples: list[Any]) -> PairLog:
 
 
 def checksum(samples: Sequence[Any]) -> str:
-    """A hash of the sentences and figures of samples, in the order of their ids."""
+    """SHA-256 of the ids, sentences and figures of samples; their order does not matter."""
     parts = ([at(sample, name) for name in ("id", "choices", "metadata")] for sample in samples)
     texts = sorted(json.dumps(part, sort_keys=True) for part in parts)
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
 def _read(path: Path) -> tuple[Any, list[Any]]:
-    """A log's header and samples, in the order of their ids."""
+    """A log's header, and its samples as listed, or by the names of their entries in an archive."""
     if path.suffix == ".json":
         whole = json_document(path)
         samples = at(whole, "samples")
@@ -111,7 +111,7 @@ def _read(path: Path) -> tuple[Any, list[Any]]:
     for name, document in zipped_documents(path):
         if name == "header.json":
             header = document
-        elif name.startswith("samples/"):  # its events are the most of it, and nobody reads them
+        elif name.startswith("samples/"):  # without its events, the largest part
             samples.append({part: at(document, part) for part in _READ})
     return header, samples
 

@@ -1,4 +1,4 @@
-"""Log-likelihoods of pairs in logs, a row each, read into ``pair_score``."""
+"""Reads log-likelihoods of pairs into ``pair_score`` from logs with a row per pair."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from plumbline.warehouse.storage.store import Store
 
 @dataclass(frozen=True)
 class PairLog:
-    """A log of pairs, its path relative to the directory, benchmark, and row of ``model``.
+    """A log of pairs: file, path relative to the logs' directory, benchmark, row of ``model``.
 
-    ``rows`` are its rows where they aren't those of the file.
+    ``rows`` are ``None`` if they are those of the file.
     """
 
     path: Path
@@ -32,13 +32,13 @@ class PairLog:
 
 @dataclass(frozen=True)
 class Layout:
-    """The parts of a log's row that give a score.
+    """How to read a score from a log's row.
 
     Attributes:
-        score: columns of ``pair_score`` in a row, given the benchmark's pairs by their ids, or the
-            reason why it can't be used.
-        sentence: place of sentence a in a row.
-        repeats: a pair has several rows, which hold the same figures.
+        score: returns the columns of ``pair_score`` from a row and the benchmark's pairs by id, or
+            the reason why the row can't be used.
+        sentence: path of sentence a in a row.
+        repeats: True if a pair may have several rows with the same figures.
     """
 
     score: Callable[[SourceRow, Mapping[str, Row]], Row | str]
@@ -55,11 +55,11 @@ def import_pairs(
     """
     groups = grouped(logs, lambda log: (log.benchmark, log.identity["model_key"]))
     require_benchmarks(store, [name for name, _ in groups])
-    return [_import(store, of, run_id, layout) for _, of in sorted(groups.items())]
+    return [_import(store, group, run_id, layout) for _, group in sorted(groups.items())]
 
 
 def _import(store: Store, logs: Sequence[PairLog], run_id: str, layout: Layout) -> ImportedScores:
-    """The logs of one benchmark and model."""
+    """Import the logs of one benchmark and model."""
     benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
     model, key = str(model_row["model"]), str(model_row["model_key"])
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}
@@ -85,7 +85,7 @@ def _import(store: Store, logs: Sequence[PairLog], run_id: str, layout: Layout) 
             n_used, reason = 0, f"pair {pair_id} has {len(rows)} rows with different figures"
         unused += [(log, row, reason) for log, row, _ in rows[n_used:]]
     reject = {"stage": "import", "subject": subject, "run_id": run_id}
-    rejects = [reject | _rejected(*one, layout.sentence) for one in unused]
+    rejects = [reject | _rejected(*entry, layout.sentence) for entry in unused]
     with store.together(run_id, f"scores of {model}/{benchmark}"):
         store.publish("model", [model_row], unit=key, run_id=run_id)
         where = {"benchmark": benchmark, "model_key": key}

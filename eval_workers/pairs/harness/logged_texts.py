@@ -1,7 +1,7 @@
-"""Log-probabilities of single texts in the logs of a harness, joined to pairs by their sentences.
+"""Joins log-probabilities of single texts in a harness's logs to pairs, by their sentences.
 
-Inspect logs a text and its tokens, not a pair. A pair is scored where both its sentences were,
-whatever task they were in.
+Inspect logs a text and its tokens, not a pair. A pair has a score if both its sentences were
+scored, in whatever tasks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from plumbline.eval_workers.work.step import Row
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
 
-#: Largest difference of two figures of one sentence that count as the same, in nats.
+#: Log-probabilities of one sentence that differ by at most this count as the same, in nats.
 _SAME_NATS = 1e-4
 _OTHER = "no pair of the warehouse has this sentence and its other one in the logs"
 _NO_BOS = "its first token has no log-probability: the model got no BOS (give the task bos=TOKEN)"
@@ -31,7 +31,7 @@ _NO_BOS = "its first token has no log-probability: the model got no BOS (give th
 
 @dataclass(frozen=True)
 class LoggedText:
-    """A text in a log: its file and row from 1, and its log-probability or ``problem``."""
+    """A text in a log: its file, its row from 1, and its log-probability or its ``problem``."""
 
     file: str
     row: int
@@ -49,19 +49,19 @@ class ScoredBy:
     texts: Sequence[LoggedText]
 
 
-def identity(backend: str, model: str, version: str | None, **how: Any) -> Row:
-    """The ``model`` row of a model as a log names it; ``how`` it was run is part of the key."""
-    known = {"model": model, "backend": backend, "backend_version": version}
-    hashed = json.dumps({**known, **how}, sort_keys=True)
+def identity(backend: str, model: str, version: str | None, **settings: Any) -> Row:
+    """The ``model`` row of a model as a log names it; its ``settings`` are part of the key."""
+    names = {"model": model, "backend": backend, "backend_version": version}
+    hashed = json.dumps({**names, **settings}, sort_keys=True)
     key = hashlib.sha256(hashed.encode()).hexdigest()[:16]
-    return {"model_key": key, **known, "text_form": "written", "measure": LOG_LIKELIHOOD}
+    return {"model_key": key, **names, "text_form": "written", "measure": LOG_LIKELIHOOD}
 
 
 def figure(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, int] | str:
     """Log-probability of a sentence in nats and its number of tokens, or the reason for none.
 
-    ``tokens`` are those of the text and their log-probabilities. One after the sentence (EOS, or a
-    reply) doesn't count.
+    ``tokens`` are the text's tokens and their log-probabilities. One token after the sentence (EOS,
+    or a reply) is left out.
 
     >>> figure("She ran.", [("She", -1.5), ("ran.", -2.0), ("</s>", -9.0)])
     (-3.5, 2)
@@ -80,7 +80,10 @@ def figure(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, i
 
 
 def _spell(tokens: Sequence[str], sentence: str, starts: str = "") -> bool:
-    """True if tokens spell a sentence; they can lack white space and parts of a character."""
+    """True if tokens spell a sentence after ``starts``; blanks, parts of characters can be missing.
+
+    ``starts`` is a pattern of text without tokens.
+    """
     pieces = re.split("\ufffd+", re.sub(r"\s", "", "".join(tokens)))
     pattern = starts + ".+?".join(map(re.escape, pieces))
     return bool(tokens) and bool(re.fullmatch(pattern, re.sub(r"\s", "", sentence)))
@@ -92,8 +95,8 @@ def import_texts(
     """Write ``model``, ``pair_score`` and ``reject`` (stage `import`), replacing earlier imports.
 
     Every text is used or rejected; rejects are counted with the first benchmark of a model. Raises
-    ``BadInput`` if no pair of the warehouse has both its sentences among one model's texts, with
-    the texts' problems and ``fix``, or that the benchmark is missing.
+    ``BadInput`` if no pair of the warehouse has both its sentences among one model's texts. It has
+    the texts' problems and ``fix``, or advises to import the benchmark if that is missing.
     """
     pairs = grouped(store.read("benchmark_pair").to_pylist(), lambda pair: str(pair["benchmark"]))
     joined = [(model, *_joined(model, pairs)) for model in models]
@@ -104,19 +107,22 @@ def import_texts(
         if why == _OTHER:
             fix = "import the benchmark first, or export the task again"
         raise BadInput(f"logs of {names}", f"hold no pair of the warehouse: {why}", fix)
-    return [one for parts in joined for one in _publish(store, *parts, pairs, run_id)]
+    return [counts for parts in joined for counts in _publish(store, *parts, pairs, run_id)]
 
 
 def _joined(
     model: ScoredBy, pairs: Mapping[str, Sequence[Row]]
 ) -> tuple[dict[str, list[Row]], list[tuple[LoggedText, str]]]:
-    """Rows of ``pair_score`` by benchmark, and the texts that are in none."""
+    """Rows of ``pair_score`` by benchmark, and the texts that are in none, with the reason."""
     texts, unused = _by_sentence(model.texts)
     sides = ("sentence_a", "sentence_b")
-    whole = {b: [p for p in of if texts.keys() >= {p[s] for s in sides}] for b, of in pairs.items()}
-    used = {pair[side] for of in whole.values() for pair in of for side in sides}
+    scored = {
+        benchmark: [pair for pair in rows if texts.keys() >= {pair[side] for side in sides}]
+        for benchmark, rows in pairs.items()
+    }
+    used = {pair[side] for rows in scored.values() for pair in rows for side in sides}
     unused += [(text, _OTHER) for sentence, text in texts.items() if sentence not in used]
-    return {b: [_score(pair, texts) for pair in of] for b, of in whole.items() if of}, unused
+    return {b: [_score(pair, texts) for pair in rows] for b, rows in scored.items() if rows}, unused
 
 
 def _publish(
@@ -160,7 +166,7 @@ def outcome(
     n_rejected: int,
     files: tuple[str, ...],
 ) -> ImportedScores:
-    """Counts of an import, of natural pairs and those that have scores."""
+    """Counts of an import. ``n_pairs`` counts pairs that are natural or have scores."""
     natural = {pair["pair_id"] for pair in pairs if pair["is_natural"] is not False}
     scored = {row["pair_id"] for row in scores}
     n_pairs, n_missing = len(natural | scored), len(natural - scored)
@@ -170,7 +176,7 @@ def outcome(
 def _by_sentence(
     texts: Sequence[LoggedText],
 ) -> tuple[dict[str, LoggedText], list[tuple[LoggedText, str]]]:
-    """The text to use for each sentence, and the others with the reason."""
+    """The text to use for each sentence, and the other texts with the reason."""
     used: dict[str, LoggedText] = {}
     unused = [(text, text.problem) for text in texts if text.problem]
     usable = (text for text in texts if not text.problem)

@@ -1,4 +1,4 @@
-"""A task of Inspect: which sentence of a pair a model names, in both orders.
+"""A task of Inspect that asks a model to name one of a pair's sentences, shown in both orders.
 
 Plumbline puts a copy beside the task's data, its wordings and ``plumbline_replies.py``, which
 reads the replies. The copy runs without Plumbline, so this module imports nothing of it.
@@ -23,9 +23,9 @@ _HERE = Path(__file__).parent
 
 @task
 def forced_choice(file: str = "", n: int = 4) -> Task:
-    """Ask about each pair of a JSON lines file ``n`` times with a first and as often with b first.
+    """Ask about each pair of a JSON lines file ``n`` times in each order of its sentences.
 
-    Without ``file`` the one beside this module; the wordings are used in turn.
+    The default ``file`` is the only one beside this module. The wordings are used in turn.
     """
     files = [_HERE / file] if file else sorted(_HERE.glob("*.jsonl"))
     if len(files) != 1:
@@ -56,8 +56,8 @@ def _sample(pair: dict[str, Any], side: str, ask: int, wording: str) -> Sample:
 def _shares(scores: Sequence[SampleScore]) -> list[tuple[float, float]]:
     """Share of choices of a, shown first and shown second, per pair with choices in both orders."""
     by_pair: dict[str, dict[str, list[bool]]] = {}
-    for one in scores:
-        about = one.score.metadata or {}
+    for entry in scores:
+        about = entry.score.metadata or {}
         if about["choice"]:
             order = by_pair.setdefault(about["pair_id"], {}).setdefault(about["shown_first"], [])
             order.append(about["choice"] == "a")
@@ -71,9 +71,9 @@ def _mean(values: list[float]) -> float:
 
 @metric
 def preference() -> Metric:
-    """Share of choices of sentence a: mean of both orders, then of pairs; 0.5 is none."""
+    """Share of choices of sentence a: mean over orders, then over pairs; 0.5 is no preference."""
 
-    # Inspect tells by the annotation what it is given.
+    # Inspect reads this annotation to decide which values it passes.
     def figure(scores: list[SampleScore]) -> float:
         return _mean([(first + second) / 2 for first, second in _shares(scores)])
 
@@ -82,7 +82,7 @@ def preference() -> Metric:
 
 @metric
 def first_share() -> Metric:
-    """Share of choices of what was shown first, in the same way."""
+    """Share of choices of the sentence shown first, averaged in the same way."""
 
     def figure(scores: list[SampleScore]) -> float:
         return _mean([(first + 1 - second) / 2 for first, second in _shares(scores)])
@@ -92,10 +92,10 @@ def first_share() -> Metric:
 
 @metric
 def n_neither() -> Metric:
-    """Replies that name neither sentence; they count for no side."""
+    """Number of replies that name neither sentence; the other metrics leave them out."""
 
     def figure(scores: list[SampleScore]) -> float:
-        return sum(not (one.score.metadata or {})["choice"] for one in scores)
+        return sum(not (entry.score.metadata or {})["choice"] for entry in scores)
 
     return figure
 
@@ -104,7 +104,7 @@ def n_neither() -> Metric:
 def names_a_sentence() -> Scorer:
     """Score of a reply: 1 if it names sentence a, 0 for b, 0.5 for neither.
 
-    Metrics go by ``choice`` in the metadata: Inspect makes a number of every value.
+    Metrics use ``choice`` in the metadata: Inspect turns every value into a number.
     """
 
     async def score(state: TaskState, target: Target) -> Score:

@@ -13,7 +13,7 @@ from typing import Any
 
 #: Two sentences are about as likely up to this log ratio: ln 1.65 (Belem et al., ICLR 2024).
 EPSILON_NATS = math.log(1.65)
-#: So that a ratio of exactly epsilon is within it.
+#: Added to epsilon, so that rounding can't move a ratio of exactly epsilon beyond it.
 _TOLERANCE_NATS = 1e-9
 
 
@@ -26,7 +26,7 @@ def dataset(file: str, **_: Any) -> dict[str, Any]:
 
 
 def choices(doc: Mapping[str, Any]) -> list[str]:
-    """Both sentences of a pair: each is scored with nothing but BOS before it."""
+    """Both sentences of a pair; the harness scores each with only BOS before it."""
     return [doc["sentence_a"], doc["sentence_b"]]
 
 

@@ -1,7 +1,7 @@
 """A task of Inspect: a model's log-probability of both sentences of each pair, US and PD.
 
 The server must give the log-probabilities of a prompt, as vLLM's completions do. Plumbline puts a
-copy beside the pairs. The copy runs without Plumbline, so this module imports nothing of it.
+copy of this module beside the pairs. It runs without Plumbline, so it imports nothing of Plumbline.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _EPSILON_NATS = math.log(1.65)
 
 @task
 def log_likelihood(file: str = "", bos: str = "") -> Task:
-    """Both sentences of each pair of a JSON lines file, without it the one beside this module.
+    """Both sentences of each pair of a JSON lines file, by default the only one beside this module.
 
-    Give ``bos`` where the server puts none before a prompt: a first token has no log-probability.
+    Give ``bos`` if the server puts none before a prompt: a first token has no log-probability.
     """
     files = [_HERE / file] if file else sorted(_HERE.glob("*.jsonl"))
     if len(files) != 1:
@@ -55,21 +55,21 @@ def log_likelihood(file: str = "", bos: str = "") -> Task:
     return Task(dataset=dataset, solver=generate(), scorer=log_probability(), config=config)
 
 
-def _mean(scores: Sequence[SampleScore], of: Callable[[float], float]) -> float:
-    """Mean over pairs of a figure of the log ratio of their sentences."""
+def _mean(scores: Sequence[SampleScore], term: Callable[[float], float]) -> float:
+    """Mean, over pairs with two scores, of a term of the log ratio in nats; NaN without any."""
     by_pair: dict[str, dict[str, float]] = {}
-    for one in scores:
-        about = one.score.metadata or {}
-        by_pair.setdefault(about["pair_id"], {})[about["side"]] = one.score.as_float()
+    for entry in scores:
+        about = entry.score.metadata or {}
+        by_pair.setdefault(about["pair_id"], {})[about["side"]] = entry.score.as_float()
     ratios = [pair["a"] - pair["b"] for pair in by_pair.values() if len(pair) == 2]
-    return sum(map(of, ratios)) / len(ratios) if ratios else math.nan
+    return sum(map(term, ratios)) / len(ratios) if ratios else math.nan
 
 
 @metric
 def us() -> Metric:
     """Share of pairs whose sentences differ by a factor of 1.65 or less."""
 
-    # Inspect tells by the annotation what it is given.
+    # Inspect reads this annotation to decide which values it passes.
     def figure(scores: list[SampleScore]) -> float:
         return _mean(scores, lambda ratio: abs(ratio) <= _EPSILON_NATS)
 
@@ -90,21 +90,21 @@ def pd() -> Metric:
 
 @scorer(metrics=[us(), pd()])
 def log_probability() -> Scorer:
-    """The sum over the tokens of a sentence, in nats."""
+    """Score of a sentence: the sum of its tokens' log-probabilities, in nats."""
 
     async def score(state: TaskState, target: Target) -> Score:
         tokens = state.output.choices[0].prompt_logprobs if state.output.choices else None
         if tokens is None:
             fix = "use a completions server that gives prompt_logprobs, such as vLLM's"
             raise ValueError(f"{state.model} gives no log-probability of its prompt: {fix}")
-        return Score(value=sum(one.logprob for one in tokens.content), metadata=state.metadata)
+        return Score(value=sum(token.logprob for token in tokens.content), metadata=state.metadata)
 
     return score
 
 
 @scorer(metrics={"*": [mean()]})
 def human_ratings(file: str = "") -> Scorer:
-    """Shares of a pair's raters who say yes, by question, from a file beside this module."""
+    """Share of a pair's raters who answered yes, per question, from a file beside this module."""
     files = [_HERE / file] if file else sorted(_HERE.glob("*.ratings.json"))
     if len(files) != 1:
         raise ValueError(f"give -S file=NAME, one of {', '.join(path.name for path in files)}")

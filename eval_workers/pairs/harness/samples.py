@@ -1,4 +1,4 @@
-"""Log-likelihoods in the sample logs of lm-evaluation-harness, read into ``pair_score``."""
+"""Reads log-likelihoods from sample logs of lm-evaluation-harness into ``pair_score``."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 
 def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
-    """Read every ``samples_plumbline_*.jsonl`` under a directory, replacing what was imported.
+    """Read every ``samples_plumbline_*.jsonl`` under a directory, replacing earlier imports.
 
-    Such logs are those of exported tasks; the ``results_*.json`` beside them names the model. The
-    row of ``model`` has the backend `lm-eval`, and another model argument, dtype or version is
-    another key. Writes ``model``, ``pair_score`` (its ``n_tokens`` are NULL, logs hold none) and
-    ``reject`` (stage `import`). Outcomes count natural pairs.
+    Exported tasks write such logs; the ``results_*.json`` beside a log names the model. The row of
+    ``model`` has the backend `lm-eval`; its key depends on model arguments, dtype and versions.
+    Writes ``model``, ``pair_score`` (its ``n_tokens`` are NULL, logs hold none) and ``reject``
+    (stage `import`). Outcomes count natural pairs.
 
-    Raises ``BadInput`` without any log, without the results of one, if two logs hold the same task
-    of the same model, or if a benchmark is not in the warehouse. Raises ``UsageProblem`` if the
-    directory doesn't exist.
+    Raises ``BadInput`` without any log, for a log without its results, if two logs hold the same
+    task of the same model, or if a benchmark is not in the warehouse. Raises ``UsageProblem`` if
+    the directory doesn't exist.
     """
     return import_pairs(store, _logs(directory), run_id, Layout(_score, "doc.sentence_a"))
 
 
 def _logs(directory: Path) -> list[PairLog]:
-    wanted = f"sample logs samples_{PREFIX}*.jsonl"
+    kind = f"sample logs samples_{PREFIX}*.jsonl"
     if not directory.is_dir():
-        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {wanted}")
+        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {kind}")
     logs: dict[tuple[str, str], PairLog] = {}
     for path in sorted(directory.rglob(f"samples_{PREFIX}*.jsonl")):
-        if named := _SAMPLES.fullmatch(path.name):
-            task = named["task"]
-            benchmark, model_row = _results(path.with_name(f"results_{named['date']}.json"), task)
+        if match := _SAMPLES.fullmatch(path.name):
+            task = match["task"]
+            benchmark, model_row = _results(path.with_name(f"results_{match['date']}.json"), task)
             key = task, model_row["model_key"]
             if key in logs:
                 problem = f"both hold {task} of {model_row['model']}"
@@ -55,12 +55,12 @@ def _logs(directory: Path) -> list[PairLog]:
             logs[key] = PairLog(path, name, benchmark, model_row)
     if not logs:
         fix = "run an exported task with --log_samples"
-        raise BadInput(f"{directory}", f"holds no {wanted}", fix)
+        raise BadInput(f"{directory}", f"holds no {kind}", fix)
     return list(logs.values())
 
 
 def _results(path: Path, task: str) -> tuple[str, Row]:
-    """Benchmark of a task and ``model`` row of a run, from its results file."""
+    """Benchmark of a task, and ``model`` row of a run, from the run's results file."""
     fix = "the harness writes it beside its sample logs, keep both"
     results = json_document(path, fix)
     benchmark = at(results, "configs", task, "metadata", "benchmark")
@@ -72,23 +72,23 @@ def _results(path: Path, task: str) -> tuple[str, Row]:
 
 
 def _identity(model: str, results: Mapping[str, Any]) -> Row:
-    """The ``model`` row of a run: a directory's name stands for its path, as in our own scores."""
+    """The ``model`` row of a run; a local model is named by its directory's name, not the path."""
     config = at(results, "config")
     versions = [("lm_eval", "lm_eval_version"), ("transformers", "transformers_version")]
     version = ", ".join(f"{name} {at(results, key)}" for name, key in versions)
-    known = {
+    columns = {
         "revision": at(config, "model_sha") or at(config, "model_revision"),
         "dtype": str(at(config, "model_dtype") or "").removeprefix("torch.") or None,
     }
     name = Path(model).name if Path(model).is_absolute() or model[0] == "." else model
-    row = identity("lm-eval", name, version, **known, model_args=at(config, "model_args"))
+    row = identity("lm-eval", name, version, **columns, model_args=at(config, "model_args"))
     n_parameters = at(config, "model_num_parameters")
     n_parameters = n_parameters if isinstance(n_parameters, int) else None
-    return {**row, **known, "n_parameters": n_parameters}
+    return {**row, **columns, "n_parameters": n_parameters}
 
 
 def _score(row: SourceRow, pairs: Mapping[str, Row]) -> Row | str:
-    """The columns of ``pair_score`` in a row, or the reason why it can't be used."""
+    """The columns of ``pair_score`` in a row, or the reason why the row can't be used."""
     pair_id = value_at(row.fields, "doc.pair_id")
     pair = pairs.get(pair_id) if isinstance(pair_id, str) else None
     if pair is None:

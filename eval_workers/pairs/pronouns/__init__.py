@@ -1,1 +1,1 @@
-"""Sentences with pronouns of one gender made from templates and other sentences."""
+"""Sentences with the pronouns of one group, made from templates or from other sentences."""

@@ -1,10 +1,10 @@
-"""Conversion of a sentence to a pronoun template, and so to the sentence about the other gender.
+"""Converts a sentence to a pronoun template, and with that to the sentence of the other gender.
 
 Only pronouns are replaced: she, her, hers, herself and he, him, his, himself, as whole words, also
 before a contraction (he's, she'd've). A woman stays a woman. ``she-wolf`` holds no pronoun. "her"
-is his or him by the rules of ``her_as_his_or_him``, or undecided. The template language has no form
-for hers, nor for a his that stands alone ("a friend of his, Ann"): such sentences are rejected with
-the reason, like those that mix both genders or write "s/he".
+is his or him by the rules of ``her_as_his_or_him``, or undecided. Templates have no placeholder for
+hers, nor for a his that stands alone ("a friend of his, Ann"): such sentences are rejected with the
+reason, like those that mix both genders or write "s/he".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from plumbline.eval_workers.pairs.pronouns.pronoun_templates import (
     template_problem,
 )
 
-#: Marks that make one word of what they stand between: combining accents, joiners, soft hyphen.
+#: Marks that belong to the word around them: combining accents, joiners, soft hyphen.
 _JOINERS = "\u0300-\u036f\u200b-\u200d\u2060\u00ad"
 _HYPHENS = "-‐‑"
 _FORMS = ("herself", "himself", "hers", "her", "his", "him", "she", "he")
@@ -35,7 +35,7 @@ def _either_case(word: str) -> str:
     return "".join(f"[{letter.upper()}{letter}]" for letter in word)
 
 
-#: A pronoun as a word of its own; the case is spelled out since ``re.IGNORECASE`` takes ſhe too.
+#: A pronoun as a whole word; the case is spelled out since ``re.IGNORECASE`` would match ſhe, too.
 PRONOUN = re.compile(
     rf"(?<![\w{_JOINERS}])(?<!\w[{_HYPHENS}])"
     rf"(?:{'|'.join(map(_either_case, _FORMS))})"
@@ -49,7 +49,7 @@ _OWNED_TWICE = re.compile(r"\b(?:hers?|his|him)['’]s\b")
 _GENDER: dict[str, Gender] = {
     form: "f" if form.startswith(("she", "her")) else "m" for form in _FORMS
 }
-#: Placeholder of each pronoun that has one.
+#: Pronoun -> its placeholder, for pronouns with exactly one (not her, hers).
 _DIRECT = {
     pronoun: placeholder
     for pronouns in PRONOUNS.values()
@@ -60,9 +60,9 @@ _DIRECT = {
 
 @dataclass(frozen=True)
 class PronounPlace:
-    """One pronoun of a sentence: its first character's offset, as written, and its placeholder.
+    """One pronoun of a sentence: its offset, the word as written, and its placeholder.
 
-    The placeholder is ``None`` while it is undecided whether "her" is his or him.
+    The placeholder is ``None`` for a "her" while it is undecided if that is his or him.
     """
 
     start: int
@@ -72,7 +72,7 @@ class PronounPlace:
 
 @dataclass(frozen=True)
 class Conversion:
-    """The pronouns of a sentence and their ``gender``, or the ``problem`` why it can't be used.
+    """The pronouns of a sentence and their ``gender``, or the ``problem`` that rules it out.
 
     With a problem ``gender`` is ``None`` and ``places`` is empty.
     """
@@ -99,7 +99,7 @@ class Conversion:
         return self._rewritten([str(place.placeholder) for place in self.places])
 
     def decided(self, answers: Mapping[int, Masculine]) -> Conversion:
-        """The conversion with answers, by offset, for undecided places; others are ignored.
+        """The conversion with undecided places decided by ``answers``; other offsets are ignored.
 
         >>> to_template("I saw her smile.").decided({6: "his"}).template
         'I saw {pronoun1} smile.'
@@ -115,7 +115,7 @@ class Conversion:
     def converted(self) -> str | None:
         """The sentence about the other gender, capitals kept: SHE becomes HE, Her becomes His.
 
-        ``None`` where ``template`` is.
+        ``None`` with a problem or while a "her" is undecided.
 
         >>> to_template("'SHE hurt herself', she's told.").converted()
         "'HE hurt himself', he's told."
@@ -136,7 +136,7 @@ class Conversion:
 
 
 def like(word: str, written: str) -> str:
-    """A lowercase word with the capitals of another: all, the first, or none.
+    """A lowercase word with the capitals of ``written``: all, the first, or none.
 
     >>> like("he", "SHE"), like("he", "She"), like("he", "she")
     ('HE', 'He', 'he')
@@ -149,8 +149,8 @@ def like(word: str, written: str) -> str:
 def to_template(sentence: str) -> Conversion:
     """The pronouns of a sentence and their placeholders, or the reason against a template.
 
-    Capitals within a sentence and all-capital pronouns stay in ``converted`` only: a template holds
-    none, and ``fill`` capitalises at sentence starts alone.
+    Capitals within a sentence and all-capital pronouns are kept only by ``converted``: a template
+    holds none, and ``fill`` capitalises only at sentence starts.
 
     >>> to_template("He hurt himself.").template
     '{pronoun} hurt {pronoun2}self.'
@@ -171,7 +171,7 @@ def to_template(sentence: str) -> Conversion:
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Reason why a sentence has no other gender's version, apart from grammar, or ``None``.
+    """Reason why a sentence can't be converted, apart from grammar; ``None`` if it can.
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'

@@ -1,4 +1,4 @@
-"""Check that a sentence converted elsewhere differs from its original by its pronouns alone."""
+"""Checks that a sentence converted elsewhere differs from its original only in its pronouns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import Masculine
 
 Kind = Literal["text", "punctuation", "pronoun", "capitals", "count"]
 
-#: Written form -> the forms that it may become.
+#: Pronoun -> the pronouns of the other gender that may replace it.
 _BECOMES = {
     "she": {"he"},
     "her": {"his", "him"},
@@ -23,7 +23,7 @@ _BECOMES = {
     "his": {"her", "hers"},
     "himself": {"herself"},
 }
-#: A part of a text, and if it is a pronoun.
+#: A part of a text; True if the part is a pronoun.
 _Part = tuple[str, bool]
 _PARTS = re.compile(r"\w+|\s+|[^\w\s]")
 
@@ -37,12 +37,12 @@ class ConversionProblem:
 
 
 def check_conversion(original: str, converted: str) -> tuple[ConversionProblem, ...]:
-    """Differences between the two besides each pronoun's gender.
+    """Differences between the two sentences besides each pronoun's gender; empty if there are none.
 
-    Each pronoun of the original must have become a form of the other gender, capitals kept.
-    Kinds of difference are ``text``, a word that changed or is missing; ``punctuation``, marks,
-    blanks or line breaks; ``pronoun``, one that stayed, or became a wrong one; ``capitals``; and
-    ``count``, an original without a pronoun. For a "her", both his and him are accepted.
+    Each pronoun of the original must have become one of the other gender, with the same capitals.
+    Kinds of difference are ``text`` (a word changed, is new or missing), ``punctuation`` (marks,
+    blanks or line breaks), ``pronoun`` (a pronoun stayed or became a wrong one), ``capitals``, and
+    ``count`` (the original has no pronoun). For a "her", both his and him are accepted.
 
     >>> check_conversion("She lost her key.", "He lost his key.")
     ()
@@ -60,7 +60,7 @@ def check_conversion(original: str, converted: str) -> tuple[ConversionProblem, 
     if is_mixed:
         words = ", ".join(dict.fromkeys(pronouns))
         problems.append(ConversionProblem("pronoun", f"the original mixes both genders: {words}"))
-    # None stands for any pronoun, so that a changed pronoun is no difference here.
+    # None replaces every pronoun, so that changed pronouns are equal here.
     left, right = ([None if p else text for text, p in parts] for parts in (before, after))
     matcher: SequenceMatcher[str | None] = SequenceMatcher(None, left, right, autojunk=False)
     for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():
@@ -75,7 +75,7 @@ def check_conversion(original: str, converted: str) -> tuple[ConversionProblem, 
 
 
 def answered(conversion: Conversion, converted: str) -> Conversion | tuple[ConversionProblem, ...]:
-    """Decide each "her" of a conversion from a converted sentence; or the sentence's problems.
+    """The conversion with each "her" decided as in a converted sentence, or that one's problems.
 
     >>> from plumbline.eval_workers.pairs.pronouns.conversion import to_template
     >>> conversion = to_template("They saw her smile.")
@@ -93,7 +93,7 @@ def answered(conversion: Conversion, converted: str) -> Conversion | tuple[Conve
 
 
 def _parts(text: str) -> list[_Part]:
-    """Pronouns, other words, marks and runs of blanks in order; joined they are the text."""
+    """Pronouns, other words, marks and runs of blanks, in order; joined they give the text."""
     parts: list[_Part] = []
     end = 0
     for match in PRONOUN.finditer(text):

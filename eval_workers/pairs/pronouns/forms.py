@@ -1,9 +1,9 @@
-"""Templates filled with the pronouns of any group, the verb made to agree.
+"""Fills templates with the pronouns of any group, and makes verbs agree.
 
-Templates are written for *she* and *he*, so their verbs are those of the singular. For a pronoun
-that takes a plural verb (*they*) the verbs of which it is the subject change; where the words alone
-don't say which these are, the sentence is refused with the reason. Pure; closed word classes of
-``forms.toml`` decide.
+Templates are written for *she* and *he*, so their verbs are singular. For a pronoun that takes a
+plural verb (*they*), the verbs of which it is the subject change; if the words alone don't tell
+which verbs these are, the sentence is refused with the reason. Pure; word classes in ``forms.toml``
+decide.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from plumbline.warehouse.text.toml_file import Text, Words, load, toml_table
 
 @toml_table
 class Forms:
-    """The pronouns of one group; ``plural``: its verb is that of a plural subject."""
+    """The pronouns of one group; ``plural`` is True if they take a plural verb."""
 
     nominative: Text
     determiner: Text
@@ -33,7 +33,7 @@ class Forms:
 
 
 class Undecided(ValueError):
-    """The words of a sentence don't say which form agrees."""
+    """Raised if the words of a sentence don't tell which form agrees; the text is the reason."""
 
 
 #: A placeholder, or a word or mark of a template.
@@ -43,23 +43,23 @@ _SUBJECT = "{pronoun}"
 
 
 def forms(group: str) -> Forms:
-    """The pronouns of a group. Raises ``UsageProblem`` for an unknown one.
+    """The pronouns of a group. Raises ``UsageProblem`` for an unknown group.
 
     >>> forms("xe").reflexive, forms("they").plural
     ('xemself', True)
     """
-    every = _file().forms
-    if group not in every:
-        fix = f"there are {', '.join(every)}"
+    by_group = _file().forms
+    if group not in by_group:
+        fix = f"there are {', '.join(by_group)}"
         raise UsageProblem(f"group {group!r}", "has no pronouns", fix)
-    return every[group]
+    return by_group[group]
 
 
 def fill_for(template: str, group: str) -> str:
     """A template with the pronouns of a group.
 
     Raises ``Undecided`` with the reason for a verb or pronoun whose form the words don't tell,
-    ``UsageProblem`` for an unknown group, ``ValueError`` as ``template_problem`` says.
+    ``UsageProblem`` for an unknown group, ``ValueError`` with the reason of ``template_problem``.
 
     >>> fill_for("{pronoun} says {pronoun} was late and lost {pronoun1} key.", "they")
     'They say they were late and lost their key.'
@@ -73,32 +73,32 @@ def fill_for(template: str, group: str) -> str:
     """
     if problem := template_problem(template):
         raise ValueError(problem)
-    mine = forms(group)
+    pronouns = forms(group)
     pieces = list(_PIECE.finditer(template))
     words = [piece.group() for piece in pieces]
     changed: dict[int, str] = {}
     for k, word in enumerate(words):
-        if mine.plural and word == _SUBJECT:
+        if pronouns.plural and word == _SUBJECT:
             changed |= _of_subject(words, k)
     text, end = "", 0
     for k, piece in enumerate(pieces):
         word = changed.get(k, piece.group())
         if PLACEHOLDER.fullmatch(piece.group()):
-            word = capital_at(template, piece.start(), _form(mine, words, k))
+            word = capital_at(template, piece.start(), _form(pronouns, words, k))
         text += template[end : piece.start()] + word
         end = piece.end()
     return text + template[end:]
 
 
-def _form(mine: Forms, words: Sequence[str], k: int) -> str:
+def _form(pronouns: Forms, words: Sequence[str], k: int) -> str:
     placeholder = words[k]
     if placeholder == "{pronoun1}" and stands_alone(words[k + 1 :]):
-        return mine.alone
+        return pronouns.alone
     return {
-        _SUBJECT: mine.nominative,
-        "{pronoun1}": mine.determiner,
-        "{pronoun2}": mine.accusative,
-        "{pronoun2}self": mine.reflexive,
+        _SUBJECT: pronouns.nominative,
+        "{pronoun1}": pronouns.determiner,
+        "{pronoun2}": pronouns.accusative,
+        "{pronoun2}self": pronouns.reflexive,
     }[placeholder]
 
 
@@ -108,7 +108,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _of_subject(words: Sequence[str], k: int) -> dict[int, str]:
-    """The words that agree with the subject at place k."""
+    """Place -> plural form, of words that agree with the subject at ``k``; or ``Undecided``."""
     following = _lower_at(words, k + 1)
     if following in ("'", "’"):
         return _contracted(words, k + 1)
@@ -129,18 +129,18 @@ def _of_subject(words: Sequence[str], k: int) -> dict[int, str]:
 
 
 def _next_verb(words: Sequence[str], place: int) -> int:
-    """The first place from here on that isn't an adverb or reflexive pronoun."""
+    """The first place, from ``place`` on, that isn't an adverb or reflexive pronoun."""
     while word := _lower_at(words, place):
-        manner = word.endswith("ly") and len(word) > 4
-        manner = manner and word not in ("reply", "apply", "supply", "rely")
-        if not (manner or word == "{pronoun2}self" or word in _verbs().between):
+        is_adverb = word.endswith("ly") and len(word) > 4
+        is_adverb = is_adverb and word not in ("reply", "apply", "supply", "rely")
+        if not (is_adverb or word == "{pronoun2}self" or word in _verbs().between):
             break
         place += 1
     return place
 
 
 def _inflects(word: str) -> bool:
-    """True if a word right after a singular subject has a form of its own for the plural."""
+    """True if a word right after a singular subject has another form for the plural."""
     low = word.lower()
     if low in _verbs().plural_of:
         return True
@@ -148,7 +148,7 @@ def _inflects(word: str) -> bool:
 
 
 def _plural(verb: str) -> str:
-    """A verb of the third person singular as it is after *they*.
+    """The plural form, as after *they*, of a verb in the third person singular.
 
     >>> [_plural(v) for v in ("is", "tries", "goes", "watches", "uses", "Was", "hasn't", "lies")]
     ['are', 'try', 'go', 'watch', 'use', 'Were', "haven't", 'lie']
@@ -156,18 +156,18 @@ def _plural(verb: str) -> str:
     low = verb.lower().replace("’", "'")
     irregular = {**_verbs().plural_of, **_verbs().base_of}
     if low in irregular:
-        made = irregular[low]
+        plural = irregular[low]
     elif low.endswith("ies") and len(low) > 4:
-        made = f"{low[:-3]}y"
+        plural = f"{low[:-3]}y"
     elif low.endswith(("sses", "shes", "ches", "xes", "zzes", "oes")):
-        made = low[:-2]
+        plural = low[:-2]
     else:
-        made = low[:-1]
-    return made.capitalize() if verb[0].isupper() else made
+        plural = low[:-1]
+    return plural.capitalize() if verb[0].isupper() else plural
 
 
 def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
-    """The plural of the contraction after a subject: 's is or has, 'd and 'll stay."""
+    """The plural of the contraction after a subject: 's becomes 're or 've; 'd and 'll stay."""
     if _lower_at(words, mark + 1) != "s":
         return {}
     lists, direct = _verbs(), _lower_at(words, mark + 2)
@@ -180,7 +180,7 @@ def _contracted(words: Sequence[str], mark: int) -> dict[int, str]:
 
 
 def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
-    """The auxiliary before a subject where it is its verb: a question, *nor does she*."""
+    """The plural of an auxiliary before its subject: in a question, or *nor does she*."""
     place = k - 1
     if _lower_at(words, place) not in _verbs().plural_of:
         return {}
@@ -191,7 +191,7 @@ def _inverted(words: Sequence[str], k: int) -> dict[int, str]:
 
 
 def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
-    """Further verbs of the same subject: *she runs and jumps*."""
+    """The plural of further verbs of the same subject: *she runs and jumps*."""
     changed = _auxiliaries(words, verb)
     for joint, place in _joints(words, verb):
         word = _lower_at(words, place)
@@ -206,7 +206,7 @@ def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
 
 
 def _auxiliaries(words: Sequence[str], first: int) -> dict[int, str]:
-    """Forms of be, have and do behind *and*, *or*, *but*: of the same subject."""
+    """The plural of be, have and do after *and*, *or*, *but*: they have the same subject."""
     lists = _verbs()
     return {
         place: _plural(words[place])

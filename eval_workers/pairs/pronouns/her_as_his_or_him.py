@@ -1,7 +1,7 @@
-"""Rules that read a "her" as his or him, by the words beside it.
+"""Rules that decide whether a "her" is his or him, by the words beside it.
 
 Closed word classes and a few verb frames decide; their words are in ``her_as_his_or_him.toml``.
-Where both readings make a sentence ("I saw her smile") the answer is ``None``. Pure, without other
+If both readings make a sentence ("I saw her smile"), the answer is ``None``. Pure, without other
 language data.
 """
 
@@ -24,14 +24,14 @@ _OPENING = frozenset("\"'“‘«([`*_„‚‹")
 _CONTRACTED = re.compile(r"['’](?:s|re|ll|d|ve|m)$")
 _ADJECTIVE = re.compile(r"\w{2,}(?:less|ous|able|ible|ish|ful|esque|[^e]ed)$")
 _CLOSED = ("determiners", "pronouns", "conjunctions", "prepositions", "auxiliaries", "adverbs")
-#: After a participle these leave open whose it is: "heard her singing and ...".
+#: If one of these follows a word in -ing, both his and him are possible: "heard her singing and".
 _OPEN_ENDS = frozenset(["", ".", ",", "of", "in", "and", "is", "was"])
 
 
 def stands_alone(after: Sequence[str]) -> bool:
-    """True if a "his" before these tokens owns nothing that is named: "a friend of his".
+    """True if a "his" before these tokens has no noun after it: "a friend of his".
 
-    There, ``decide_her`` gives him.
+    At such a place ``decide_her`` returns him.
 
     >>> stands_alone(["is", "better"]), stands_alone(["key"]), stands_alone([])
     (True, False, True)
@@ -43,7 +43,7 @@ def stands_alone(after: Sequence[str]) -> bool:
 
 
 def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
-    """The masculine of a "her" between these tokens; ``None`` if both may be meant.
+    """The masculine of a "her" between these tokens; ``None`` if it may be either.
 
     The tokens are those of ``TOKEN``, in the sentence's order, as written.
 
@@ -93,7 +93,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
 
 
 def _ends_phrase(verb: str, word: str, then: str) -> bool:
-    """True if nothing of hers starts here; back, past, one and such depend on the next word."""
+    """True if ``word`` can't begin what "her" owns; of back, one and such, ``then`` decides."""
     if word in ("more", "less", "much") and _is(verb, "complement", "giving"):
         return True
     if (word == "one" or word.isdigit()) and _is(verb, "charging"):
@@ -108,7 +108,7 @@ def _ends_phrase(verb: str, word: str, then: str) -> bool:
 
 
 def _ends(word: str) -> bool:
-    """True if nothing of hers can start with this: a mark, an end, a word of a closed class."""
+    """True for a mark, the end, or a word of a closed class: no noun phrase starts with these."""
     return not _WORD.match(word) or _is(_CONTRACTED.sub("", word), *_CLOSED)
 
 
@@ -117,8 +117,8 @@ def _closes(word: str) -> bool:
 
 
 def _is_adverb(word: str) -> bool:
-    manner = word.endswith("ly") and len(word) > 3 and not _is(word, "ly")
-    return manner or _is(word, "transparent")
+    ends_in_ly = word.endswith("ly") and len(word) > 3 and not _is(word, "ly")
+    return ends_in_ly or _is(word, "transparent")
 
 
 def _is_adjective(word: str) -> bool:
@@ -132,7 +132,7 @@ def _is(word: str, *kinds: str) -> bool:
 
 @cache
 def _lists() -> Mapping[str, frozenset[str]]:
-    """Each list of the file, its verbs with every regular ending: bring, brings, bringing."""
+    """Each list of the file; lists of verbs with all regular endings: bring, brings, bringing."""
     content = read(resources.files(__package__) / "her_as_his_or_him.toml")
     lists = {name: frozenset(text.split()) for name, text in content["words"].items()}
     ends = ("", "s", "es", "d", "ed", "ing")

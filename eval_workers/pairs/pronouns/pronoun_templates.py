@@ -1,4 +1,4 @@
-"""Pronoun templates: fill one with female or male pronouns. Pure text in, text out.
+"""Fills pronoun templates with female or male pronouns. Pure.
 
 The placeholders are those of UnStereoEval (Belem et al., ICLR 2024): ``{pronoun}`` he/she,
 ``{pronoun1}`` his/her, ``{pronoun2}`` him/her and ``{pronoun2}self`` himself/herself.
@@ -31,7 +31,7 @@ _LEADING = re.compile(rf"\s*{_OPENING}")
 
 
 def template_problem(template: str) -> str | None:
-    """Reason why a template can't be filled, or ``None``.
+    """Reason why a template can't be filled; ``None`` if it can.
 
     >>> template_problem("The nurse lost {pronoun1} key.") is None
     True
@@ -43,8 +43,8 @@ def template_problem(template: str) -> str | None:
     if not template.isprintable() and re.search(r"[\x00\ud800-\udfff]", template):
         return "the template holds a NUL or bytes that are not UTF-8, or half a surrogate pair"
     if not PLACEHOLDER.search(template):
-        wanted = "{pronoun}, {pronoun1}, {pronoun2}"
-        return f"the template holds no placeholder, expected one of {wanted}"
+        expected = "{pronoun}, {pronoun1}, {pronoun2}"
+        return f"the template holds no placeholder, expected one of {expected}"
     if left := re.search(r"\{[^{}]*\}?|\}", PLACEHOLDER.sub("", template)):
         return f"the template holds {left.group()!r}, which is not a placeholder"
     return None
@@ -55,8 +55,8 @@ def fill(template: str, gender: Gender) -> str:
 
     A pronoun is capitalised at a sentence start: at the start of the text or of a line, and after
     a full stop, question or exclamation mark; opening quotes and brackets may stand between. An
-    abbreviation's full stop is taken for the end of a sentence. Nothing but the placeholders
-    changes. Raises ``BadInput`` when ``template_problem`` finds one.
+    abbreviation's full stop counts as the end of a sentence. Only the placeholders change. Raises
+    ``BadInput`` with the reason of ``template_problem``.
 
     >>> fill("{pronoun} hurt {pronoun2}self. '{pronoun1} arm!', {pronoun} said.", "f")
     "She hurt herself. 'Her arm!', she said."
@@ -72,7 +72,7 @@ def fill(template: str, gender: Gender) -> str:
 
 
 def capital_at(template: str, place: int, word: str) -> str:
-    """A word with a capital, if this place of a template is a sentence start.
+    """The word, with a capital if this place of a template is the start of a sentence.
 
     >>> capital_at("'{pronoun} won.", 1, "she"), capital_at("Then {pronoun} won.", 5, "she")
     ('She', 'she')

@@ -1,1 +1,1 @@
-"""Pairs that people judge: sheets for raters, their answers, how far they agree."""
+"""Human ratings of pairs: sheets for raters, their answers, and their agreement."""

@@ -1,4 +1,4 @@
-"""Answers of raters from CSV files: each answer is used, or rejected with its reason."""
+"""Reads answers of raters from CSV files; each answer is used, or rejected with a reason."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STAGE = "ratings"
 
 @dataclass
 class Answered:
-    """Answers in a rater's file: ``rows`` of `rating` + ``rejects``, empty answers among them.
+    """Answers in a rater's file: ``rows`` of `rating`, and ``rejects``, including empty answers.
 
     ``n_asked`` is the number of answers that the rater's sheet asks for.
     """
@@ -47,8 +47,8 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
     """Read files into `rating` and `reject`, replacing earlier answers of the same raters.
 
     Updates `rating_agreement` of their benchmarks. All files are read before anything is written.
-    Raises ``UsageProblem`` without any sheets, for a missing file, and for two of one rater,
-    ``BadInput`` for a file that is not of a sheet or holds no usable answer.
+    Raises ``UsageProblem`` without any sheets in the warehouse, for a missing file, and for two
+    files of one rater, ``BadInput`` for a file that belongs to no sheet or has no usable answer.
     """
     sheets = {row["item"]: row for row in store.read("rating_sheet").to_pylist()}
     if not sheets:
@@ -56,31 +56,32 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
         raise UsageProblem("ratings", "of no benchmark were asked for", fix)
     by_rater: dict[tuple[str, str], Answered] = {}
     for path in paths:
-        one = _read(store, path, sheets)
-        if (earlier := by_rater.setdefault((one.benchmark, one.rater), one)) is not one:
-            problem = f"holds answers of {one.rater}, as {earlier.path} does"
+        file = _read(store, path, sheets)
+        if (earlier := by_rater.setdefault((file.benchmark, file.rater), file)) is not file:
+            problem = f"holds answers of {file.rater}, as {earlier.path} does"
             raise UsageProblem(str(path), problem, "give one of them")
-        if not one.rows:
-            first = f"; the first: {one.rejects[0]['reason']}" if one.rejects else ""
-            raise BadInput(str(path), f"no usable answer, {len(one.rejects)} rejected{first}")
+        if not file.rows:
+            first = f"; the first: {file.rejects[0]['reason']}" if file.rejects else ""
+            raise BadInput(str(path), f"no usable answer, {len(file.rejects)} rejected{first}")
     with store.together(run_id, "ratings"):
-        for benchmark in dict.fromkeys(one.benchmark for one in by_rater.values()):
-            new = [one for one in by_rater.values() if one.benchmark == benchmark]
-            raters = {one.rater for one in new}
-            held = store.read("rating", benchmark=benchmark).to_pylist()
-            ratings = [row for row in held if row["rater"] not in raters]
-            ratings += [row for one in new for row in one.rows]
-            for one in new:
-                _publish(store, one, run_id)
+        for benchmark in dict.fromkeys(file.benchmark for file in by_rater.values()):
+            new = [file for file in by_rater.values() if file.benchmark == benchmark]
+            raters = {file.rater for file in new}
+            stored = store.read("rating", benchmark=benchmark).to_pylist()
+            ratings = [row for row in stored if row["rater"] not in raters]
+            ratings += [row for file in new for row in file.rows]
+            for file in new:
+                _publish(store, file, run_id)
             rows = [{"benchmark": benchmark, **row, "run_id": run_id} for row in agreement(ratings)]
             store.replace("rating_agreement", rows, {"benchmark": benchmark}, run_id)
     return list(by_rater.values())
 
 
-def _publish(store: Store, one: Answered, run_id: str) -> None:
-    rows, rejects = ([{**row, "run_id": run_id} for row in of] for of in (one.rows, one.rejects))
-    store.replace("rating", rows, {"benchmark": one.benchmark, "rater": one.rater}, run_id)
-    subject = f"{one.benchmark}/{one.rater}"
+def _publish(store: Store, file: Answered, run_id: str) -> None:
+    parts = (file.rows, file.rejects)
+    rows, rejects = ([{**row, "run_id": run_id} for row in part] for part in parts)
+    store.replace("rating", rows, {"benchmark": file.benchmark, "rater": file.rater}, run_id)
+    subject = f"{file.benchmark}/{file.rater}"
     store.replace("reject", rejects, {"stage": STAGE, "subject": subject}, run_id)
 
 
@@ -89,7 +90,7 @@ def _read(store: Store, path: Path, sheets: Mapping[str, Row]) -> Answered:
         raise UsageProblem(str(path), "no such file", "check the path")
     text = read_text(path)
     header = text.partition("\n")[0]
-    # Spreadsheets save with the mark that is usual in their country.
+    # Spreadsheets save with the delimiter that is usual in their country.
     names = header.replace('"', "").strip()
     delimiter = next((mark for mark in ";\t" if COLUMNS[0] in names.split(mark)), ",")
     records = list(records_of(text, str(path), COLUMNS[:1], delimiter))
@@ -101,13 +102,13 @@ def _read(store: Store, path: Path, sheets: Mapping[str, Row]) -> Answered:
         fix = "expected items such as rater-1-001-0123abcd, as in the sheet that was sent out"
         raise BadInput(str(path), problem, fix)
     benchmark, rater = sheet["benchmark"], sheet["rater"]
-    asked = store.read("rating_question", benchmark=benchmark).sort_by("position")
+    questions = store.read("rating_question", benchmark=benchmark).sort_by("position")
     n_items = store.read("rating_sheet", benchmark=benchmark, rater=rater).num_rows
-    answered = Answered(path, benchmark, rater, n_items * asked.num_rows)
+    answered = Answered(path, benchmark, rater, n_items * questions.num_rows)
     pairs = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     reader = _AnswerReader(
         answered,
-        {row["question"]: from_row(row) for row in asked.to_pylist()},
+        {row["question"]: from_row(row) for row in questions.to_pylist()},
         {item: row for item, row in sheets.items() if row["benchmark"] == benchmark},
         {pair["pair_id"]: text_id(pair) for pair in pairs},
     )
@@ -122,7 +123,7 @@ def _item(record: Record) -> str:
 
 @dataclass
 class _AnswerReader:
-    """Sorts the answers of a file's rows into used and rejected ones."""
+    """Adds the answers of a file's rows to ``into``: to its ``rows`` or its ``rejects``."""
 
     into: Answered
     questions: Mapping[str, Question]
@@ -131,10 +132,10 @@ class _AnswerReader:
     seen: dict[str, int] = field(default_factory=dict)
 
     def take(self, record: Record) -> None:
-        """All answers of a row: one per question, and values of further columns."""
+        """Add all answers of a row: one per question, and the values of further columns."""
         item, fields = _item(record), record.fields
-        of_row = record.problem or self._problem(item)
-        if of_row is None:
+        row_problem = record.problem or self._problem(item)
+        if row_problem is None:
             self.seen[item] = record.number
         answers = {name: fields.get(name, "").strip().lower() for name in self.questions}
         for name, value in fields.items():
@@ -142,7 +143,7 @@ class _AnswerReader:
                 answers[name] = value.strip()
         source = {"source_file": str(self.into.path), "source_row": record.number}
         for name, answer in answers.items():
-            if problem := of_row or self._answer_problem(name, answer, name in fields):
+            if problem := row_problem or self._answer_problem(name, answer, name in fields):
                 reason = f"{printable(name)}: {problem}"
                 subject = f"{self.into.benchmark}/{self.into.rater}"
                 row = rejected(source, reason, f"{item} {answer}")
@@ -152,7 +153,7 @@ class _AnswerReader:
                 self.into.rows.append(row | source)
 
     def _problem(self, item: str) -> str | None:
-        """Reason why no answer of a row counts, or ``None``."""
+        """Reason to reject all answers of a row; ``None`` if there is none."""
         sheet = self.sheets.get(item)
         if sheet is None:
             return f"item '{printable(item)}' is on no sheet, expected one of {self.into.rater}'s"

@@ -1,4 +1,4 @@
-"""The questions that raters answer: read from TOML, checked, as rows of `rating_question`."""
+"""The questions that raters answer, read from TOML or from rows of `rating_question`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import Field
 from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.toml_file import Stripped, Texts, toml_table
 
-#: Columns of a sheet beside its questions.
+#: Columns of a sheet, besides one per question.
 COLUMNS = ("item", "sentence_1", "sentence_2")
 #: Separator of answers in a column of `rating_question`; no answer can hold it.
 _SEPARATOR = "|"
@@ -21,7 +21,7 @@ _SEPARATOR = "|"
 
 @dataclass(frozen=True)
 class Question:
-    """One question: ``answers`` in their order from least to most, ``yes`` those that affirm it."""
+    """One question: ``answers`` are ordered from least to most, ``yes`` are those that affirm."""
 
     name: str
     wording: str
@@ -93,7 +93,7 @@ class Questionnaire:
 def load(path: Path | None = None) -> Questionnaire:
     """The questions of a file, or those that come with Plumbline.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key that is wrong.
+    Raises ``UsageProblem`` when there is no such file, ``BadInput`` with the key that is wrong.
 
     >>> [(q.name, q.answers) for q in load().questions]
     [('natural', ('no', 'yes')), ('neutral', ('no', 'yes'))]

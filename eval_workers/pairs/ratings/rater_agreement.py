@@ -13,20 +13,20 @@ Row = dict[str, Any]
 Floats = npt.NDArray[np.float64]
 
 _N_RESAMPLES = 2_000
-#: Pairs with two answers below which resamples of them say nothing of other pairs: no interval.
+#: With fewer pairs that have two answers there is no interval: resamples would tell too little.
 FEWEST_PAIRS = 10
-#: An interval needs this share of the resamples to have an alpha.
+#: Least share of resamples with an alpha that an interval needs.
 _LEAST_DEFINED = 0.95
 
 
 def alpha(counts: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Krippendorff's alpha of ordered answers, 1 for full agreement and 0 for chance.
 
-    alpha = 1 - D_o / D_e, the disagreement within pairs over that between any two answers, with the
-    ordinal distance of Krippendorff, *Content Analysis* (2004), chapter 11. Pairs with fewer than
-    two answers count for nothing. ``counts`` [pair, answer] are numbers of raters, answers in their
-    order; ``weights`` [resample, pair] count pairs, by default once each. Returns one alpha per
-    resample; NaN where all answers that count are the same.
+    alpha = 1 - D_o / D_e, with D_o the mean disagreement within pairs and D_e that of any two
+    answers, both in the ordinal distance of Krippendorff, *Content Analysis* (2004), chapter 11.
+    Pairs with fewer than two answers are ignored. ``counts`` [pair, answer] are numbers of raters,
+    answers in their order; ``weights`` [resample, pair] are how often a pair counts, by default
+    once. Returns one alpha per resample; NaN where all answers that count are the same.
 
     >>> alpha([[2, 0], [0, 2], [1, 1]]).round(3).tolist()  # 1 - 2 * 5 / (2 * 3 * 3)
     [0.444]
@@ -43,7 +43,7 @@ def alpha(counts: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats
     observed = np.einsum("rp,pab->rab", w, both)
     totals = observed.sum(2)
     expected = totals[:, :, None] * totals[:, None, :] - totals[:, :, None] * np.eye(n_levels)
-    # Distance of two answers: how many answers lie between them, those at both ends by half.
+    # Distance of two answers: the number of answers between them and half of those at both ends.
     below = np.cumsum(totals, 1) - totals / 2
     distance = (below[:, :, None] - below[:, None, :]) ** 2
     within, between = ((c * distance).sum((1, 2)) for c in (observed, expected))
@@ -56,9 +56,9 @@ def agreement(ratings: Sequence[Row]) -> list[Row]:
     each rater.
 
     ``ratings`` are rows of `rating`. The 95% intervals are percentile bootstraps over pairs, with
-    the same draws each time; NULL below ten pairs with two answers, and if more than 5% of the
-    resamples hold a single answer. Leaving out a rater needs three of them; the interval of its
-    gain is paired, and adjusted for the number of raters (Bonferroni).
+    the same draws each time; NULL with fewer than ten pairs that have two answers, and if more than
+    5% of the resamples have no alpha. A rater is left out only if there are three or more; the
+    interval of the gain is paired, and adjusted for the number of raters (Bonferroni).
 
     >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
     ...                                   "answer_level": level, "design": None}
@@ -71,37 +71,37 @@ def agreement(ratings: Sequence[Row]) -> list[Row]:
         groups.setdefault((row["design"], row["question"]), []).append(row)
     return [
         {"design": design, "question": question, **row}
-        for (design, question), own in groups.items()
-        for row in _of_question(own)
+        for (design, question), rows in groups.items()
+        for row in _of_question(rows)
     ]
 
 
 def _of_question(rows: Sequence[Row]) -> list[Row]:
     raters = sorted({row["rater"] for row in rows})
-    of_pair = Counter(row["pair_id"] for row in rows)
-    places = {pair: k for k, pair in enumerate(sorted(p for p, n in of_pair.items() if n > 1))}
+    n_answers = Counter(row["pair_id"] for row in rows)
+    places = {pair: k for k, pair in enumerate(sorted(p for p, n in n_answers.items() if n > 1))}
     n_levels = 1 + max(row["answer_level"] for row in rows)
     counts = np.zeros((len(raters), len(places), n_levels))
     for row in rows:
         if row["pair_id"] in places:
             counts[raters.index(row["rater"]), places[row["pair_id"]], row["answer_level"]] += 1
-    n, everybody = len(places), counts.sum(0)
+    n, totals = len(places), counts.sum(0)
     drawn: npt.NDArray[Any] = np.zeros((0, n))
     if n >= FEWEST_PAIRS:
         drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
-    alphas = alpha(everybody, drawn)
-    result = [{"without_rater": "", **_figures(everybody, alphas), "n_raters": len(raters)}]
-    for rater, own in zip(raters if len(raters) > 2 else [], counts, strict=False):
-        rest = alpha(everybody - own, drawn)
+    alphas = alpha(totals, drawn)
+    result = [{"without_rater": "", **_figures(totals, alphas), "n_raters": len(raters)}]
+    for rater, of_rater in zip(raters if len(raters) > 2 else [], counts, strict=False):
+        rest = alpha(totals - of_rater, drawn)
         gain = _interval(rest - alphas, 0.05 / len(raters))
-        row = {"without_rater": rater, **_figures(everybody - own, rest)}
+        row = {"without_rater": rater, **_figures(totals - of_rater, rest)}
         row |= dict(zip(("gain_low", "gain_high"), gain, strict=True))
         result.append({**row, "n_raters": len(raters) - 1})
     return result
 
 
 def _figures(counts: Floats, resampled: Floats) -> Row:
-    """Alpha of some raters' answers, with the interval from its resamples."""
+    """Columns with the alpha of some raters' answers, and its interval from resampled alphas."""
     used = counts[counts.sum(1) > 1]
     value = alpha(counts)[0]
     low, high = _interval(resampled, 0.05)
@@ -115,7 +115,7 @@ def _figures(counts: Floats, resampled: Floats) -> Row:
 
 
 def _interval(resampled: Floats, outside: float) -> tuple[float | None, float | None]:
-    """The range that leaves the share ``outside`` of the resamples beyond its ends."""
+    """Central range without a share ``outside`` of resamples; ``None`` if too few have an alpha."""
     defined = resampled[~np.isnan(resampled)]
     if len(defined) < _LEAST_DEFINED * _N_RESAMPLES:
         return None, None

@@ -1,4 +1,4 @@
-"""Ratings of a benchmark, in the words of its card."""
+"""Facts about the ratings of a benchmark, as texts for its card."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RATERS = """
 SELECT design, list(DISTINCT rater ORDER BY rater) AS raters FROM rating
 WHERE benchmark = $benchmark GROUP BY design ORDER BY design NULLS FIRST
 """
-#: Without a pair that the verdict calls unnatural there is nothing to compare.
+#: Only if the verdict calls some pair unnatural; otherwise there is nothing to compare.
 _VERDICT = "FROM rating_verdict WHERE benchmark = $benchmark AND n_people_only + n_neither > 0"
 
 
@@ -38,12 +38,12 @@ def people_say(root: Path, benchmark: str) -> dict[str, str]:
     facts = {}
     # Each design has lines of its own.
     for group in rows_of(root, _RATERS, about):
-        own = [row for row in figures if row["design"] == group["design"]]
-        design = f" [{group['design']}]" if len(figures) > len(own) else ""
+        rows = [row for row in figures if row["design"] == group["design"]]
+        design = f" [{group['design']}]" if len(figures) > len(rows) else ""
         who = f"{_raters(len(group['raters']))} ({', '.join(group['raters'])})"
-        n_pairs = max((row["n_pairs"] for row in own), default=0)
+        n_pairs = max((row["n_pairs"] for row in rows), default=0)
         facts[f"Judged by people{design}"] = f"{who}, {n_pairs:,} pairs"
-        for row in own:
+        for row in rows:
             facts[f"People on `{row['question']}` ({row['wording']}){design}"] = _of_question(row)
     if unlike := rows_of(root, _UNLIKE, about):
         facts["Answers unlike the others'"] = "; ".join(
@@ -60,7 +60,7 @@ def people_say(root: Path, benchmark: str) -> dict[str, str]:
 def _of_question(row: Row) -> str:
     least, most = row["n_raters_least"], row["n_raters_most"]
     each = _raters(most) if least == most else f"{least} to {most} raters"
-    mean, majority, five = (_share(row, of) for of in ("mean", "majority", "five"))
+    mean, majority, five = (_share(row, name) for name in ("mean", "majority", "five"))
     at_least = f"by at least five for {five} of {row['n_pairs_five']:,} pairs"
     return (
         f"yes by {mean} of raters in the mean of {row['n_pairs']:,} pairs, by a majority of {each} "
@@ -72,8 +72,8 @@ def _raters(n: int) -> str:
     return f"{n} rater" if n == 1 else f"{n} raters"
 
 
-def _share(row: Row, of: str) -> str:
-    share, low, high = (row[f"{of}_share{end}"] for end in ("", "_low", "_high"))
+def _share(row: Row, name: str) -> str:
+    share, low, high = (row[f"{name}_share{end}"] for end in ("", "_low", "_high"))
     if share is None:
         return "–"
     ends = "no interval: too few words" if low is None else f"{100 * low:.1f} to {100 * high:.1f}"

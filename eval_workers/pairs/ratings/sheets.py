@@ -1,4 +1,4 @@
-"""Sheets of raters: a sample of pairs, dealt out evenly, each sheet in an order of its own."""
+"""Sheets of raters: a sample of pairs, dealt out evenly, in a random order for each rater."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _RATER = re.compile(r"[A-Za-z][A-Za-z0-9_]*(-[A-Za-z0-9_]+)*")
 
 @dataclass(frozen=True)
 class RatingDesign:
-    """Number of pairs, raters, and raters of each pair.
+    """Number of pairs, names of raters, and number of raters per pair.
 
     Attributes:
-        n_per_pair: raters of each pair; ``None`` for all of them, who then judge the same pairs.
-        with_unnatural: draw from pairs marked unnatural, too.
+        n_per_pair: number of raters of each pair; ``None``: all raters judge the same pairs.
+        with_unnatural: True to draw from pairs marked unnatural, too.
     """
 
     n_pairs: int
@@ -42,7 +42,7 @@ class RatingDesign:
 
     @property
     def each(self) -> int:
-        """Raters of each pair."""
+        """Number of raters of each pair."""
         return len(self.raters) if self.n_per_pair is None else self.n_per_pair
 
     def named(self, n_pairs: int) -> str:
@@ -59,7 +59,7 @@ class RatingDesign:
 
 @dataclass(frozen=True)
 class Sheets:
-    """Rows of `rating_sheet` by rater, and the files."""
+    """Rows of `rating_sheet` by rater, and the paths of all files."""
 
     rows: dict[str, list[Row]]
     paths: tuple[Path, ...]
@@ -71,15 +71,15 @@ class Sheets:
 
     @property
     def n_each(self) -> tuple[int, int]:
-        """Fewest and most pairs of a rater."""
+        """The fewest and the most pairs that a rater has."""
         counts = [len(rows) for rows in self.rows.values()]
         return min(counts), max(counts)
 
 
 def raters(text: str) -> tuple[str, ...]:
-    """The raters of a command: their number, or their names between commas.
+    """Names of raters from a text: their number, or their names between commas.
 
-    Raises ``UsageProblem`` for a name that can't be one of a file, and for one twice.
+    Raises ``UsageProblem`` for a name that no file can have, and for two equal names.
 
     >>> raters("3"), raters("ana, ben")
     (('rater-1', 'rater-2', 'rater-3'), ('ana', 'ben'))
@@ -94,10 +94,10 @@ def raters(text: str) -> tuple[str, ...]:
 
 
 def deal(pairs: Sequence[str], design: RatingDesign) -> dict[str, list[str]]:
-    """Pairs of each rater: each pair is judged by ``design.each`` of them.
+    """Rater -> pairs to judge, random by the seed; each pair goes to ``design.each`` raters.
 
-    No rater has two pairs more than another. Among raters with as many pairs, those who share the
-    fewest so far share the next one, so that any two can be compared. Depends on the seed alone.
+    Numbers of pairs differ by at most one. Among raters with equally many pairs, one who shares the
+    fewest with those chosen for the pair is next, so that any two can be compared.
 
     >>> dealt = deal("abcdef", RatingDesign(6, ("x", "y", "z"), 2))
     >>> {rater: len(set(own)) for rater, own in dealt.items()}
@@ -106,16 +106,16 @@ def deal(pairs: Sequence[str], design: RatingDesign) -> dict[str, list[str]]:
     ['a', 'a', 'b', 'b', 'c', 'c', 'd', 'd', 'e', 'e', 'f', 'f']
     """
     draw = random.Random(f"deal {design.seed}")
-    own: dict[str, list[str]] = {rater: [] for rater in design.raters}
-    shared = dict.fromkeys(map(frozenset, combinations(own, 2)), 0)
+    dealt: dict[str, list[str]] = {rater: [] for rater in design.raters}
+    shared = dict.fromkeys(map(frozenset, combinations(dealt, 2)), 0)
     for pair in draw.sample(list(pairs), len(pairs)):
         chosen: list[str] = []
         for _ in range(design.each):
-            # Who has the fewest comes first: so numbers never differ by more than one pair.
+            # The rater with the fewest pairs is next, so numbers differ by at most one pair.
             rater = min(
-                (r for r in own if r not in chosen),
+                (r for r in dealt if r not in chosen),
                 key=lambda r: (
-                    len(own[r]),
+                    len(dealt[r]),
                     sum(shared[frozenset((r, c))] for c in chosen),
                     draw.random(),
                 ),
@@ -124,14 +124,15 @@ def deal(pairs: Sequence[str], design: RatingDesign) -> dict[str, list[str]]:
                 shared[frozenset((rater, other))] += 1
             chosen.append(rater)
         for rater in chosen:
-            own[rater].append(pair)
-    return own
+            dealt[rater].append(pair)
+    return dealt
 
 
 def sample(pairs: Sequence[Row], design: RatingDesign) -> list[Row]:
-    """A random sample by rank of a hash of seed and pair, stable under other pairs.
+    """The ``design.n_pairs`` pairs with the smallest hashes of seed and pair id.
 
-    Without ``with_unnatural`` only of pairs that metrics use. All of them if they are fewer.
+    If pairs are added or removed, the rest of the sample stays. Without ``with_unnatural`` pairs
+    that metrics leave out are not drawn. If there are fewer pairs, all are taken.
     """
 
     def rank(row: Row) -> bytes:
@@ -149,11 +150,11 @@ def make(
     out: Path,
     run_id: str,
 ) -> Sheets:
-    """Draw pairs, deal them out, keep the sheets in the warehouse, write a form and a CSV for each.
+    """Draw pairs, deal them out, store the sheets, and write a form and a CSV for each rater.
 
     The same options on the same pairs give the same files. Raises ``UsageProblem`` for a benchmark
-    without pairs, for more raters of a pair than there are, and for a change of the sheet of a
-    rater, or of the questions, after answers were imported.
+    without pairs, too many raters per pair, too few pairs for all raters, and if a rater's sheet or
+    the questions would change after answers were imported.
     """
     if design.each > len(design.raters):
         problem = f"there are {len(design.raters)} raters"
@@ -169,21 +170,21 @@ def make(
         problem = f"are too few for {len(dealt)} raters by {design.each} of each pair"
         raise UsageProblem(f"{len(pairs)} pairs", problem, "name fewer raters")
     rows = {
-        rater: _sheet(benchmark, rater, [by_id[i] for i in own], design.seed)
-        for rater, own in dealt.items()
+        rater: _sheet(benchmark, rater, [by_id[i] for i in pair_ids], design.seed)
+        for rater, pair_ids in dealt.items()
     }
     _keep(store, benchmark, rows, design.named(len(pairs)), wordings, run_id)
     return Sheets(rows, _write(out, rows, by_id, wordings))
 
 
 def _sheet(benchmark: str, rater: str, pairs: Sequence[Row], seed: int) -> list[Row]:
-    """One rater's pairs in random order, either sentence first at random."""
+    """Rows of one rater's sheet: the pairs in random order, with a random sentence first."""
     draw = random.Random(f"sheet {seed} {rater}")
     rows = []
     for k, pair in enumerate(draw.sample(pairs, len(pairs)), 1):
         row = {"benchmark": benchmark, "rater": rater, "pair_id": pair["pair_id"]}
         row |= {"shown_first": draw.choice("ab"), "text_id": text_id(pair)}
-        # Another sheet with other pairs has other items: answers can't go astray.
+        # The hash makes items of other sheets differ, so answers can't be assigned to wrong pairs.
         mark = hashlib.sha256(repr(tuple(row.values())).encode()).hexdigest()[:8]
         rows.append({**row, "item": f"{rater}-{k:03d}-{mark}", "position": k})
     return rows
@@ -198,11 +199,11 @@ def _keep(
     run_id: str,
 ) -> None:
     """Put sheets and questions into the warehouse; earlier answers must stay readable."""
-    asked = [q.row(k) for k, q in enumerate(wordings.questions, 1)]
-    held = store.read("rating_question", benchmark=benchmark).sort_by("position")
-    others = held.select(list(asked[0])).to_pylist() != asked
+    questions = [q.row(k) for k, q in enumerate(wordings.questions, 1)]
+    earlier = store.read("rating_question", benchmark=benchmark).sort_by("position")
+    is_changed = earlier.select(list(questions[0])).to_pylist() != questions
     answered = set(store.read("rating", benchmark=benchmark)["rater"].to_pylist())
-    if answered and others:
+    if answered and is_changed:
         problem = f"was judged already ({', '.join(sorted(answered))}) with other questions"
         fix = "give the same --questions, or import it under another name"
         raise UsageProblem(f"benchmark {benchmark!r}", problem, fix)
@@ -212,18 +213,18 @@ def _keep(
             problem = f"has answered a sheet of {benchmark} with other pairs"
             raise UsageProblem(rater, problem, "name other raters, such as --raters ana,ben")
     with store.together(run_id, f"rating sheets of {benchmark}"):
-        if others:
+        if is_changed:
             store.drop("rating_sheet", {"benchmark": benchmark}, run_id)
-        new = [{"benchmark": benchmark, **row, "run_id": run_id} for row in asked]
+        new = [{"benchmark": benchmark, **row, "run_id": run_id} for row in questions]
         store.replace("rating_question", new, {"benchmark": benchmark}, run_id)
-        for rater, own in rows.items():
-            sheet = [{**row, "design": design, "run_id": run_id} for row in own]
+        for rater, items in rows.items():
+            sheet = [{**row, "design": design, "run_id": run_id} for row in items]
             store.replace("rating_sheet", sheet, {"benchmark": benchmark, "rater": rater}, run_id)
         _move(store, benchmark, sorted(answered & set(rows)), design, run_id)
 
 
 def _move(store: Store, benchmark: str, raters: Sequence[str], design: str, run_id: str) -> None:
-    """Ratings of sheets that are of another design now are of that one, and agreement with them."""
+    """Give ratings the design that the raters' sheets have now, and update the agreement."""
     ratings = store.read("rating", benchmark=benchmark).to_pylist()
     moved = {r["rater"] for r in ratings if r["rater"] in raters and r["design"] != design}
     if not moved:
@@ -232,8 +233,8 @@ def _move(store: Store, benchmark: str, raters: Sequence[str], design: str, run_
         if row["rater"] in moved:
             row["design"] = design
     for rater in sorted(moved):
-        own = [row for row in ratings if row["rater"] == rater]
-        store.replace("rating", own, {"benchmark": benchmark, "rater": rater}, run_id)
+        of_rater = [row for row in ratings if row["rater"] == rater]
+        store.replace("rating", of_rater, {"benchmark": benchmark, "rater": rater}, run_id)
     rows = [{"benchmark": benchmark, **row, "run_id": run_id} for row in agreement(ratings)]
     store.replace("rating_agreement", rows, {"benchmark": benchmark}, run_id)
 
@@ -241,17 +242,17 @@ def _move(store: Store, benchmark: str, raters: Sequence[str], design: str, run_
 def _write(
     out: Path, rows: dict[str, list[Row]], pairs: dict[str, Row], wordings: Questionnaire
 ) -> tuple[Path, ...]:
-    """The questions as text, and for each rater a form and a CSV with the same items."""
+    """Write the questions as text, and for each rater a form and a CSV with the same items."""
     empty = dict.fromkeys((q.name for q in wordings.questions), "")
     paths = [out / "questions.txt"]
     with disk_problems(out):
         out.mkdir(parents=True, exist_ok=True)
         paths[0].write_text(_instructions(wordings), encoding="utf-8", newline="\n")
-        for rater, own in rows.items():
-            items = [_item(row, pairs[row["pair_id"]]) for row in own]
+        for rater, sheet in rows.items():
+            items = [_item(row, pairs[row["pair_id"]]) for row in sheet]
             form, table = out / f"{rater}.html", out / f"{rater}.csv"
             form.write_text(form_html(rater, items, wordings), encoding="utf-8", newline="\n")
-            # With a mark at its start, which spreadsheets need to take it for UTF-8.
+            # utf-8-sig: spreadsheets need the byte order mark to read the file as UTF-8.
             text = as_csv([{**item, **empty} for item in items])
             table.write_text(text, encoding="utf-8-sig", newline="\n")
             paths += [form, table]
@@ -265,19 +266,19 @@ def _item(row: Row, pair: Row) -> dict[str, str]:
 
 
 def _instructions(wordings: Questionnaire) -> str:
-    asked = [
+    questions = [
         f"{q.name}: {q.wording}\n  Answer with {' or '.join(q.answers)}."
         for q in wordings.questions
     ]
-    how = "In the table, write your answer into the column of each question."
-    return "\n\n".join([wordings.title, wordings.intro, *asked, how]) + "\n"
+    end = "In the table, write your answer into the column of each question."
+    return "\n\n".join([wordings.title, wordings.intro, *questions, end]) + "\n"
 
 
 def form_html(rater: str, items: Sequence[Mapping[str, str]], wordings: Questionnaire) -> str:
     """The page of a rater; the same items and wordings give the same page.
 
-    It asks for nothing on a network, and its content security policy lets it ask for nothing. The
-    browser keeps the answers; the file to send back has a column ``item`` and one per question.
+    The page makes no network requests, and its content security policy forbids them. The browser
+    keeps the answers; the file to send back has a column ``item`` and one per question.
 
     Args:
         items: ``item``, ``sentence_1`` and ``sentence_2`` of each pair, in their order.

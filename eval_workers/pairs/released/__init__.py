@@ -1,5 +1,5 @@
-"""Results that others released, read into the warehouse: scores of pairs, and their MaxPMI.
+"""Imports results that others released: scores of pairs, and their MaxPMI.
 
-Every row of a released file becomes a row of the warehouse or of ``reject``, and every pair of the
-benchmark that no row speaks of is counted as missing.
+Every row of a released file becomes a row of a table of results or of ``reject``, and every pair of
+the benchmark without a row is counted as missing.
 """

@@ -1,4 +1,4 @@
-"""Figures of a benchmark's pairs in released files, and rejects for all other rows."""
+"""Assigns rows of released files to a benchmark's pairs, and makes rejects of all other rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from plumbline.eval_workers.work.rejects import rejected
 from plumbline.warehouse.text.csv_rows import Record, read_text, records_of, truth
 
 Row: TypeAlias = "dict[str, Any]"
-#: The figures of a row with the right number of fields, or what is wrong with it.
+#: Takes a row with the right number of fields; returns its figures, or the problem with the row.
 Figures: TypeAlias = "Callable[[ReleasedFile, Record], tuple[Any, ...] | str]"
 
 
@@ -23,9 +23,9 @@ def gather(
     figures: Figures,
     reject: Mapping[str, str],
 ) -> tuple[dict[str, TableLine], list[Row]]:
-    """The line of each pair that has one, and rows of ``reject`` for all other lines.
+    """Pair id -> line, for pairs that have one, and rows of ``reject`` for all other lines.
 
-    ``files`` are the parts of one benchmark, ``reject`` gives ``subject`` and ``run_id``. Raises
+    ``files`` are the parts of one benchmark; ``reject`` has ``subject`` and ``run_id``. Raises
     ``BadInput`` for a file that can't be read to its end or lacks one of ``columns``.
     """
     by_pair: dict[str, TableLine] = {}
@@ -35,13 +35,13 @@ def gather(
         lines: list[TableLine] = []
         unused: list[tuple[int, str, str]] = []
         for row in read_rows(file.path, columns):
-            of_row = row.problem or figures(file, row)
-            if isinstance(of_row, str):
-                unused.append((row.number, of_row, row.fields.get("template", "")))
+            values = row.problem or figures(file, row)
+            if isinstance(values, str):
+                unused.append((row.number, values, row.fields.get("template", "")))
                 continue
             if not lines:
                 shared = places.shared(row.fields)
-            lines.append(TableLine(row_key(row.fields, shared), of_row, row.number))
+            lines.append(TableLine(row_key(row.fields, shared), values, row.number))
         matched, rest = match(lines, places.ids(shared, file.split))
         by_pair |= matched
         unused += [(line.row, reason, line.key[0]) for line, reason in rest]
@@ -57,8 +57,8 @@ _CUT = "the file ends in this row without a line end: it may be cut short"
 def read_rows(path: Path, columns: tuple[str, ...]) -> list[Record]:
     """All rows of a table that has ``columns``; see ``records_of``.
 
-    A last row without a line end comes with a problem: half a number reads like a number. Raises
-    ``BadInput`` for a file that can't be read to its end or lacks a column.
+    A last row without a line end has a problem, since a cut number still reads like a number.
+    Raises ``BadInput`` for a file that can't be read to its end or lacks a column.
     """
     content = read_text(path)
     rows = list(records_of(content, str(path), columns))
@@ -68,7 +68,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> list[Record]:
 
 
 def finite(text: str) -> float | None:
-    """The number a field holds, ``None`` if it holds none or one that is not finite.
+    """The number in a field; ``None`` if there is none or it is not finite.
 
     >>> finite("-3.5"), finite("nan"), finite("")
     (-3.5, None, None)
@@ -80,13 +80,13 @@ def finite(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
-#: Template, then the word and the verdict of naturalness where both sides know them.
+#: Template, then word and ``is_natural``, each ``None`` unless both table and benchmark have it.
 Key = tuple[str, object, object]
 _OPTIONAL = ("word", "is_natural")
 
 
 class TableLine(NamedTuple):
-    """A readable row of a released table: the key of its pair, its figures, its number."""
+    """A usable row of a released table: the key of its pair, its figures, its number."""
 
     key: Key
     figures: tuple[Any, ...]
@@ -94,7 +94,7 @@ class TableLine(NamedTuple):
 
 
 def row_key(fields: Mapping[str, str], shared: frozenset[str]) -> Key:
-    """The key of a table's row.
+    """The key of a table's row; ``shared`` are the optional columns to use.
 
     >>> row_key({"template": "{pronoun} ran.", "word": "run"}, frozenset({"word"}))
     ('{pronoun} ran.', 'run', None)
@@ -116,11 +116,11 @@ class Places:
         return len(self._pairs)
 
     def shared(self, columns: Container[str]) -> frozenset[str]:
-        """Columns ``word`` and ``is_natural``, if a table has them and some pair a value."""
+        """Those of ``word`` and ``is_natural`` that are in ``columns`` and in some pair."""
         return frozenset(c for c in self._columns if c in columns)
 
     def ids(self, shared: frozenset[str], split: str | None) -> Mapping[Key, Sequence[str]]:
-        """Identifiers of the pairs of one part (without one, of all) by key, in source order."""
+        """Key -> ids of the pairs of a part (``None``: of all parts), in the source's order."""
         ids = self._ids.setdefault((shared, split), {})
         if not ids:
             for pair in self._pairs:
@@ -135,14 +135,15 @@ def match(
 ) -> tuple[dict[str, TableLine], list[tuple[TableLine, str]]]:
     """The line of each pair, and the unused lines with the reason.
 
-    Of more rows than pairs the surplus goes if all hold the same figures; if they differ, all go.
+    If a key has more lines than pairs, the surplus is unused; if the figures of these lines differ,
+    all of them are unused.
 
     >>> lines = [TableLine(("t", None, None), ("-1",), row) for row in (1, 2)]
     >>> found, rest = match(lines, {("t", None, None): ["a"]})
     >>> found["a"].row, [reason for _, reason in rest]
     (1, ['repeats row 1, and the benchmark holds such a pair 1 time(s)'])
     """
-    found: dict[str, TableLine] = {}
+    by_pair: dict[str, TableLine] = {}
     unused: list[tuple[TableLine, str]] = []
     for key, group in grouped(lines, lambda line: line.key).items():
         places = ids.get(key, ())
@@ -152,8 +153,8 @@ def match(
             used = group[: len(places)] if same else []
             reason = _surplus_reason(key, group, len(places), same)
             unused += [(line, reason) for line in group[len(used) :]]
-        found.update(zip(places, used, strict=False))
-    return found, unused
+        by_pair.update(zip(places, used, strict=False))
+    return by_pair, unused
 
 
 def _surplus_reason(key: Key, group: Sequence[TableLine], n_places: int, same: bool) -> str:

@@ -1,4 +1,4 @@
-"""Released MaxPMI of sentence pairs, read into ``pair_association``."""
+"""Imports released MaxPMI of sentence pairs into ``pair_association``."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _CONTRAST = "she/he"
 class ImportedMaxPmi:
     """Outcome for one benchmark: ``n_pairs = n_found + n_missing``.
 
-    ``n_missing`` counts the pairs without a usable row; the released sets leave out every unnatural
-    pair. ``n_rejected`` counts the unused rows.
+    ``n_missing`` counts the pairs without a usable row, among them every unnatural pair, which the
+    released sets leave out. ``n_rejected`` counts the unused rows.
     """
 
     benchmark: str
@@ -39,9 +39,9 @@ class ImportedMaxPmi:
 def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> list[ImportedMaxPmi]:
     """Read every ``*-no-maxpmi-constraint.csv[.gz]`` under a directory as MaxPMI of ``corpus``.
 
-    Writes ``pair_association`` (contrast `she/he`, replacing earlier rows; other contrasts
-    stay) and ``reject`` (stage `import`). Columns that the files lack are NULL: the word that
-    decides, sums and counts of words. Raises as ``import_scores``.
+    Writes ``pair_association`` (replaces rows of contrast `she/he`; other contrasts stay) and
+    ``reject`` (stage `import`). Columns that the files lack are NULL: the word that decides, sums
+    and counts of words. Raises as ``import_scores``, and ``BadInput`` without any usable row.
     """
     files = max_pmi_files(directory)
     require_benchmarks(store, [file.benchmark for file in files])
@@ -68,7 +68,7 @@ def import_max_pmi(store: Store, directory: Path, corpus: str, run_id: str) -> l
 
 
 def _figures(file: ReleasedFile, row: Record) -> tuple[float | None] | str:
-    """MaxPMI, ``None`` where the file itself calls it undefined."""
+    """MaxPMI in nats, ``None`` where the file calls it undefined; or the problem with the row."""
     text = row.fields[_MAX_PMI]
     value = finite(text)
     if value is not None or truth(row.fields.get(_UNDEFINED, "")):

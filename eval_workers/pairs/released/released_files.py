@@ -1,4 +1,4 @@
-"""Released files of a directory, each with its benchmark and model from its path."""
+"""Finds released files in a directory, and reads benchmark and model from their paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FOLDERS = {"5words": "use-5", "10words": "use-10", "20words": "use-20"}
 
 @dataclass(frozen=True)
 class ReleasedFile:
-    """A released table of a part of a benchmark, and of a model unless ``model`` is empty.
+    """A released table of a benchmark or a part of it, and of a model unless ``model`` is empty.
 
     ``name`` is the path relative to the directory that was searched.
     """
@@ -59,13 +59,13 @@ def require_benchmarks(store: Store, names: Iterable[str]) -> None:
 
 
 def _find(
-    directory: Path, pattern: str, name_parts: re.Pattern[str], wanted: str
+    directory: Path, pattern: str, name_parts: re.Pattern[str], kind: str
 ) -> list[ReleasedFile]:
     if not directory.is_dir():
-        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {wanted}")
+        raise UsageProblem(f"{directory}", "is not a directory", f"give one that holds {kind}")
     paths = sorted({*directory.rglob(pattern), *directory.rglob(f"{pattern}.gz")})
     if not paths:
-        raise BadInput(f"{directory}", f"holds no {wanted}")
+        raise BadInput(f"{directory}", f"holds no {kind}")
     files = []
     for path in paths:
         match = name_parts.fullmatch(path.name)
@@ -85,7 +85,7 @@ def _find(
 
 
 def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
-    """Benchmark and part: by the file's own stem, or by the nearest folder that names one."""
+    """Benchmark and part of a file, by its stem or else the nearest folder that names one."""
     if part := _WINOBIAS.fullmatch(stem):
         return "winobias", part[1].lower()
     if _WINOGENDER.fullmatch(stem):
@@ -104,15 +104,14 @@ _T = TypeVar("_T")
 
 
 def grouped(items: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
-    """Items by a key, in the order they come."""
+    """Key -> items with this key; keys and items stay in the order of ``items``."""
     groups: dict[_K, list[_T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
 
 
-#: The 28 models that UnStereoEval (Belem et al., ICLR 2024) evaluates, by the ids it names them by,
-#: with their numbers of parameters.
+#: The 28 models of UnStereoEval (Belem et al., ICLR 2024): id in the paper -> number of parameters.
 N_PARAMETERS = {entry.name: entry.n_parameters for entry in load("unstereoeval")}
 HUB_IDS = tuple(N_PARAMETERS)
 
@@ -125,8 +124,8 @@ _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 def model_id(name: str) -> str:
     """The hub id of a model named in a released file or file name; ``__`` stands for ``/``.
 
-    Matches the 28 ids without regard to case, also as the end of a local path. Any other name is
-    kept as it is, with ``/``.
+    Matches the 28 ids in any case, also as the end of a local path. Any other name stays as it is,
+    with ``/``.
 
     >>> model_id("EleutherAI__pythia-70m"), model_id("allenai/olmo-1b")
     ('EleutherAI/pythia-70m', 'allenai/OLMo-1B')

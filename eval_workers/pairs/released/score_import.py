@@ -1,4 +1,4 @@
-"""Released log-probabilities of sentence pairs, read into ``pair_score``."""
+"""Imports released log-probabilities of sentence pairs into ``pair_score``."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _NO_LETTER = re.compile(r"[\W_]+")
 class ImportedScores:
     """Outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
 
-    ``n_pairs`` counts the natural and the unnatural pairs of the benchmark, ``n_missing`` those
-    without a usable row in ``files``, ``n_rejected`` the unused rows.
+    ``n_pairs`` counts all pairs of the benchmark, also unnatural ones, ``n_missing`` those without
+    a usable row in ``files``, ``n_rejected`` the unused rows.
     """
 
     model: str
@@ -55,10 +55,10 @@ class ImportedScores:
 
 
 def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
-    """Read every score file under a directory, replacing what was imported before.
+    """Read every score file under a directory, replacing earlier imports.
 
-    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), benchmark by benchmark: all of
-    a benchmark or nothing; run the same command again after an error to resume.
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
+    run the same command again after an error to resume.
 
     Raises ``BadInput`` without any score file, if a benchmark is not in the warehouse, two files
     hold the same scores, a file can't be read to its end, lacks a column or names another model
@@ -78,7 +78,7 @@ def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedSc
 def _import_model(
     store: Store, places: Places, files: Sequence[ReleasedFile], run_id: str
 ) -> ImportedScores:
-    """The files of one model and benchmark, which are its parts."""
+    """Import the files of one model and benchmark, which hold the benchmark's parts."""
     model, benchmark = files[0].model, files[0].benchmark
     subject = f"{model}/{benchmark}"
     reject = {"subject": subject, "run_id": run_id}
@@ -101,7 +101,7 @@ def _import_model(
 
 
 def _figures(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
-    """The values of ``_SCORES``, or why the row can't be used."""
+    """The values of ``_SCORES``, or the reason why the row can't be used."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and _model_id(name).lower() != file.model.lower():
@@ -126,13 +126,13 @@ def _figures(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
 _model_id = lru_cache(maxsize=1 << 10)(model_id)  # a file's rows all hold one name
 
 
-# All models score the same sentences.
+# Cached, since all models score the same sentences.
 @lru_cache(maxsize=1 << 15)
 def _text(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | None]:
-    """``text_id`` of the sentences a row names, and what is wrong with them.
+    """``text_id`` of a row's two sentences, and the problem with them, if any.
 
-    They must be the template's own, each with the pronouns of its column: columns that changed
-    places would turn every figure round.
+    Each must be the template with the pronouns of its column: exchanged columns would change the
+    sign of every log ratio.
     """
     if not _says(template, sentence_a, "f"):
         return "", "F_template is not the template with its female pronouns"
@@ -142,9 +142,9 @@ def _text(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | N
 
 
 def _says(template: str, sentence: str, gender: Gender) -> bool:
-    """True if a sentence is the template's, but for case, quotes and spaces.
+    """True if a sentence is the filled template, apart from case, punctuation and spaces.
 
-    The released sentences were lowercased but for the first letter, and some lost their quotes.
+    Released sentences are in lower case after the first letter, and some lost their quotes.
 
     >>> _says("'{pronoun} met the CEO.'", "He met the ceo.", "m")
     True
@@ -158,9 +158,9 @@ def _says(template: str, sentence: str, gender: Gender) -> bool:
 def _identity(model: str, run_id: str) -> Row:
     """The ``model`` row of released scores; unknown columns are NULL.
 
-    The number of parameters is that of the paper's list of models, NULL for any other model.
+    The number of parameters is from the paper's list of models, NULL for any other model.
     """
-    named = {"backend": "released", "model": model}
-    key = hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:16]
-    known = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model)}
-    return {"model_key": key, **named, **known, "run_id": run_id}
+    identity = {"backend": "released", "model": model}
+    key = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    more = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model)}
+    return {"model_key": key, **identity, **more, "run_id": run_id}

@@ -1,1 +1,1 @@
-"""A benchmark for others: card and data set, the hub, tasks of the evaluation harness."""
+"""Sharing a benchmark: card and data set, upload to the hub, tasks of evaluation harnesses."""

@@ -1,4 +1,4 @@
-"""A benchmark of the warehouse as a dataset to share: its rows in two formats, and a card."""
+"""Writes a benchmark of the warehouse as a dataset to share: rows in two formats, and a card."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from plumbline.warehouse.text import toml_file
 from plumbline.warehouse.text.placeholders import PLACEHOLDER
 from plumbline.warehouse.text.toml_file import Words
 
-#: Words that are counted as gendered, by side; more than a word list's pairs.
+#: File of the words that count as gendered, by side; it has more than the pairs of a word list.
 GENDERED = "gendered_words.toml"
-#: Columns of `benchmark_pair` that go out; those without a value in any row stay behind.
+#: Columns of `benchmark_pair` that are shared, if any row has a value.
 _COLUMNS = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
     *("word", "split", "stereotype", "category", "direction", "weight"),
 )
-#: Licences that a benchmark's authors state; users have to find out those of other benchmarks.
+#: Benchmark -> the licence that its authors state; users have to find out others.
 _LICENCES = {"winogender": "mit"}
-#: Columns of `pair_association` that go out with a constraint.
+#: Columns of `pair_association` that are shared with a constraint.
 _MAX_PMI = ("max_pmi_nats", "max_pmi_word")
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """Corpus whose MaxPMI is shared with the pairs.
+    """The corpus whose MaxPMI is shared with the pairs, and the limit on MaxPMI.
 
-    With ``eta_nats`` only pairs whose |MaxPMI| is known to be at most that are shared.
+    With ``eta_nats`` only pairs whose |MaxPMI| is known and at most ``eta_nats`` are shared.
     """
 
     corpus: str
@@ -53,7 +53,7 @@ class Constraint:
     eta_nats: float | None = None
 
     def __str__(self) -> str:
-        """The constraint in words; without eta the pairs only have a MaxPMI in the corpus.
+        """The constraint in words; without ``eta_nats`` it only names the corpus of MaxPMI.
 
         >>> str(Constraint("pile")), str(Constraint("pile", eta_nats=0.65))[:28]
         ('with MaxPMI in pile (she/he)', 'within |MaxPMI| <= 0.65 nats')
@@ -65,12 +65,12 @@ class Constraint:
 
 
 class NothingKept(BadInput):
-    """No pair is within a constraint."""
+    """Raised if no pair is within a constraint."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """Pairs written, the limit on their MaxPMI if they have one, and the files."""
+    """Number of pairs written, the limit on their |MaxPMI| (``None``: no limit), and the files."""
 
     n_pairs: int
     eta_nats: float | None
@@ -80,10 +80,10 @@ class Written:
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
-    """Figures of `sql/benchmarks/statistics.sql`; under `seed_delta` those of its seed words.
+    """Figures of `sql/benchmarks/statistics.sql`, and under `seed_delta` those of the seed words.
 
-    They are of ``pair_ids``, or of all natural pairs. Raises ``UsageProblem`` when the warehouse
-    has no such benchmark.
+    They are about the pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem``
+    when the warehouse has no such benchmark.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     connection = connect(root, "".join(map(sql, names)))
@@ -112,13 +112,13 @@ def write_card(
 ) -> Written:
     """Write `README.md`, `data.parquet` and `data.jsonl` of a benchmark into a directory.
 
-    Both files hold the pairs that metrics use, by identifier: none that their own source calls
-    unnatural, and none beyond the constraint.
+    Both data files hold the pairs that metrics use, sorted by identifier: no unnatural pairs, and
+    none beyond the constraint.
 
     Args:
-        licence: its identifier; ``None`` for what is known, else `unknown`.
-        made: facts about how the pairs were made, stored for later cards; ``None``: those stored.
-        constraint: ``None`` for the one that the benchmark was built with, if any.
+        licence: its identifier; by default the known licence, or else `unknown`.
+        made: facts about how the pairs were made, stored for later cards; by default those stored.
+        constraint: by default the one that the benchmark was built with, if any.
 
     Raises ``UsageProblem`` if the warehouse has no such benchmark, or no MaxPMI of it,
     ``NothingKept`` if no pair is within the constraint, ``BadInput`` for an unusable directory.
@@ -142,7 +142,7 @@ def described(
     made: Mapping[str, object] | None = None,
     constraint: Constraint | None = None,
 ) -> tuple[DatasetCard, Shared]:
-    """Content of a card, and the pairs shared with it; arguments as of ``write_card``."""
+    """Content of a card, and the pairs shared with it; arguments are those of ``write_card``."""
     shared = shared_pairs(store, benchmark, constraint)
     data, constraint, run_id = shared.data, shared.constraint, shared.run_id
     figures = statistics(store.root, benchmark, data["pair_id"].to_pylist())
@@ -181,7 +181,7 @@ def described(
 
 
 def known_facts(store: Store, benchmark: str) -> dict[str, str]:
-    """Facts from the recipe of imported pairs: source, licence, language, citation."""
+    """Facts from the recipe of imported pairs: about, source, licence, language, citation."""
     rows = store.read("benchmark_fact", benchmark=benchmark).sort_by("position").to_pylist()
     return {row["fact"]: row["said"] for row in rows if row["fact"] in FACTS}
 
@@ -194,7 +194,7 @@ def described_columns(
 
 
 def by_groups(pairs: pa.Table) -> dict[str, pa.Table]:
-    """Pairs by the two groups they compare, as `female/male`, sorted by name."""
+    """The two groups compared, as `female/male` -> their pairs; sorted by that name."""
     groups = pc.binary_join_element_wise(pairs["group_a"], pairs["group_b"], "/")
     names = sorted(pc.unique(groups).to_pylist())
     return {name: pairs.filter(pc.equal(groups, name)) for name in names}
@@ -211,9 +211,9 @@ def _language(store: Store, benchmark: str) -> str:
 
 @dataclass(frozen=True)
 class Shared:
-    """Shared pairs by identifier, and how many are left out as unnatural or beyond the limit.
+    """Shared pairs sorted by identifier, and the numbers left out, unnatural or beyond the limit.
 
-    ``run_id`` is the run that made the pairs, ``run`` its row of ``run``, if any.
+    ``run_id`` is the run that made the pairs, ``run`` its row of the table ``run``, if any.
     """
 
     data: pa.Table
@@ -233,7 +233,7 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
     run = next(iter(store.read("run", pc.field("run_id") == run_id).to_pylist()), None)
     constraint = constraint or _built_with(run)
     filled = [c for c in _COLUMNS if natural[c].null_count < natural.num_rows]
-    # The warehouse's own notes on its files are not for others.
+    # The schema metadata are the warehouse's own and are not shared.
     data = natural.select([*filled, "pronoun_first"]).replace_schema_metadata(None)
     if constraint:
         data = _constrained(store, benchmark, data, constraint)
@@ -242,7 +242,7 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
 
 
 def all_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> pa.Table:
-    """Every pair by identifier, with columns that have values; MaxPMI with a constraint."""
+    """Every pair, sorted by identifier, with columns that have values; MaxPMI with a constraint."""
     pairs = _pairs(store, benchmark).sort_by("pair_id").replace_schema_metadata(None)
     names = [c.name for c in TABLES["benchmark_pair"].columns if c.name != "benchmark"]
     pairs = pairs.select([c for c in names if pairs[c].null_count < pairs.num_rows])
@@ -259,7 +259,7 @@ def _pairs(store: Store, benchmark: str) -> pa.Table:
 
 
 def laid_out(pairs: pa.Table) -> pa.Table:
-    """Copy of the rows, so that their bytes, and those of a file, depend on them alone.
+    """Copy of the rows whose bytes, in memory and in a file, depend only on the values.
 
     >>> table = pa.table({"word": ["tea", "cup", "pot"]})
     >>> laid_out(table.slice(1)) == table.slice(1)
@@ -269,12 +269,12 @@ def laid_out(pairs: pa.Table) -> pa.Table:
 
 
 def json_lines(rows: pa.Table) -> str:
-    """A table as JSON lines."""
+    """A table as text, one JSON object per line."""
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows.to_pylist())
 
 
 def _built_with(run: Mapping[str, Any] | None) -> Constraint | None:
-    """Constraint of the build that made the pairs; ``None`` for imported pairs."""
+    """Constraint of the build that made the pairs; ``None`` for a run without corpus and eta."""
     config = kept_object(run, "config") if run else {}
     if config.get("corpus") and "eta" in config:
         return Constraint(config["corpus"], config["contrast"], config["eta"])
@@ -282,7 +282,7 @@ def _built_with(run: Mapping[str, Any] | None) -> Constraint | None:
 
 
 def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Constraint) -> pa.Table:
-    """Pairs with their MaxPMI, in their order, without those beyond eta."""
+    """Pairs with their MaxPMI, in the same order, without those beyond eta."""
     corpus, where = constraint.corpus, pc.field("contrast") == constraint.contrast
     rows = store.read("pair_association", where, corpus=corpus, benchmark=benchmark)
     if not rows.num_rows:
@@ -296,7 +296,7 @@ def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Const
         data = data.append_column(column, pa.array([row.get(column) for row in associations], kind))
     if constraint.eta_nats is None:
         return data
-    # As the SQL macro `meets_constraint`, so that metrics take the same pairs.
+    # The same condition as the SQL macro `meets_constraint`, so that metrics use the same pairs.
     most = constraint.eta_nats + 1e-9
     meets = [
         row.get("max_pmi_nats") is not None
@@ -312,7 +312,7 @@ def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Const
 
 
 def _meaning(column: str, constraint: Constraint | None) -> str:
-    """Description of a column; MaxPMI with its corpus."""
+    """Description of a column; for MaxPMI also its corpus and contrast."""
     table, corpus = TABLES["benchmark_pair"], ""
     if constraint and column in _MAX_PMI:
         table = TABLES["pair_association"]
@@ -336,7 +336,7 @@ def _module(benchmark: str) -> Benchmark | None:
 
 
 def _provenance(store: Store, benchmark: str, shared: Shared) -> dict[str, object]:
-    """Facts about where the pairs came from, as far as the warehouse knows."""
+    """Facts about the origin of the pairs: sources, pairs left out, and the run, if known."""
     facts = _sources(store, benchmark)
     facts["Pairs left out as unnatural"] = f"{shared.n_unnatural:,}"
     if run := shared.run:
@@ -347,7 +347,7 @@ def _provenance(store: Store, benchmark: str, shared: Shared) -> dict[str, objec
 
 
 def _sources(store: Store, benchmark: str) -> dict[str, object]:
-    """Files the pairs came from, or the model that wrote them: then each source is a request."""
+    """Facts about the source: files, or the model that wrote the pairs if sources are requests."""
     pairs = store.read("benchmark_pair", benchmark=benchmark)
     sources = set(pairs["source_file"].to_pylist())
     requests = store.read("generation_request", benchmark=benchmark)
@@ -357,7 +357,7 @@ def _sources(store: Store, benchmark: str) -> dict[str, object]:
         return {"Source": files, "Rows of the source not used": f"{rejects:,}"}
     steps = [f"{benchmark}/{step}" for step in ("write", "pair")]
     n_rejects = sum(store.read("reject", stage="generate", subject=s).num_rows for s in steps)
-    theirs = requests.filter(pc.is_in(requests["request_id"], pa.array(sorted(sources))))
-    models = ", ".join(sorted(set(theirs["model"].to_pylist())))
+    used = requests.filter(pc.is_in(requests["request_id"], pa.array(sorted(sources))))
+    models = ", ".join(sorted(set(used["model"].to_pylist())))
     source = f"sentences that a chat model wrote ({models}), {requests.num_rows:,} requests"
     return {"Source": source, "Sentences that make no pair": f"{n_rejects:,}"}

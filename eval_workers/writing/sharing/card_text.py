@@ -1,4 +1,4 @@
-"""Text of a dataset card: figures and facts in, Markdown with its YAML front matter out."""
+"""Text of a dataset card, Markdown with YAML front matter, from figures and facts."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 _HUB_TYPES = {"string": "string", "bool": "bool", "double": "float64", "int64": "int64"}
-#: Limits of any benchmark of pairs.
+#: Limits that hold for any benchmark of pairs.
 LIMITS = (
     "The groups of its pairs are compared; no others are in it.",
     "Pairs made for one word are alike: figures of few words are less sure than their number of "
     "pairs says.",
     "A model that was trained on these sentences can't be judged by them.",
 )
-#: Languages of cards whose sentences are English, as far as known.
+#: Values of a card's language that count as English; ``""`` is unknown.
 _ENGLISH = ("", "en")
 #: The groups whose pairs differ in their pronouns.
 GENDERS = "female/male"
@@ -44,10 +44,10 @@ class DatasetCard:
         language: code of the sentences' language; empty if unknown.
         where: start of the address of its files, ending in `/`; empty for the card's own directory.
         files: names of the files that hold its rows.
-        n_bytes: of these rows in memory.
-        power: sentences on the smallest effect that it can find.
+        n_bytes: bytes of these rows in memory.
+        power: sentences on the smallest effect that the benchmark can find.
         citation: BibTeX entry of its paper; empty if unknown.
-        left_out: file with the pairs that metrics leave out, their number, and their bytes.
+        left_out: file of the pairs that metrics leave out, their number, and bytes in memory.
     """
 
     name: str
@@ -68,7 +68,7 @@ class DatasetCard:
 
 
 def card_text(card: DatasetCard) -> str:
-    """The whole card; ends with a line end."""
+    """Text of the whole card; the last line has a line end."""
     example = json.dumps(dict(card.example), ensure_ascii=False, indent=2)
     made = [f"- {fact}: {value}" for fact, value in card.made.items() if value is not None]
     licence = f"`{card.licence}`"
@@ -91,7 +91,7 @@ def card_text(card: DatasetCard) -> str:
 
 
 def about_pairs(groups: Sequence[str]) -> str:
-    """Sentence on what a row is, and what it shows.
+    """Sentence that explains a row of the data.
 
     >>> about_pairs(["old/young"])[:68]
     'Each row is two versions of a sentence, one about each of two groups'
@@ -133,7 +133,7 @@ def _front_matter(card: DatasetCard) -> str:
 
 
 def _size_category(n: int) -> str:
-    """Class of a dataset's size, as hubs name them; the largest one for all beyond it.
+    """Size category of a dataset, as hubs name it; the largest category has no upper limit.
 
     >>> _size_category(240), _size_category(1_000), _size_category(4_405)
     ('n<1K', '1K<n<10K', '1K<n<10K')
@@ -169,9 +169,9 @@ def _statistics(card: DatasetCard) -> str:
     figures = card.figures
     lines = ["| | median | largest |", "|---|---:|---:|"]
     for label, column in _SPREADS:
-        middle, most = (figures[f"{column}_{kind}"] for kind in ("median", "max"))
-        if most and middle is not None:  # pairs of other words than pronouns have no first one
-            lines.append(f"| {label} | {middle:g} | {most:,} |")
+        median, largest = (figures[f"{column}_{kind}"] for kind in ("median", "max"))
+        if largest and median is not None:  # pairs without pronouns have no first pronoun
+            lines.append(f"| {label} | {median:g} | {largest:,} |")
     counts = [
         f"- Sentence pairs: {figures['n_pairs']:,}",
         f"- Words that pairs were made for: {figures['n_seed_words']:,}",
@@ -194,8 +194,8 @@ def _statistics(card: DatasetCard) -> str:
 
 def _side(row: Mapping[str, Any], side: str) -> str:
     """Number of seed words that lean to a side, and their median lean."""
-    middle = row[f"median_{side}_nats"]
-    return f"{row[f'n_{side}']:,} {side}" + (f" (median {middle:+.3f})" if middle else "")
+    median = row[f"median_{side}_nats"]
+    return f"{row[f'n_{side}']:,} {side}" + (f" (median {median:+.3f})" if median else "")
 
 
 def _use(card: DatasetCard) -> str:

@@ -34,8 +34,8 @@ DATA, LEFT_OUT = "data.parquet", "left_out.parquet"
 class Dataset:
     """A benchmark's repository: files by path, and the fingerprint of all its pairs.
 
-    ``n_pairs`` counts the pairs that metrics use, by groups; they are within ``constraint``, if
-    any. An unknown licence is ``unknown``, an unknown language empty.
+    ``n_pairs`` maps two groups to the number of pairs that metrics use; these pairs are within
+    ``constraint``, if any. An unknown licence is ``unknown``, an unknown language is empty.
     """
 
     files: Mapping[str, bytes]
@@ -47,7 +47,7 @@ class Dataset:
     language: str
 
     def warnings(self) -> Iterator[str]:
-        """Missing facts of the card, and the options that add them."""
+        """A line for each missing fact of the card, with the option that adds it."""
         if self.licence == "unknown":
             yield "Warning: the card says that its licence is unknown: give --license, as cc-by-4.0"
         if not self.language:
@@ -55,7 +55,7 @@ class Dataset:
             yield f"Warning: {problem}: give --language, as en"
 
     def facts(self, benchmark: str, repository: str) -> dict[str, object]:
-        """Record of a push; results of models name the data set from it."""
+        """Record of a push, from which later results of models take the data set's name."""
         return {
             "benchmark": benchmark,
             "repo": repository,
@@ -75,9 +75,9 @@ def dataset(
 ) -> Dataset:
     """Files that ``plumbline benchmark push`` puts into ``repository``, ``OWNER/NAME``.
 
-    All pairs are shared, so that reading them gives the same benchmark: those that metrics use as
-    the split ``test``, unnatural ones and those beyond the constraint as ``left_out``. Arguments
-    and errors are those of ``write_card``; ``language`` is a code of two or three letters.
+    All pairs are shared, so that reading them gives the same benchmark. The split ``test`` has the
+    pairs that metrics use, ``left_out`` unnatural pairs and those beyond the constraint. Other
+    arguments and errors are as in ``write_card``; ``language`` is a code of two or three letters.
     """
     if language and not _LANGUAGE.fullmatch(language):
         raise UsageProblem(f"--language {language}", "is not a code", "expected one such as en")
@@ -118,13 +118,13 @@ def dataset(
 
 
 def _parquet(pairs: pa.Table) -> bytes:
-    written = io.BytesIO()
-    pq.write_table(pairs, written, compression="zstd")
-    return written.getvalue()
+    buffer = io.BytesIO()
+    pq.write_table(pairs, buffer, compression="zstd")
+    return buffer.getvalue()
 
 
 def task_id(groups: str, all_groups: int = 1) -> str:
-    """Identifier of a benchmark's task: US of a pair of groups.
+    """Identifier of a benchmark's task, which is US of two groups.
 
     >>> task_id("female/male"), task_id("the old/young", 3)
     ('us', 'us_the_old_young')
@@ -133,9 +133,9 @@ def task_id(groups: str, all_groups: int = 1) -> str:
 
 
 def tasks(card: DatasetCard) -> str:
-    """`eval.yaml`, by which the hub recognises a benchmark: one task (US) per pair of groups.
+    """Text of `eval.yaml`, by which the hub recognises a benchmark: a task (US) per two groups.
 
-    None of the hub's evaluation frameworks computes log-likelihoods of given sentences.
+    It names no evaluation framework: none of the hub's computes log-likelihoods of given sentences.
     """
     about = (
         f"{card.description} {about_pairs(card.groups)} The result of a task is US, the percentage "
@@ -149,5 +149,5 @@ def tasks(card: DatasetCard) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string as JSON has it, which YAML reads."""
+    """A string quoted as in JSON, which YAML can read."""
     return json.dumps(text, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A benchmark of the warehouse as a task of lm-evaluation-harness or Inspect."""
+"""Exports a benchmark of the warehouse as tasks of lm-evaluation-harness or Inspect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from plumbline.warehouse.storage.store import Store
 #: Evaluation harness that runs a task.
 Harness = Literal["lm-eval", "inspect"]
 _FUNCTIONS = "plumbline_pairs"
-#: Ends of the files of a task.
+#: Pattern of the suffixes of a task's files.
 _ENDS = r"(yaml|jsonl|ratings\.json)"
 _SHARES = """
 SELECT pair_id, question, avg(is_yes::INTEGER) AS share, count(*) AS n_raters
@@ -43,7 +43,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 class ExportedTasks:
     """Written tasks: the name for ``--tasks``, each task's name, the number of pairs, the files.
 
-    ``n_left_out`` pairs are unnatural or beyond the constraint, which ``limit`` describes.
+    ``n_left_out`` pairs are unnatural or beyond the constraint; ``limit`` describes the constraint.
     """
 
     name: str
@@ -73,12 +73,12 @@ def write_task(
     constraint: Constraint | None = None,
     to: Harness = "lm-eval",
 ) -> ExportedTasks:
-    """Write a task for each two groups that the benchmark compares; pairs are ``shared_pairs``.
+    """Write a task for every two groups that the benchmark compares; pairs are ``shared_pairs``.
 
     lm-evaluation-harness gives BOS as context and scores a sentence as it stands, so its
     log-likelihoods are those of ``plumbline score``. Inspect gets a task for servers that return
-    the log-probabilities of a prompt, and one in which a model chooses, as in ``plumbline score
-    choose``; people's ratings of the pairs, if there are any, as its ``precomputed_scores``.
+    the log-probabilities of a prompt, a task in which a model chooses, as in ``plumbline score
+    choose``, and human ratings of the pairs, if there are any, as ``precomputed_scores``.
     """
     shared = shared_pairs(store, benchmark, constraint)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
@@ -108,20 +108,20 @@ def write_task(
 
 
 def _tasks_in(directory: Path, name: str, benchmark: str) -> list[Path]:
-    """Files of tasks of a name that an earlier export left; each task has its pairs beside it."""
+    """Files of earlier exports of a benchmark's tasks, which start with ``name``."""
     is_task = re.compile(rf"{re.escape(name)}(_[0-9]+_[A-Za-z0-9._-]+)?\.{_ENDS}").fullmatch
-    named = f'"benchmark": {json.dumps(benchmark, ensure_ascii=False)},'
+    entry = f'"benchmark": {json.dumps(benchmark, ensure_ascii=False)},'
 
     def is_ours(path: Path) -> bool:
-        # Only lm-evaluation-harness has a configuration, which names the benchmark.
+        # Only tasks of lm-evaluation-harness have a configuration; it names the benchmark.
         config = path.with_name(f"{path.name.removesuffix(path.suffix)}.yaml")
-        return not config.is_file() or named in config.read_text("utf-8", errors="replace")
+        return not config.is_file() or entry in config.read_text("utf-8", errors="replace")
 
     return [path for path in directory.iterdir() if is_task(path.name) and is_ours(path)]
 
 
 def _ratings(store: Store, benchmark: str) -> str:
-    """For each sentence's sample: the share of the pair's raters who say yes, by question."""
+    """JSON: for each sample the share of raters who answered yes, per question; empty if none."""
     by_pair: dict[str, dict[str, float]] = {}
     counts: dict[str, int] = {}
     for row in rows_of(store, _SHARES, {"benchmark": benchmark}):
@@ -140,7 +140,7 @@ def _source(module: str, package: str = "plumbline.eval_workers.pairs.harness") 
 
 
 def _shared(to: Harness) -> dict[str, str]:
-    """Files that all tasks share, by name."""
+    """Name -> text, of the files that all tasks share."""
     if to != "inspect":
         return {f"{_FUNCTIONS}.py": _source(_FUNCTIONS)}
     return {
@@ -152,7 +152,7 @@ def _shared(to: Harness) -> dict[str, str]:
 
 
 def _yaml(task: str, tag: str | None, pairs: pa.Table, metadata: dict[str, object]) -> str:
-    """The task's configuration; strings are quoted as JSON does, which YAML reads."""
+    """Text of a task's configuration; strings are quoted as in JSON, which YAML can read."""
     lines = [
         f"task: {json.dumps(task)}",
         *([f"tag: {json.dumps(tag)}"] if tag else []),

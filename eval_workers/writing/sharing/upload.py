@@ -1,4 +1,4 @@
-"""Files uploaded to a repository of the hub in one commit: all of them or none."""
+"""Uploads files to a repository of the hub in one commit: all of them or none."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from plumbline.warehouse.errors import (
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-#: Tag of our repositories: without it, nothing in a repository is replaced.
+#: Tag of our repositories: in a repository without it, no file is replaced.
 TAG = "plumbline"
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _ALWAYS_THERE = ".gitattributes"
 _CHANGED = 412
-#: Meaning of a status of the hub, and what to do.
+#: Status of the hub's answer -> its meaning, and how to fix it.
 _REFUSALS = {
     401: ("the hub doesn't know the token", "set HF_TOKEN to one that is valid"),
     403: ("the token may not write there", "use a token with write access to it"),
@@ -41,7 +41,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True)
 class Repository:
-    """A repository of the hub. Raises ``UsageProblem`` for a name other than ``OWNER/NAME``.
+    """A repository of the hub. Raises ``UsageProblem`` for a name that isn't ``OWNER/NAME``.
 
     >>> str(Repository("dataset", "me/pairs")), str(Repository("model", "me/gpt"))
     ('datasets/me/pairs', 'me/gpt')
@@ -56,7 +56,7 @@ class Repository:
 
     @property
     def url(self) -> str:
-        """Its address on the hub of the environment."""
+        """Address of the repository on the hub (``HF_ENDPOINT`` or huggingface.co)."""
         from huggingface_hub import constants
 
         return f"{constants.ENDPOINT}/{self}"
@@ -87,13 +87,14 @@ def push(
 ) -> Upload:
     """Put files into a repository of data, as one commit.
 
-    A missing repository is created. An existing one has to be ours and about the same: its card has
-    the tag ``plumbline`` and ``title`` as its name. Its files that match a pattern of ``outdated``
-    are deleted unless they are replaced. The token is that of the environment (``HF_TOKEN``) or of
-    ``hf auth login``; ``HF_ENDPOINT`` names another hub.
+    A missing repository is created. The card of an existing one needs the tag ``plumbline`` and
+    ``title`` as its name, unless the repository is empty. Its files that match a pattern of
+    ``outdated`` are deleted unless they are replaced. The token is that of the environment
+    (``HF_TOKEN``) or of ``hf auth login``; ``HF_ENDPOINT`` names another hub.
 
-    Raises ``UsageProblem`` without a token or for a repository that holds anything else,
-    ``BadInput`` for what the hub refuses, ``Interrupted`` for an outage: no file has changed then.
+    Raises ``UsageProblem`` without a token or for a repository with other content, ``BadInput``
+    for a request that the hub refuses, ``Interrupted`` for an outage. After an error no file has
+    changed.
     """
     from huggingface_hub import CommitOperationDelete
 
@@ -102,14 +103,14 @@ def push(
         if info is None:
             api.create_repo(to.name, repo_type=to.kind, private=private or None)
             info = _info(api, to)
-        held = {file.rfilename for file in info.siblings or ()} - {_ALWAYS_THERE}
+        existing = {file.rfilename for file in info.siblings or ()} - {_ALWAYS_THERE}
         card = info.card_data or {}
         is_ours = TAG in (card.get("tags") or ()) and title == card.get("pretty_name")
-        if held and not is_ours:
+        if existing and not is_ours:
             fix = "give the name of another one, or of one that doesn't exist"
             raise UsageProblem(str(to), f"holds something else than {title!r}", fix)
-        gone = [f for f in held - {*files} if any(fnmatch(f, pattern) for pattern in outdated)]
-        deletions = [CommitOperationDelete(path, is_folder=False) for path in sorted(gone)]
+        old = [f for f in existing - {*files} if any(fnmatch(f, pattern) for pattern in outdated)]
+        deletions = [CommitOperationDelete(path, is_folder=False) for path in sorted(old)]
         done = api.create_commit(
             to.name,
             [*deletions, *_additions(files)],
@@ -126,7 +127,7 @@ def add(
     """Add or replace files of an existing repository, as a commit or a pull request.
 
     An open pull request of the same title gets another commit. Raises as :func:`push`, and
-    ``UsageProblem`` where there is no such repository.
+    ``UsageProblem`` if the repository doesn't exist.
     """
     with _hub(to) as api:
         info = _info(api, to)
@@ -148,7 +149,7 @@ def add(
 
 
 def _open_pull_request(api: HfApi, to: Repository, title: str) -> int | None:
-    """Number of the open pull request with a title by the token's owner, if any."""
+    """Number of the open pull request with this title by the token's owner; ``None`` if none."""
     name = api.whoami()["name"]
     requests = api.get_repo_discussions(
         to.name,
@@ -161,7 +162,7 @@ def _open_pull_request(api: HfApi, to: Repository, title: str) -> int | None:
 
 
 def written(files: Mapping[str, bytes], directory: Path) -> list[Path]:
-    """Write the files to a directory instead. Raises ``BadInput`` when it can't be written."""
+    """Write the files to a directory instead; their paths. Raises ``BadInput`` on failure."""
     with disk_problems(directory):
         for name, content in files.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
@@ -187,7 +188,7 @@ def _info(api: HfApi, to: Repository) -> Any:
 
 @contextmanager
 def _hub(to: Repository) -> Iterator[HfApi]:
-    """Client with a token; its errors become one line, which never shows the token."""
+    """Client of the hub with a token; its errors become one line, which never shows the token."""
     try:
         from huggingface_hub import HfApi, get_session, get_token
         from huggingface_hub.errors import HfHubHTTPError
@@ -222,7 +223,7 @@ def _hub(to: Repository) -> Iterator[HfApi]:
             raise Interrupted(str(to), line, fix) from e
         raise failure(e, str(to), line, fix) from e
     except Exception as e:
-        # A client of many layers: connections, uploads in threads, what the hub says of a card.
+        # The client has many layers: connections, uploads in threads, the hub's check of a card.
         reason = e.__cause__ if isinstance(e, RuntimeError) and e.__cause__ else e
         raise failure(reason, str(to), _line(str(reason), token), "no file was changed") from e
     finally:
@@ -232,7 +233,7 @@ def _hub(to: Repository) -> Iterator[HfApi]:
 
 @contextmanager
 def _no_redirects(client: Any) -> Iterator[None]:
-    """Refuse redirects of uploads to another host meanwhile; downloads may be redirected."""
+    """Refuse redirects of uploads to another host in this context; downloads may be redirected."""
     from huggingface_hub import constants
 
     def refuse(response: Any) -> None:

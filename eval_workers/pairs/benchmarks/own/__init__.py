@@ -1,1 +1,1 @@
-"""Benchmarks that a user brings: pairs in a file, or templates with words to fill in."""
+"""A user's own benchmarks: pairs in a file, or templates with words to fill in."""

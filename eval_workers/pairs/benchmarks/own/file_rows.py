@@ -1,4 +1,4 @@
-"""Rows of files that users bring: CSV, TSV, JSON, JSON lines and Parquet, here or at an address."""
+"""Rows of users' files: CSV, TSV, JSON, JSON lines and Parquet, local or at an address."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _BATCH_ROWS = 1024
 
 @dataclass(frozen=True)
 class SourceRow:
-    """One row of a file: its number from 1, its values by column, or a problem.
+    """One row of a file: its number from 1, and its values by column or a problem.
 
-    Values of CSV and TSV are texts; those of other kinds as in JSON.
+    Values of CSV and TSV are texts; those of JSON and Parquet are Python values.
     """
 
     file: str
@@ -42,8 +42,8 @@ class SourceRow:
 def files_of(source: Path) -> list[Path]:
     """The files of a path, an address or a pattern of names, sorted.
 
-    A directory stands for the files of these kinds in it and below it. Raises ``BadInput`` if there
-    is none.
+    A directory stands for all files of ``KINDS`` in it and below it. Raises ``BadInput`` if there
+    is no file.
     """
     paths: list[Path] = []
     for path, about in find(str(source)):
@@ -86,7 +86,7 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a row's column, or of ``a.b``: ``b`` in ``a``; ``None`` if it isn't there.
+    """The value of a row's column; ``a.b`` is ``b`` in column ``a``. ``None`` if there is none.
 
     >>> row = {"info": {"ans0": ["The man", "M"]}, "a.b": 1}
     >>> value_at(row, "info.ans0.1"), value_at(row, "a.b"), value_at(row, "info.none")
@@ -106,10 +106,10 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
-    """Problem of a row with a further row of the file in a field, since a quote was left open.
+    """The problem if a field holds a further row of the file, since a quote was left open.
 
     A field may hold line breaks. It is refused if one of its lines has as many fields as the file's
-    rows; a comma before a blank is taken for prose. In the last one ``records_of`` notices it.
+    rows; a comma before a blank counts as prose. The last field is left to ``records_of``.
 
     >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
     'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'

@@ -1,4 +1,4 @@
-"""Templates to sentences of several groups: by their pronouns, and by words of a list."""
+"""Fills templates with the pronouns and words of several groups, which gives sentences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _VOWEL = re.compile(
 
 @dataclass(frozen=True)
 class GroupWords:
-    """Words by group, as many for each: the k-th of every group are versions of each other."""
+    """Words by group, equally many for each: the k-th words of all groups are counterparts."""
 
     words: Mapping[str, tuple[str, ...]]
     pronouns: Mapping[str, str] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class _GroupWordsFile:
     ]
 
     def __post_init__(self) -> None:
-        if len({len(one.words) for one in self.groups.values()}) > 1:
+        if len({len(group.words) for group in self.groups.values()}) > 1:
             raise ValueError("every group needs as many words as the others")
 
 
@@ -78,13 +78,13 @@ class Item:
 
 @dataclass(frozen=True)
 class Filler:
-    """Fills templates for groups; ``words`` are lists by the name of their placeholder."""
+    """Fills templates for groups; ``words`` maps a placeholder's name to its list of words."""
 
     groups: tuple[str, ...] = USUAL
     words: Mapping[str, GroupWords] = field(default_factory=dict)
 
     def items(self, template: str, identifier: str) -> list[Item]:
-        """An item of a template, or one for each word of its lists.
+        """The item of a template; with words of lists, one item for each position in the lists.
 
         Raises ``ValueError`` with the reason for a template that can't be filled for every group.
 
@@ -138,10 +138,11 @@ class Filler:
 
 
 def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
-    """A filler for groups and for ``placeholder=list``.
+    """A filler for groups, and for ``fills``, texts like ``placeholder=list``.
 
     Default groups: those of the first list, or female and male. Raises ``UsageProblem`` for fewer
-    than two different groups, and for one without words in a list or, without lists, pronouns.
+    than two different groups, and for a group that a list has no words for or, without lists, that
+    has no pronouns.
 
     >>> filler(["she", "he", "they"]).groups
     ('she', 'he', 'they')
@@ -150,29 +151,29 @@ def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
     """
     words: dict[str, GroupWords] = {}
     for text in fills:
-        name, is_pair, words_of = text.partition("=")
-        if not is_pair or not re.fullmatch(r"[a-z]\w*", name) or name.startswith("pronoun"):
+        name, equals, list_name = text.partition("=")
+        if not equals or not re.fullmatch(r"[a-z]\w*", name) or name.startswith("pronoun"):
             raise UsageProblem(f"--fill {text}", "is not PLACEHOLDER=LIST", "such as kin=kinship")
-        words[name] = load_words(words_of, is_name=name == "name")
+        words[name] = load_words(list_name, is_name=name == "name")
     chosen = tuple(groups) or (tuple(next(iter(words.values())).words) if words else USUAL)
     if len(chosen) < 2 or len(set(chosen)) < len(chosen):
-        given = f"--groups {','.join(chosen)}"
-        raise UsageProblem(given, "is not two or more different groups", "such as she,he,they")
+        option = f"--groups {','.join(chosen)}"
+        raise UsageProblem(option, "is not two or more different groups", "such as she,he,they")
     for group in chosen:
         for name, lists in words.items():
             if group not in lists.words:
-                groups_of = f"there are {', '.join(lists.words)}"
-                raise UsageProblem(f"group {group!r}", f"has no words for {{{name}}}", groups_of)
+                fix = f"there are {', '.join(lists.words)}"
+                raise UsageProblem(f"group {group!r}", f"has no words for {{{name}}}", fix)
         if not words:
             forms(_PRONOUN_OF.get(group, group))
     return Filler(chosen, words)
 
 
 def load_words(name: str, *, is_name: bool = False) -> GroupWords:
-    """A list of words by group: one of ours, a word list of pairs, or the path of a TOML file.
+    """Words by group: a list of ``GROUP_WORDS``, a word list of pairs, or a TOML file by its path.
 
     The words of a word list are lowercase; ``is_name`` gives them capitals. Raises ``UsageProblem``
-    for an unknown name, ``BadInput`` for a file that is not such a list.
+    for an unknown name, ``BadInput`` for a file that is not a list of words by group.
 
     >>> load_words("kinship").words["neutral"][0]
     'parent'
@@ -181,9 +182,9 @@ def load_words(name: str, *, is_name: bool = False) -> GroupWords:
     """
     if name not in GROUP_WORDS.names() and name in wordlists.LISTS.names():
         cased = str.capitalize if is_name else str
-        found = wordlists.load(name)
-        words = zip(*((cased(p.a), cased(p.b)) for p in found.pairs), strict=True)
-        return GroupWords(dict(zip(found.groups or USUAL, words, strict=True)))
+        word_list = wordlists.load(name)
+        words = zip(*((cased(p.a), cased(p.b)) for p in word_list.pairs), strict=True)
+        return GroupWords(dict(zip(word_list.groups or USUAL, words, strict=True)))
     source = Path(name) if name.endswith(".toml") else GROUP_WORDS.text(name)
     groups = toml_file.load(_GroupWordsFile, source, f"words {name}").groups
     pronouns = {name: group.pronoun for name, group in groups.items() if group.pronoun}
@@ -202,6 +203,6 @@ def between(item: Item, **columns: object) -> list[Row]:
     for a, b in combinations(item.sentences, 2):
         pair_id = item.item_id if len(item.sentences) == 2 else f"{item.item_id} {a}/{b}"
         sentences = item.sentences[a], item.sentences[b]
-        own = {"item_id": item.item_id, **columns}
-        pairs.append(pair_row(pair_id, item.template, sentences, (a, b), **own))
+        more = {"item_id": item.item_id, **columns}
+        pairs.append(pair_row(pair_id, item.template, sentences, (a, b), **more))
     return pairs

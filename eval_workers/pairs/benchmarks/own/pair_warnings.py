@@ -1,4 +1,4 @@
-"""Warnings about pairs that can be used, but may not be what was meant."""
+"""Warnings about pairs that can be used, but may be mistakes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from plumbline.eval_workers.pairs.benchmarks._parsed import Row
 from plumbline.warehouse.query.finding import LEAST_PAIRS
 
-#: Sets of few pairs that are named.
+#: Most entries such as `x/y (1)` in the warning about too few pairs.
 _NAMED = 6
 
 
@@ -32,7 +32,7 @@ def pair_warnings(pairs: Sequence[Row]) -> Iterator[str]:
     spellings = defaultdict[str, set[str]](set)
     for group in {name for groups in n_of for name in groups}:
         spellings[group.casefold()].add(group)
-    alike = [" and ".join(sorted(of)) for _, of in sorted(spellings.items()) if len(of) > 1]
+    alike = [" and ".join(sorted(same)) for _, same in sorted(spellings.items()) if len(same) > 1]
     if alike:
         fix = "if you meant one group, write its name alike"
         yield f"Warning: {', '.join(alike)} are measured apart ({fix})"
@@ -51,9 +51,8 @@ def pair_warnings(pairs: Sequence[Row]) -> Iterator[str]:
 
 
 def _repeats(pairs: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    """Pairs whose two sentences an earlier one has too, with that one, unless both say the same.
-
-    Of a pair that is turned round, the direction is turned as well.
+    """Pairs with the two sentences of an earlier pair but another direction or category, each with
+    that earlier pair. The order of the two sentences does not matter.
     """
     earlier: dict[frozenset[object], Row] = {}
     for pair in pairs:

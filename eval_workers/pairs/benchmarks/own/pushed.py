@@ -1,4 +1,4 @@
-"""A benchmark that ``plumbline benchmark push`` wrote: the same pairs again, or an error."""
+"""Reads a benchmark that ``plumbline benchmark push`` wrote: the same pairs, or an error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from plumbline.warehouse.regular_files import LARGEST, object_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Column
 
-#: The file that says which files hold the pairs, and which pairs they are.
+#: The file with the names of the files of pairs, and with the pairs' fingerprint.
 METADATA = "plumbline.json"
 _COLUMNS: dict[str, Column] = {
     c.name: c for c in TABLES["benchmark_pair"].columns if c.name != "benchmark"
@@ -29,9 +29,9 @@ _COLUMNS: dict[str, Column] = {
 
 
 def fingerprint(pairs: Iterable[Mapping[str, object]]) -> str:
-    """SHA-256 of the pairs of a benchmark, in any order of the rows.
+    """SHA-256 of the pairs of a benchmark; the order of the rows does not matter.
 
-    Without the benchmark's name; a missing column counts as NULL.
+    The benchmark's name is left out; a missing column counts as NULL.
 
     >>> one, other = {"pair_id": "1", "word": "tea"}, {"pair_id": "2"}
     >>> fingerprint([one, other]) == fingerprint([{**other, "word": None}, one])
@@ -77,7 +77,7 @@ def pushed(source: Path) -> PushedBenchmark | None:
     name, mark, listed = (metadata.get(key) for key in ("name", "fingerprint", "files"))
     if not (isinstance(name, str) and isinstance(mark, str) and isinstance(listed, list)):
         return None
-    # Only files beside it: a pushed benchmark must not name other files of this machine.
+    # Only files beside the metadata: a pushed benchmark must not read other files of this machine.
     plain = [n for n in listed if isinstance(n, str) and PurePosixPath(n).name == n]
     files = [located(f"{source}/{n}") for n in plain if n.endswith(".parquet")]
     about = metadata.get("facts")
@@ -87,7 +87,7 @@ def pushed(source: Path) -> PushedBenchmark | None:
 
 
 def name_at(address: Path) -> str:
-    """The name of the benchmark that was pushed to an address; ``UsageProblem`` for any other."""
+    """Name of the benchmark pushed to an address. Raises ``UsageProblem`` if there is none."""
     benchmark = pushed(address)
     if benchmark is None:
         fix = f"plumbline benchmark import NAME --source {address}"
@@ -96,7 +96,7 @@ def name_at(address: Path) -> str:
 
 
 def read_pushed(name: str, source: Path, metadata: PushedBenchmark) -> Parsed:
-    """All pairs of a benchmark that was pushed, with the columns that they had.
+    """All pairs of a pushed benchmark, with all their columns.
 
     Raises ``BadInput`` if a file can't be read, or the pairs are not those that were pushed.
     """

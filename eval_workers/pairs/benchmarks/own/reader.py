@@ -1,4 +1,4 @@
-"""Pairs from the rows of a user's file: each row is a pair, or a reject with the reason."""
+"""Reads the rows of a user's file: each row gives pairs, or a reject with the reason."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from plumbline.warehouse.errors import BadInput
 
 _SIDES = {"a": "a", "b": "b", "sentence_a": "a", "sentence_b": "b", "stereo": "a"}
 _SIDES |= {"antistereo": "b"}
-#: A placeholder of a sentence of choices.
+#: A placeholder in the ``sentence`` of a recipe's choices.
 SLOT = re.compile(r"\{([^{}]*)\}")
 #: Columns whose values have to be texts in the file, not numbers or lists.
 _TEXTS = ("sentence_a", "sentence_b", "template")
 
 
 class Unusable(ValueError):
-    """The reason why a row makes no pair."""
+    """Raised for a row that makes no pair; the text is the reason."""
 
 
 def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parsed:
     """The pairs of a file, or of all files of a directory or pattern.
 
-    A row has two sentences, or a template, or choices as the recipe says. Rows of templates make a
-    pair for every two groups of ``filler``, and for each of its words. A row that equals an earlier
-    one in every column is rejected. Raises ``BadInput`` for a file that can't be read or lacks the
+    A row has two sentences, or a template, or choices if the recipe has them. A template makes a
+    pair for every two groups of ``filler`` and each of its words. A row that equals an earlier row
+    in every column is rejected. Raises ``BadInput`` for a file that can't be read or lacks the
     columns.
     """
     files = files_of(source)
@@ -80,14 +80,14 @@ def _common(files: Sequence[Path]) -> Path:
 
 
 def _check_columns(path: Path, row: SourceRow, recipe: Recipe) -> None:
-    """Refuse a file whose first row shows that it has other columns."""
+    """Raise ``BadInput`` for a file whose first row lacks columns that are needed."""
     if recipe.choices:
         return
     required = ["template"] if _has(row, recipe, "template") else ["sentence_a", "sentence_b"]
     missing = [name for name in required if not _has(row, recipe, name)]
-    named = [column for column in recipe.columns.values() if not _is_there(row.fields, column)]
-    if missing or named:
-        what = ", ".join(dict.fromkeys([*named, *(recipe.columns.get(n, n) for n in missing)]))
+    unknown = [column for column in recipe.columns.values() if not _is_there(row.fields, column)]
+    if missing or unknown:
+        what = ", ".join(dict.fromkeys([*unknown, *(recipe.columns.get(n, n) for n in missing)]))
         has = ", ".join(map(str, row.fields)) or "none"
         fix = f"it has {has}: name them with --column sentence_a=NAME, docs/pairs.md"
         if len(row.fields) == 1 and ";" in has:
@@ -112,13 +112,13 @@ def _check_row(row: SourceRow, recipe: Recipe) -> None:
 
 
 def _pairs(row: SourceRow, file: str, default_id: str, recipe: Recipe, filler: Filler) -> list[Row]:
-    """Rows of ``benchmark_pair`` without ``benchmark``."""
+    """Rows of ``benchmark_pair``, without ``benchmark``, that a source row makes."""
 
     def value(name: str) -> str:
-        held = value_at(row.fields, recipe.columns.get(name, name))
-        if name in _TEXTS and not (held is None or isinstance(held, str)):
-            raise Unusable(f"{name} is {held!r}, expected a text")
-        return recipe.fixed.get(name, "") if held is None else _text(held)
+        field = value_at(row.fields, recipe.columns.get(name, name))
+        if name in _TEXTS and not (field is None or isinstance(field, str)):
+            raise Unusable(f"{name} is {field!r}, expected a text")
+        return recipe.fixed.get(name, "") if field is None else _text(field)
 
     identifier = value("id") or default_id
     common: Row = {
@@ -150,15 +150,15 @@ def _pairs(row: SourceRow, file: str, default_id: str, recipe: Recipe, filler: F
 
 
 def _clusters(recipe: Recipe, value: Callable[[str], str]) -> Row:
-    """Clusters of the row, named by its columns.
+    """Clusters of the row, each with the name of its column in front.
 
-    Columns that differ in a number alone, as ``job_1`` and ``job_2``, hold names of the same kind.
+    A number at the end of that name is left out: ``job_1`` and ``job_2`` hold names of one kind.
     """
-    kinds = {name: recipe.columns.get(name, name) for name in ("cluster", "cluster_2")}
+    columns = {name: recipe.columns.get(name, name) for name in ("cluster", "cluster_2")}
     return {
-        name: f"{re.sub(r'[ _]?[0-9]+$', '', kind)}: {held}"
-        for name, kind in kinds.items()
-        if (held := value(name))
+        name: f"{re.sub(r'[ _]?[0-9]+$', '', column)}: {cluster}"
+        for name, column in columns.items()
+        if (cluster := value(name))
     }
 
 
@@ -174,10 +174,10 @@ def _weight(text: str) -> float | None:
     return weight
 
 
-def _direction(text: str, named: Mapping[str, Sequence[str]]) -> str | None:
+def _direction(text: str, values_of: Mapping[str, Sequence[str]]) -> str | None:
     if not text:
         return None
-    sides = {value: side for side, values in named.items() for value in values} or _SIDES
+    sides = {value: side for side, values in values_of.items() for value in values} or _SIDES
     if text not in sides:
         raise Unusable(f"direction is {text!r}, expected one of {', '.join(sides)}")
     return sides[text]
@@ -188,15 +188,15 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
     listed = _listed(fields, choices)
     labels_of_a = set(choices.a)
     if choices.a_in:
-        held = value_at(fields, choices.a_in)
-        labels_of_a = set(map(_text, held if isinstance(held, list) else [held]))
+        labels = value_at(fields, choices.a_in)
+        labels_of_a = set(map(_text, labels if isinstance(labels, list) else [labels]))
     neither = [text for text, label in listed if label in choices.neither]
     of_a = [text for text, label in listed if _means(label, labels_of_a, choices)]
     rest = [text for text, _ in listed if text not in (*of_a, *neither)]
     of_b = [t for t, label in listed if label in choices.b] if choices.b else rest
     if len(of_a) != 1 or len(of_b) != 1:
-        labels = ", ".join(label for _, label in listed)
-        problem = f"of the labels {labels}, {len(of_a)} are {' or '.join(sorted(labels_of_a))}"
+        all_labels = ", ".join(label for _, label in listed)
+        problem = f"of the labels {all_labels}, {len(of_a)} are {' or '.join(sorted(labels_of_a))}"
         raise Unusable(f"{problem} and {len(of_b)} the other side's, expected one of each")
     return _sentence(fields, choices, of_a[0]), _sentence(fields, choices, of_b[0])
 
@@ -206,16 +206,16 @@ def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]
         pairs = zip(choices.texts, choices.labels, strict=True)
         return [(_text(value_at(fields, t)), _text(value_at(fields, n))) for t, n in pairs]
     listed = value_at(fields, choices.each)
-    if isinstance(listed, Mapping):  # a list of each column, as data sets on the hub have it
+    if isinstance(listed, Mapping):  # one list per column, as in data sets on the hub
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
         return [(_text(t), _text(label)) for t, label in zip(*columns, strict=False)]
-    if not isinstance(listed, list) or not all(isinstance(one, Mapping) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
         raise Unusable(f"{choices.each} is not a list of texts")
-    return [(_text(one.get(choices.text)), _text(one.get(choices.label))) for one in listed]
+    return [(_text(item.get(choices.text)), _text(item.get(choices.label))) for item in listed]
 
 
 def _means(label: str, names: set[str], choices: Choices) -> bool:
-    """True if a label (with ``a_in`` a part of it: Black in F-Black) means one of ``wanted``."""
+    """True if a label means one of ``names``; with ``a_in`` a part is enough (Black in F-Black)."""
     for part in {label, *(label.split("-") if choices.a_in else ())}:
         alike = {part, *(s for same in choices.same if part in same for s in same)}
         if {a.lower() for a in alike} & {w.lower() for w in names}:
@@ -231,14 +231,14 @@ def _sentence(fields: Mapping[str, Any], choices: Choices, choice: str) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as text; nothing for a missing one."""
+    """A value as text; empty for ``None`` and NaN."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return value.strip() if isinstance(value, str) else str(value)
 
 
 def _extra(fields: Mapping[str, Any], recipe: Recipe) -> str | None:
-    """The columns that are used for nothing else, as JSON."""
+    """The values of all other columns, as a JSON object; ``None`` if there are none."""
     used = {recipe.columns.get(name, name) for name in COLUMNS}
-    kept = {k: v for k, v in fields.items() if k and k not in used and v not in (None, "")}
-    return json.dumps(kept, ensure_ascii=False, default=str) if kept else None
+    extra = {k: v for k, v in fields.items() if k and k not in used and v not in (None, "")}
+    return json.dumps(extra, ensure_ascii=False, default=str) if extra else None

@@ -1,7 +1,7 @@
-"""Recipes: how the rows of a data set become pairs, in a few lines of TOML.
+"""Recipes: TOML files that tell how the rows of a data set become pairs.
 
 Ours are in ``recipes``; other packages add theirs through entry points of ``plumbline.recipes``. A
-recipe says which column is which, and what is the same for every row::
+recipe maps columns, and sets values that all rows share::
 
     about = "what the data set is"
     source = "where it comes from"
@@ -61,7 +61,7 @@ RECIPES = Registry(
     instead="give the path of a .toml file",
 )
 
-#: Facts of a recipe that go with its pairs, by their names in `benchmark_fact`.
+#: Name of a fact in `benchmark_fact` -> the field of ``Recipe`` that holds it.
 FACTS = {
     **{"About": "about", "Source": "source", "Licence": "licence", "Language": "language"},
     "Citation": "citation",
@@ -109,7 +109,7 @@ def _groups(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @toml_table
 class Choices:
-    """The texts of a row of which two make the pair, and how their labels tell which two."""
+    """Where a row lists several labelled texts, and which labels the two texts of the pair have."""
 
     each: str = ""
     text: str = ""
@@ -134,7 +134,7 @@ class Choices:
 
 @toml_table
 class Recipe:
-    """The rules by which rows become pairs; see the module."""
+    """The rules by which rows become pairs; see the module's docstring."""
 
     about: Text
     source: Text
@@ -153,8 +153,8 @@ class Recipe:
     def __post_init__(self) -> None:
         for name in ("group_a", "group_b"):
             if self.groups and self.fixed.get(name, self.groups[0]) not in self.groups:
-                known = f"is not one of groups ({', '.join(self.groups)})"
-                raise ValueError(f"fixed.{name}: {self.fixed[name]!r} {known}")
+                problem = f"is not one of groups ({', '.join(self.groups)})"
+                raise ValueError(f"fixed.{name}: {self.fixed[name]!r} {problem}")
 
     def facts(self) -> dict[str, str]:
         """Facts that users of the pairs need, by their names in `benchmark_fact`.
@@ -165,15 +165,15 @@ class Recipe:
         return {name: fact for name, key in FACTS.items() if (fact := getattr(self, key))}
 
     def filled_groups(self) -> tuple[str, ...]:
-        """The groups to fill templates for, of a recipe that names a column of templates."""
+        """The groups to fill templates for; empty if the recipe names no column of templates."""
         is_filled = "template" in self.columns or "template" in self.fixed
         return (self.groups or ()) if is_filled else ()
 
     def with_columns(self, names: Sequence[str]) -> Recipe:
-        """With further ``ours=theirs``, which replace the recipe's own.
+        """A copy with further columns, ``ours=theirs``, which replace those of the recipe.
 
-        A second ``cluster`` is the pair's other one. Raises ``UsageProblem`` for anything else,
-        naming the columns that there are.
+        A second ``cluster`` becomes ``cluster_2``. Raises ``UsageProblem``, with the known columns,
+        for a text of another form or an unknown column.
 
         >>> NO_RECIPE.with_columns(["sentence_a=Old sentence"]).columns
         {'sentence_a': 'Old sentence'}
@@ -181,19 +181,19 @@ class Recipe:
         columns = dict(self.columns)
         free = ["cluster", "cluster_2"]
         for text in names:
-            ours, is_pair, theirs = text.partition("=")
+            ours, equals, theirs = text.partition("=")
             if ours == "cluster":
                 if not free:
                     raise UsageProblem(f"--column {text}", "a pair has at most two clusters")
                 ours = free.pop(0)
-            if not is_pair or ours not in COLUMNS or not theirs:
+            if not equals or ours not in COLUMNS or not theirs:
                 fix = f"expected OURS=THEIRS, where OURS is one of {', '.join(COLUMNS)}"
                 raise UsageProblem(f"--column {text}", "is not a column", fix)
             columns[ours] = theirs
         return replace(self, columns=columns)
 
 
-#: For rows whose columns have our names.
+#: The recipe for rows whose columns have our names.
 NO_RECIPE = Recipe("columns with our names", "their own")
 
 
@@ -209,7 +209,7 @@ def load(name: str) -> Recipe:
 
 
 def content(name: str) -> dict[str, Any]:
-    """Tables of a recipe's file, unchecked; raises the errors of ``load``."""
+    """Tables of a recipe's file, unchecked. Raises as ``load`` if the file can't be read."""
     if name.endswith(".toml"):
         return toml_file.read(Path(name), f"recipe {name}")
     return toml_file.parsed(RECIPES.text(name), f"recipe {name}")

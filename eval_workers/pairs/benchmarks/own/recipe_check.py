@@ -1,4 +1,4 @@
-"""Everything that is wrong with a recipe and the rows it is for, and what it would import."""
+"""Checks a recipe with the rows it is for: all problems, and the pairs it would import."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _TO_SHARE = {
 
 @dataclass
 class Checked:
-    """A recipe's problems, a line each, and the rows of its data.
+    """A recipe's problems, one line each, and the pairs of its data.
 
-    ``problems`` keep it from being imported; ``warnings`` are for who shares it; ``rejects`` are
-    the reasons why rows make no pair. ``parsed`` is ``None`` where no data could be read.
+    ``problems`` prevent an import; ``warnings`` are of facts that sharing needs and of doubtful
+    pairs; ``rejects`` are why rows make no pair. ``parsed`` is ``None`` if no data was read.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Checked:
 
 
 def check_recipe(name: str, source: Path | None) -> Checked:
-    """Check a recipe by itself, and with the file, directory or address of its rows if given."""
+    """Check a recipe, and its rows if ``source`` (a file, directory or address) is given."""
     checked = Checked()
     try:
         tables = content(name)
@@ -109,7 +109,7 @@ def _columns_named(recipe: Recipe) -> Iterator[tuple[str, str]]:
 
 
 def _reasons(parsed: Parsed) -> Iterator[str]:
-    """A line for each kind of reason: its first row, and how many more rows have it."""
+    """A line for each kind of reason: its first row, and the number of further rows with it."""
     kinds: dict[str, list[Mapping[str, object]]] = {}
     for row in parsed.rejects:
         kind = re.sub(r"'[^']*'|\d+", "", str(row["reason"]))

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from plumbline.warehouse.storage.store import Store
 
-#: Tables with a row or more for a pair, and what partitions them.
+#: Table with one or more rows per pair -> the columns of its partitions.
 _ABOUT_PAIRS = {
     "pair_score": ["benchmark", "model_key"],
     "token_logprob": ["benchmark", "model_key"],
@@ -23,12 +23,12 @@ _FIGURES = (
 )
 
 
-#: Columns of pairs that no figure is by.
+#: Columns of pairs on which no figure depends.
 _NOT_IN_FIGURES = {"extra", "source_file", "source_row"}
 
 
 class Replaced(NamedTuple):
-    """Earlier pairs that are gone or have other sentences, and others of which a column changed."""
+    """Numbers of earlier pairs: gone or with other sentences, and with another column changed."""
 
     n_changed: int
     n_mended: int
@@ -39,15 +39,15 @@ def replace_pairs(
 ) -> Replaced:
     """Replace the pairs of a benchmark.
 
-    Scores, choices and associations of pairs that are gone or have other sentences go too, and what
-    models could not score, which may be theirs. All
-    figures of the benchmark go with them, and where other columns of a pair changed: they would be
-    taken for those of the new pairs.
+    If pairs are gone or have other sentences, their scores, choices and associations are removed,
+    and all rejects of scoring the benchmark, which may be of these pairs. All figures of the
+    benchmark are removed if any pair changed, also in other columns: they would be taken for those
+    of the new pairs.
     """
-    held = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
+    earlier = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     new = {pair["pair_id"]: pair for pair in pairs}
     changed, n_mended = [], 0
-    for old in held:
+    for old in earlier:
         pair = new.get(old["pair_id"])
         if pair is None or any(pair[side] != old[side] for side in ("sentence_a", "sentence_b")):
             changed.append(old["pair_id"])

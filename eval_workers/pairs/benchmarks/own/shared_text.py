@@ -6,17 +6,17 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 
-#: The placeholder where the sentences differ; words are counted without it.
+#: The placeholder where the sentences differ; it is left out when words are counted.
 DIFFERS = "{differs}"
 _NO_BRACES = str.maketrans("{}", "  ")
 _PARTS = re.compile(r"\w+(?:['’]\w+)*|[^\w\s]")
 
 
 def shared_template(a: str, b: str) -> str:
-    """The words and marks that both have in the same order, as sentence a writes them.
+    """The words and marks that both sentences have in the same order, as sentence a writes them.
 
-    A longest common subsequence, compared without case, with one ``{differs}`` wherever either
-    sentence has something else. Braces of the sentences themselves are left out.
+    This is a longest common subsequence, compared without case, with one ``{differs}`` wherever
+    either sentence has something else. Braces in the sentences are left out.
 
     >>> shared_template("Old men can't code.", "Young women can't code.")
     "{differs} can't code."
@@ -42,7 +42,7 @@ def shared_template(a: str, b: str) -> str:
 
 
 def _common(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
-    """Places of a longest common subsequence in both, in order.
+    """Positions, in a and in b, of the elements of a longest common subsequence, in order.
 
     >>> _common("abcbdab", "bdcaba")
     [(1, 0), (4, 1), (5, 3), (6, 4)]
