@@ -1,4 +1,4 @@
-"""Rows of a warehouse for sections: of ``sql/report/*.sql``, or of any other query."""
+"""Query results for the report's sections: of ``sql/report/*.sql``, or of any other query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Columns that identify a fit.
 _FIT = ("subset", "model_key", "benchmark", "groups", "corpus", "contrast", "options")
 
-#: The columns of reports' rows that hold what an option names.
+#: Option -> the columns that hold the keys of what it selects.
 _COLUMNS = {
     "benchmark": ("benchmark",),
     "model": ("model_key", "reference_key"),
@@ -28,35 +28,35 @@ _COLUMNS = {
 
 
 class Facts:
-    """A warehouse as sections read it: each query runs once, and models go by their labels.
+    """Queries of one version of a warehouse, each run once; rows with a model have its label.
 
-    All are of one version of it. Raises ``BadInput`` when it is not a warehouse.
+    Raises ``BadInput`` when ``warehouse`` is not a warehouse.
     """
 
     def __init__(self, warehouse: str | Path | OpenWarehouse) -> None:
-        self.warehouse, self._known = opened(warehouse).pinned(), dict[str, Rows]()
+        self.warehouse, self._rows_by_query = opened(warehouse).pinned(), dict[str, Rows]()
         self.connection = connect(self.warehouse)
-        bar = "enable_progress_bar"  # off in a notebook without ipywidgets, and refuses to be set
+        bar = "enable_progress_bar"  # already off, and fixed, in a notebook without ipywidgets
         if self.connection.sql(f"SELECT current_setting('{bar}')").fetchall() == [(True,)]:
             self.connection.execute(f"SET {bar} = false")
         self._labels, self._has_points = model_labels(self.connection), False
-        self._wanted: dict[str, object] = {}
+        self._limits: dict[str, object] = {}
 
     def within(self, **values: object) -> Facts:
-        """Facts about some models or benchmarks: rows with these values of columns.
+        """Facts limited to rows whose columns have these values, as for ``Rows.where``.
 
-        Values are those of ``Rows.where``. Rows without such a column stay, except those that sum
-        up several models (``n_models``) where only some of these are selected.
+        Rows without such a column stay, except that a limit on models leaves out rows that sum up
+        several models (those with a column ``n_models``).
         """
         part = copy(self)
-        part._wanted = {**self._wanted, **values}
+        part._limits = {**self._limits, **values}
         return part
 
     @property
     def whole(self) -> Facts:
         """The facts about everything that the warehouse holds."""
         part = copy(self)
-        part._wanted = {}
+        part._limits = {}
         return part
 
     def rows(self, name: str, **params: object) -> Rows:
@@ -72,13 +72,13 @@ class Facts:
         return self._once(text, lambda: answer(self.connection, text))
 
     def metrics(self, name: str, **wanted: object) -> Rows:
-        """Rows of ``metric_value`` of one metric whose columns have the wanted values."""
+        """Rows of ``metric_value`` of one metric, where columns have the ``wanted`` values."""
         return self.rows("metric").where(metric=name, **wanted)
 
     def points(self, fit: Row) -> Rows:
         """The points of a row of view ``fit``."""
         if not self._has_points:
-            # Any points need all of them computed: once. Names of temporary tables go first.
+            # The view computes all points at each query: store them in a table that shadows it.
             self.connection.execute(
                 "CREATE TEMP TABLE IF NOT EXISTS fit_point AS FROM main.fit_point"
             )
@@ -86,11 +86,11 @@ class Facts:
         return self.rows("point", **{column: fit[column] for column in _FIT})
 
     def _once(self, text: str, run: Callable[[], pa.Table]) -> Rows:
-        if text not in self._known:
-            self._known[text] = Rows(map(self._labelled, run().to_pylist()), text)
-        rows = self._known[text]
-        columns = {c: value for c, value in self._wanted.items() if rows and c in rows[0]}
-        if rows and "model_key" in self._wanted and "n_models" in rows[0]:
+        if text not in self._rows_by_query:
+            self._rows_by_query[text] = Rows(map(self._labelled, run().to_pylist()), text)
+        rows = self._rows_by_query[text]
+        columns = {c: value for c, value in self._limits.items() if rows and c in rows[0]}
+        if rows and "model_key" in self._limits and "n_models" in rows[0]:
             return rows.only(lambda _: False)
         return rows.where(**columns) if columns else rows
 
@@ -100,32 +100,32 @@ class Facts:
 
 
 def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
-    """Facts about what patterns of ``benchmark``, ``model`` and ``corpus`` name; without any all.
+    """Facts limited by patterns for ``benchmark``, ``model`` and ``corpus``; no pattern, no limit.
 
-    Raises ``UsageProblem`` for one that names nothing. What is of no benchmark, model or corpus
-    stays, such as figures that need no text.
+    Rows without a benchmark, model or corpus stay, such as figures that need no text. Raises
+    ``UsageProblem`` for a pattern that matches nothing.
     """
     columns: dict[str, object] = {}
-    for option, of in patterns.items():
-        if of:
-            keys = named(option, of, facts.rows("named"))
+    for option, option_patterns in patterns.items():
+        if option_patterns:
+            keys = named(option, option_patterns, facts.rows("named"))
             columns |= dict.fromkeys(_COLUMNS[option], (*keys, "", None))
     return facts.within(**columns)
 
 
 def named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """The keys of what an option's patterns name, of rows of ``sql/report/named.sql``.
+    """The keys whose names match an option's patterns, from rows of ``sql/report/named.sql``.
 
-    Raises ``UsageProblem``, with what there is, for a pattern that names nothing.
+    Raises ``UsageProblem``, which lists all names, for a pattern that matches none.
     """
     names = {str(r["key"]): str(r["name"]) for r in rows if r["option"] == option}
     keys = list[str]()
     for pattern in patterns:
-        of = [key for key, name in names.items() if _is_named(name, pattern)]
-        if not of:
-            there = ", ".join(names.values()) or "none yet"
-            raise UsageProblem(f"--{option} {pattern}", "names nothing here", f"there is {there}")
-        keys += of
+        matches = [key for key, name in names.items() if _is_named(name, pattern)]
+        if not matches:
+            listed = ", ".join(names.values()) or "none yet"
+            raise UsageProblem(f"--{option} {pattern}", "names nothing here", f"there is {listed}")
+        keys += matches
     return tuple(dict.fromkeys(keys))
 
 

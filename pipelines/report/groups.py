@@ -11,7 +11,7 @@ from plumbline.warehouse.wordlists import from_rows, side_names
 if TYPE_CHECKING:  # with DuckDB, which no command needs to print its rows
     from plumbline.pipelines.report.facts import Facts
 
-#: The groups of pairs about female and male people, which need no name beside the benchmark's.
+#: The usual groups, which aren't named beside a benchmark.
 _USUAL = "female/male"
 
 
@@ -26,13 +26,13 @@ def sides(row: Row) -> tuple[str, str]:
 
 
 def contrast_sides(facts: Facts, corpus: str, contrast: str) -> tuple[str, str]:
-    """Names of the sides above and below 0, by the word lists of a corpus."""
+    """The names of a contrast's sides, above and below 0, from the corpus's word lists."""
     rows = facts.query("FROM word_list ORDER BY ALL").where(corpus=corpus)
-    return side_names(contrast, [from_rows(of) for of in rows.groups("word_list")])
+    return side_names(contrast, [from_rows(list_rows) for list_rows in rows.groups("word_list")])
 
 
 def set_name(row: Row) -> str:
-    """A benchmark, with its groups unless they are female and male.
+    """A row's benchmark, with its groups unless they are empty or female/male.
 
     >>> set_name({"benchmark": "mine", "groups": "she/they"})
     'mine (she/they)'
@@ -44,7 +44,7 @@ def set_name(row: Row) -> str:
 
 
 def sets(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """The benchmarks of rows, each with each of its groups, sorted.
+    """Every benchmark and groups that occur together in the rows, once, sorted.
 
     >>> sets([{"benchmark": "b", "groups": "x/y", "n": n} for n in (1, 2)])
     [{'benchmark': 'b', 'groups': 'x/y'}]
@@ -54,5 +54,5 @@ def sets(rows: Sequence[Row]) -> list[dict[str, str]]:
 
 
 def by_set(rows: Rows) -> list[Rows]:
-    """Rows by benchmark and groups, in the order of each one's first row."""
+    """Rows split by benchmark and groups, in the order of each part's first row."""
     return rows.groups("benchmark", "groups")

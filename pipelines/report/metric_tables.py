@@ -30,7 +30,7 @@ _FIRST = (
     *("us", "pd", "aufc", "gap", "slope", "reliability", "corrected slope", "correlation"),
     "rank correlation",
 )
-#: Sets of few pairs that are named.
+#: Most sets of few pairs that are named.
 _NAMED = 6
 IN_BRACKETS = "95% intervals in brackets"
 #: Columns that identify a fit, in the order printed.
@@ -38,7 +38,7 @@ FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_ke
 
 
 def _options(row: Row) -> list[str]:
-    """The options that are part of a metric's name: AuFC's log base, all of an unusual metric."""
+    """Options for a heading: AuFC's log base unless it is e; all of a metric not in ``_FIRST``."""
     metric, options = row["metric"], kept_object(row, "options")
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")
@@ -54,9 +54,9 @@ def _heading(row: Row) -> str:
 
 
 def by_metric(rows: Rows, *keys: str) -> Rows:
-    """A row for each group of ``metric_value`` rows alike in ``keys``, with the number ``n``.
+    """One row for all rows of ``metric_value`` with the same ``keys``; ``n`` is the first one's.
 
-    Its ``metrics`` are the rows of the group, by heading: what ``metric_columns`` shows.
+    Its ``metrics`` are these rows by heading, which ``metric_columns`` shows.
     """
     groups: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
@@ -101,7 +101,7 @@ def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
 
 
 def ranks(row: Row) -> Cell | None:
-    """The ranks that a model may have by a row of ``metric_value``, where they are known."""
+    """A cell of the ranks that a model may have; ``None`` if a row of ``metric_value`` has none."""
     if row.get("rank") is None:
         return None
     low, high = row["rank_low"], row["rank_high"]
@@ -109,9 +109,9 @@ def ranks(row: Row) -> Cell | None:
 
 
 def predicts_beyond(row: Row) -> str:
-    """The verdict on delta beside its controls, of a row of ``control``, in words.
+    """The verdict of a row of ``control`` on delta beside its controls, in words.
 
-    ``does not`` is said as what it stands for: an effect shown to be smaller than small.
+    ``does not`` means that the partial correlation was shown to be less than a small effect.
 
     >>> predicts_beyond({"verdict": "cannot be told", "coefficient": None})
     'it cannot be told whether delta predicts beyond frequency, n-grams and length'
@@ -127,7 +127,7 @@ def predicts_beyond(row: Row) -> str:
 
 
 def corpus_name(row: Row) -> str | None:
-    """A corpus, and by which contrast its words lean; what a fit without one has is as it is.
+    """A row's corpus with its contrast; the corpus as it is where either is missing.
 
     >>> corpus_name({"corpus": "novels", "contrast": "she/he"})
     'novels (she/he)'
@@ -154,12 +154,12 @@ CONTROL_COLUMNS: Columns = [
 def of_pairs(rows: Rows) -> Rows:
     """Rows of metrics over pairs: all but those of fits."""
     fitted = _fitted(rows)
-    kept = rows.only(lambda r: r["subset"] not in fitted)
-    return kept.where(metric=tuple(sorted({r["metric"] for r in kept})))
+    others = rows.only(lambda r: r["subset"] not in fitted)
+    return others.where(metric=tuple(sorted({r["metric"] for r in others})))
 
 
 def of_fits(rows: Rows) -> Rows:
-    """Rows of metrics over the points of fits; what has a slope is a fit."""
+    """Rows of metrics over the points of fits, which are the subsets with a slope."""
     return rows.where(subset=tuple(sorted(_fitted(rows))))
 
 
@@ -174,7 +174,7 @@ def models_table(rows: Rows) -> PageTable:
 
 
 def few_pairs(rows: Rows) -> str:
-    """Names the sets of few pairs among rows of ``metric_value``, which say little; else empty.
+    """A warning that names the sets of fewer than ``LEAST_PAIRS`` pairs; empty if there are none.
 
     >>> few_pairs(Rows([{"benchmark": "b", "groups": "old/young", "n": 4}]))
     'Fewer than 10 pairs say little: 4 of b (old/young)'
@@ -220,11 +220,11 @@ def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
     for row in rows:
         flat = {"benchmark": set_name(row), "model": row["model"]}
         flat |= {name: row[name] for name in about} | {n: row["n"]}
-        for of in sorted(row["metrics"].values(), key=_place):
-            name = re.sub(r"\W+", "_", " ".join([of["metric"], *_options(of)]))
-            flat |= zip(with_ends(name), map(of.get, with_ends("value")), strict=True)
-            if of.get("rank") is not None and of["metric"] in ("us", "aufc"):
-                places = map(of.get, with_ends("rank"))
+        for metric_row in sorted(row["metrics"].values(), key=_place):
+            name = re.sub(r"\W+", "_", " ".join([metric_row["metric"], *_options(metric_row)]))
+            flat |= zip(with_ends(name), map(metric_row.get, with_ends("value")), strict=True)
+            if metric_row.get("rank") is not None and metric_row["metric"] in ("us", "aufc"):
+                places = map(metric_row.get, with_ends("rank"))
                 flat |= zip(with_ends(f"{name}_rank"), places, strict=True)
         lines.append(flat)
     columns = dict.fromkeys(name for flat in lines for name in flat)

@@ -19,7 +19,7 @@ class Cell:
     """A table cell: its text and, for a figure, the unrounded value behind it, in its unit.
 
     ``low`` and ``high`` are the unrounded ends of an interval that the text shows, ``link`` is the
-    address that it leads to.
+    address that the cell links to.
     """
 
     text: str
@@ -33,18 +33,18 @@ class Cell:
 #: Content of a table's column: a column of the rows, shown by ``text.display``, or a function that
 #: makes a cell or text from a row.
 Column: TypeAlias = str | Callable[[Row], Cell | str | None]
-#: Columns with their headings; a name alone has that of ``text.display``. A third value is the
-#: number of digits where it is another.
+#: Columns with their headings. A name alone gets the heading of ``text.display``; a third value
+#: replaces its number of digits.
 AColumn: TypeAlias = str | tuple[str, Column] | tuple[str, str, int]
 Columns: TypeAlias = Sequence[AColumn]
 
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table; ``folded`` ones show their caption only until they are opened.
+    """A table. A ``folded`` table shows only its caption until the reader opens it.
 
-    ``sql`` is the query that its figures come from. The rows of a ``searchable`` one can be
-    filtered by what is typed.
+    ``sql`` is the query that its figures come from. The reader can filter the rows of a
+    ``searchable`` table by typing.
     """
 
     caption: str
@@ -57,7 +57,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot as SVG: file name stem, what it shows in words, its caption, what it's drawn from."""
+    """A plot as SVG: the stem of its file, what it shows in words, a caption, the rows drawn."""
 
     stem: str
     alt: str
@@ -70,7 +70,7 @@ class Figure:
 class Section:
     """A part of the page. ``alerts`` are shown prominently, before everything else in it.
 
-    ``more`` and ``code`` are folded, the latter shown as it is, at the end.
+    ``more`` and ``code`` are folded; ``code`` is at the end, shown verbatim.
     """
 
     anchor: str
@@ -100,7 +100,7 @@ class Lead:
 
     @property
     def anchor(self) -> str:
-        """Its address on the page."""
+        """The anchor of the question on the page."""
         return stem(self.question)
 
 
@@ -203,7 +203,7 @@ def count(value: int | None) -> Cell:
 
 
 def counted(n: int, noun: str) -> str:
-    """A number of things.
+    """A number with its noun, in the plural unless the number is 1.
 
     >>> counted(1, "pair"), counted(1200, "pair")
     ('1 pair', '1,200 pairs')
@@ -251,9 +251,9 @@ def estimate(
 ) -> Cell:
     """A cell of column ``of`` of a row with its interval, where it has one.
 
-    Digits, scale and sign are those of ``text.display``, for a ``value`` those of its metric,
-    unless they are given. Without a value it shows the end of an interval that is infinite at the
-    other.
+    Digits, scale and sign default to those of ``text.display`` for the column, for ``value`` to
+    those of the row's metric. If the value is ``None`` and only one end of the interval is finite,
+    the cell shows that end as a bound.
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
@@ -265,15 +265,15 @@ def estimate(
     if row is None:
         return Cell("–", None, True)
     is_metric = of == "value" and "metric" in row
-    how = display(row["metric"], row.get("unit") or "") if is_metric else display(of)
+    shape = display(row["metric"], row.get("unit") or "") if is_metric else display(of)
     value, low, high = row[of], row.get(f"{of}_low"), row.get(f"{of}_high")
-    if how.is_probability and digits is None:
+    if shape.is_probability and digits is None:
         return probability(value)
-    digits = how.digits if digits is None else digits
+    digits = shape.digits if digits is None else digits
     digits = 2 if digits is None else digits_of(value) if digits < 0 else digits
     scale, signed = (
-        how.scale if scale is None else scale,
-        how.is_signed if signed is None else signed,
+        shape.scale if scale is None else scale,
+        shape.is_signed if signed is None else signed,
     )
     if value is None:
         end = one_end(low, high)
@@ -300,7 +300,7 @@ def interval(row: Row, of: str = "value", digits: int | None = None, **how: Any)
 
 
 def one_end(low: float | None, high: float | None) -> float | None:
-    """The finite end of an interval that is infinite at the other; ``None`` for another one.
+    """The finite end of an interval whose other end is infinite; ``None`` for other intervals.
 
     >>> one_end(-math.inf, -1.9), one_end(-0.5, 0.5), one_end(None, None)
     (-1.9, None, None)
@@ -321,7 +321,7 @@ def span(values: Sequence[float], digits: int = 1) -> str:
 
 
 def digits_of(value: float | None) -> int:
-    """Digits after the point that show three that count of a small figure; 3 without one.
+    """Decimals, 3 to 12, that show three significant digits; 3 for ``None``, 0 and below.
 
     >>> digits_of(0.5), digits_of(0.0123), digits_of(0.00045), digits_of(0.0), digits_of(None)
     (3, 4, 6, 3, 3)
@@ -332,7 +332,7 @@ def digits_of(value: float | None) -> int:
 
 
 def digits_showing(value: float, least: int) -> int:
-    """At least so many digits after the point, and as many as show that a figure isn't 0.
+    """Decimals, ``least`` to 12, that show the first digit of a figure that isn't 0.
 
     >>> digits_showing(-0.045, 1), digits_showing(2.5, 1), digits_showing(0.0, 1)
     (2, 1, 1)
@@ -341,7 +341,7 @@ def digits_showing(value: float, least: int) -> int:
 
 
 def stem(*parts: str) -> str:
-    """A file name stem of plain characters from names that may hold any.
+    """The stem of a file: names with only a-z, digits, dots and dashes, 120 characters at most.
 
     >>> stem("us", "USE-5", "<b>/../x")
     'us-use-5-b-x'

@@ -1,4 +1,4 @@
-"""N-grams that one group's texts hold more often, with the texts behind them."""
+"""N-grams that are more frequent in one group's texts, with texts that hold them."""
 
 from __future__ import annotations
 
@@ -24,52 +24,52 @@ from plumbline.pipelines.report.rows import Row, Rows
 
 #: Columns that identify a sampled and perturbed set.
 KEY = ("probe_set", "model_key", "sampling_key", "perturber")
-#: N-grams shown a side, read a side before those that say the same are left out, texts behind each.
+#: N-grams shown per side, n-grams per side that ``distinct`` chooses from, texts per n-gram.
 _SHOWN, _READ, _TEXTS = 12, 60, 3
-#: Length of a text's cutting, in characters.
+#: Length of an excerpt (``cutting``), in characters.
 _LENGTH = 120
 
 
 def ngram_parts(facts: Facts, of: Row) -> tuple[Figure, PageTable] | None:
     """Log-odds of a set's n-grams, and a table of them with texts; ``None`` without any.
 
-    ``of`` is a row of ``fairpair_set``. The texts compared are of its two groups, all changed to be
-    about one of its two persons.
+    ``of`` is a row of ``fairpair_set``. The texts compared are those of its two groups: all are
+    about the same person, in one group because they were perturbed.
     """
-    own = {column: of[column] for column in KEY}
-    rows = facts.rows("fairpair_ngram", side=of["side"], most=_READ).where(**own)
+    key = {column: of[column] for column in KEY}
+    rows = facts.rows("fairpair_ngram", side=of["side"], most=_READ).where(**key)
     if not rows:
         return None
     upper = distinct([r for r in rows if r["z"] > 0])
     lower = distinct([r for r in reversed(rows) if r["z"] < 0])
-    kept = Rows([*upper, *reversed(lower)], rows.sql)
+    ngrams = Rows([*upper, *reversed(lower)], rows.sql)
     names = [of["entity"] or "the one named", of["perturbed_entity"] or "the counterpart"]
-    other, told_of = names if of["side"] == "original" else reversed(names)
+    other, person = names if of["side"] == "original" else reversed(names)
     name = stem("fairpair", "ngrams", of["probe_set"], of["model"])
-    chosen = {"ngrams": [r["ngram"] for r in kept], "of_perturbed": [r["z"] > 0 for r in kept]}
-    texts = facts.rows("fairpair_example", **chosen, **own, side=of["side"], most=_TEXTS)
-    return _figure(name, kept, other, told_of), _table(kept, texts, other, told_of)
+    chosen = {"ngrams": [r["ngram"] for r in ngrams], "of_perturbed": [r["z"] > 0 for r in ngrams]}
+    texts = facts.rows("fairpair_example", **chosen, **key, side=of["side"], most=_TEXTS)
+    return _figure(name, ngrams, other, person), _table(ngrams, texts, other, person)
 
 
-def _figure(name: str, rows: Rows, other: str, told_of: str) -> Figure:
+def _figure(name: str, rows: Rows, other: str, person: str) -> Figure:
     n = rows[0]["n_ngrams"]
     limit = NormalDist().inv_cdf(1 - 0.025 / n)
     lists = [
         ", ".join(r["ngram"] for r in rows if (r["z"] > 0) == perturbed) or "none"
         for perturbed in (True, False)
     ]
-    alt = f"N-grams in more texts of {other}: {lists[0]}. Of {told_of}: {lists[1]}."
+    alt = f"N-grams in more texts of {other}: {lists[0]}. Of {person}: {lists[1]}."
     caption = (
         f"N-grams of up to four words in more texts written of {other} than of "
-        f"{told_of}, and the other way round; all texts compared are about {told_of}. Of {n:,} "
+        f"{person}, and the other way round; all texts compared are about {person}. Of {n:,} "
         f"n-grams compared, about one in twenty such plots has one beyond |z| = "
         f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
     )
-    plot = fairpair_plots.ngrams(rows, other, told_of, "Phrases more frequent about one of the two")
+    plot = fairpair_plots.ngrams(rows, other, person, "Phrases more frequent about one of the two")
     return Figure(name, alt, caption, plot, rows)
 
 
-def _table(rows: Rows, texts: Rows, other: str, told_of: str) -> PageTable:
+def _table(rows: Rows, texts: Rows, other: str, person: str) -> PageTable:
     def of(n: str, total: str) -> Column:
         return lambda r: Cell(f"{count(r[n]).text} of {count(r[total]).text}", r[n], True)
 
@@ -79,11 +79,11 @@ def _table(rows: Rows, texts: Rows, other: str, told_of: str) -> PageTable:
 
     columns: Columns = [
         ("n-gram", "ngram"),
-        ("more often of", lambda r: other if r["z"] > 0 else told_of),
+        ("more often of", lambda r: other if r["z"] > 0 else person),
         ("log-odds", "log_odds_nats"),
         "z",
         (f"texts of {other}", of("n_texts_perturbed", "n_perturbed")),
-        (f"texts of {told_of}", of("n_texts_other", "n_other")),
+        (f"texts of {person}", of("n_texts_other", "n_other")),
         ("in texts such as", cuttings),
     ]
     caption = "Phrases more frequent about one of the two, and where"
@@ -91,22 +91,22 @@ def _table(rows: Rows, texts: Rows, other: str, told_of: str) -> PageTable:
 
 
 def distinct(rows: Sequence[Row]) -> list[Row]:
-    """The first of n-grams; of those in as many texts that are parts of one phrase, one.
+    """The first ``_SHOWN`` n-grams, without any that is one phrase with an earlier one.
 
     >>> rows = [{"ngram": g, "n_texts_perturbed": n, "n_texts_other": 0}
     ...         for g, n in (("take care of", 5), ("her", 9), ("care", 5), ("care of her", 5))]
     >>> [row["ngram"] for row in distinct(rows)]
     ['take care of', 'her']
     """
-    kept: list[Row] = []
+    phrases: list[Row] = []
     for row in rows:
-        if not any(_is_one_phrase(row, other) for other in kept):
-            kept.append(row)
-    return kept[:_SHOWN]
+        if not any(_is_one_phrase(row, other) for other in phrases):
+            phrases.append(row)
+    return phrases[:_SHOWN]
 
 
 def _is_one_phrase(row: Row, other: Row) -> bool:
-    """True if one n-gram holds the other, or they overlap in all but a word."""
+    """True if both are in as many texts, and one holds the other or all but a word overlaps."""
     if any(row[c] != other[c] for c in ("n_texts_perturbed", "n_texts_other")):
         return False
     short, long = sorted((row["ngram"].split(), other["ngram"].split()), key=len)

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from plumbline.pipelines.report.model import PageTable, Section
 from plumbline.warehouse.text.escape import terminal
 
-#: Most characters of a cell in plain text: the end of right-aligned ones, the start of others.
+#: Most characters of a cell; a longer one loses its start if right-aligned, else its end.
 _WIDEST = 60
-#: Parts of a written page: title, answer, its sentences on the first page and on others, markup.
+#: Parts of a page's HTML: title, sentences of a first page's answer, answer, its items, markup.
 _TITLE = re.compile("<h1>(.*?)</h1>", re.DOTALL)
 _SENTENCE = re.compile('<p class="(?:answer|bounds|alert)">(.*?)</p>', re.DOTALL)
 _ANSWER = re.compile('<section id="answer".*?</section>', re.DOTALL)
@@ -49,7 +49,7 @@ def _cut(text: str, right: bool) -> str:
 
 
 def markdown(section: Section) -> Iterator[str]:
-    r"""A section as lines of Markdown, whole cells; what Markdown would read as its own is escaped.
+    r"""A section as lines of Markdown, its cells uncut, Markdown's special characters escaped.
 
     >>> list(markdown(Section("a", "tea*", ["Hot."])))
     ['## tea\\*', '', 'Hot.', '']
@@ -81,7 +81,7 @@ def _escaped(text: str) -> str:
 
 
 def markdown_answer(page: str) -> Iterator[str]:
-    r"""The title and the answer of a written page, as paragraphs of Markdown.
+    r"""The title and the answer of a page's HTML, as paragraphs of Markdown.
 
     >>> page = '<h1>Which?</h1><section id="answer"><li>To <b>she</b>*.</li></section>'
     >>> list(markdown_answer(page))
@@ -94,5 +94,5 @@ def markdown_answer(page: str) -> Iterator[str]:
 
 
 def _words(markup: str) -> str:
-    """The text of a piece of HTML, as Markdown; a link to the appendix leads nowhere there."""
+    """The text of a piece of HTML, as Markdown, without links to the appendix."""
     return _escaped(html.unescape(_MARKUP.sub("", markup)))

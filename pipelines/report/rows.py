@@ -15,7 +15,7 @@ _PARAMETER = re.compile(r"\$([a-z_]+)")
 
 
 class Rows(list[Row]):
-    """Rows of a query; ``sql`` is the query that gives them, also after they are narrowed.
+    """Rows of a query; ``sql`` is the query that gives them, also after ``where`` and ``but``.
 
     >>> rows = Rows([{"a": 1}, {"a": 2}, {"a": None}], "FROM t;")
     >>> print(rows.where(a=(1, 2)), rows.where(a=(1, 2)).sql)
@@ -48,13 +48,13 @@ class Rows(list[Row]):
         return Rows(rows, self._text, (*self._conditions, *map(_is, wanted, wanted.values())))
 
     def but(self, **unwanted: object) -> Rows:
-        """Rows none of whose columns equals the value given for it."""
+        """Rows in which each of these columns differs from its value."""
         rows = [row for row in self if all(row[c] != value for c, value in unwanted.items())]
         conditions = (f"NOT {_is(column, value)}" for column, value in unwanted.items())
         return Rows(rows, self._text, (*self._conditions, *conditions))
 
     def only(self, is_wanted: Callable[[Row], object]) -> Rows:
-        """Some of the rows; the query still gives all of them."""
+        """The rows that a function accepts; ``sql`` still gives all of them."""
         return Rows(filter(is_wanted, self), self._text, self._conditions)
 
     def groups(self, *columns: str) -> list[Rows]:
@@ -73,7 +73,7 @@ def with_ends(column: str) -> tuple[str, str, str]:
 
 
 def filled(text: str, params: Mapping[str, object]) -> str:
-    """A query with values for its parameters; comments keep the names.
+    """A query with its parameters replaced by values, except in comments.
 
     Raises ``KeyError`` for a parameter without a value.
 
@@ -83,7 +83,7 @@ def filled(text: str, params: Mapping[str, object]) -> str:
     lines = []
     for line in text.strip().split("\n"):
         code, dashes, comment = line.partition("--")
-        code = _PARAMETER.sub(lambda found: literal(params[found[1]]), code)
+        code = _PARAMETER.sub(lambda match: literal(params[match[1]]), code)
         lines.append(code + dashes + comment)
     return "\n".join(lines)
 

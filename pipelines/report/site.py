@@ -44,8 +44,8 @@ _MEANING = (
 class SourceFiles:
     """Files that figures come from: their name or pattern, how many, and their SHA-256.
 
-    Of several files it is that of the list that ``sha256sum`` prints of them. ``address`` is where
-    the site lists them.
+    The SHA-256 of several files is that of the list that ``sha256sum`` prints. ``address`` is where
+    the site lists the files.
     """
 
     name: str
@@ -56,9 +56,10 @@ class SourceFiles:
 
 @dataclass(frozen=True)
 class PageFrame:
-    """Links above a page, of which one is ``here``, and the sources below it.
+    """Links above a page, and the sources below it.
 
-    ``up`` is the path to the site's first page, ``command`` what makes the site.
+    ``here`` is the page's own address among the links, ``up`` the path to the directory of the
+    site's first page, and ``command`` the command that makes the site.
     """
 
     links: Sequence[Link] = ()
@@ -68,7 +69,7 @@ class PageFrame:
     command: str = ""
 
 
-#: The pages of a report that is no site: without links and sources.
+#: The frame of a report that isn't a site: without links and sources.
 BARE = PageFrame()
 
 
@@ -82,15 +83,15 @@ def _no_pages(facts: Facts) -> Mapping[str, Page]:
 
 @dataclass(frozen=True)
 class Site:
-    """A site.
+    """A report as a site, which may have further pages.
 
     Attributes:
-        links: its pages beside those of a report.
-        command: what makes it.
-        sources: the files behind a page, by its kind (`models`, `benchmarks`, `words`, `pairs` or
-            empty) and what it is about.
-        pages: pages of its own, by file name.
-        reports: links to the pages of its report.
+        links: links to the further pages.
+        command: the command that makes the site.
+        sources: gives the files behind a page, from the page's kind (`models`, `benchmarks`,
+            `words`, `pairs` or empty) and subject.
+        pages: makes further pages, by file name.
+        reports: links to the pages of the report.
     """
 
     links: Sequence[Link] = ()
@@ -139,7 +140,7 @@ def _measured(facts: Facts) -> Rows:
 
 
 def _by_family(facts: Facts) -> Rows:
-    """Rows of US and PD by benchmark, of each by family, and in a family by name and size."""
+    """Rows of US and PD, sorted by benchmark, family and the model's name, sizes as numbers."""
     rows, texts = _measured(facts), TrainingTexts(facts)
 
     def place(row: Row) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""From values to HTML: templates beside this file; all that comes from data is escaped."""
+"""HTML from the templates beside this file; everything that comes from data is escaped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rendered(
     scripts: Sequence[str] = ("page.js",),
     **values: object,
 ) -> str:
-    """A page by its template, which finds these styles and scripts as ``style`` and ``script``."""
+    """A page from its template, which gets the text of these files as ``style`` and ``script``."""
     style, script = (Markup("".join(map(_read, names))) for names in (styles, scripts))
     return _environment().get_template(template).render(style=style, script=script, **values)
 
@@ -49,13 +49,13 @@ def _environment() -> Environment:
 
 
 def _prose(sentence: str) -> Markup:
-    """A sentence, with what stands between backticks as code."""
+    """A sentence as HTML; text between backticks becomes code."""
     shown = str(escape(terminal(sentence, lines=True)))
     return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", shown))
 
 
 def _inline(figure: Figure) -> Markup:
-    """A plot as an element of the page, whose style sheet it takes: the policy allows no other."""
+    """A plot as an element of the page, without its own style, which the page's policy forbids."""
     svg = re.sub(r"<style>.*?</style>", "", figure.svg, count=1)
     named = f'<svg role="img" tabindex="0" aria-label="{escape(figure.alt)}" '
     return Markup(svg.replace("<svg ", named, 1))

@@ -1,4 +1,4 @@
-"""From a warehouse to its pages, SVG files and the data behind them."""
+"""Writes a warehouse's report: its pages, SVG files and the data behind them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.progress import progress
 
-#: Names of the files in a directory that are ours to remove.
+#: The list of a directory's files that a later report may remove.
 _LISTING = "plots.txt"
 
 
@@ -57,8 +57,8 @@ def write_report(
     nothing.
     """
     out, is_site = Path(out), is_site or site is not None
-    # Its turn comes before reading: the last one to write has read the latest.
-    with _turn(out), progress("report"):
+    # Lock before reading, so that the last command to write has read the latest version.
+    with _directory_lock(out), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
         appendix = replace(make_page(facts), home="index.html")
         parts = site_parts(facts) if is_site else []
@@ -69,17 +69,17 @@ def write_report(
             "words": "words.html" if words else "",
             "pairs": "pairs.html" if sentence_pairs else "",
         }
-        own = {"models.html": models_page(facts, links)} if is_site else {}
-        own |= site.pages(facts) if site else {}
+        added = {"models.html": models_page(facts, links)} if is_site else {}
+        added |= site.pages(facts) if site else {}
         extra = {
-            name: replace(page, sections=_numbered(page.sections)) for name, page in own.items()
+            name: replace(page, sections=_numbered(page.sections)) for name, page in added.items()
         }
         n_words, n_pairs = (
             len(words.words if words else ()),
             len(sentence_pairs.pairs if sentence_pairs else ()),
         )
-        of = (site or Site()).of(facts, n_words, n_pairs) if is_site else Site()
-        doors = [link for link in of.every if link.says]
+        linked = (site or Site()).of(facts, n_words, n_pairs) if is_site else Site()
+        doors = [link for link in linked.every if link.says]
         first = replace(front(facts, appendix), links=links, searches=searches, doors=doors)
         for kind in KINDS:
             fronts = {
@@ -91,22 +91,22 @@ def write_report(
                 if part.kind == kind
             }
             of_kind = {
-                f"{part.stem}.html": render_front(page, of.frame("", kind, part.name, "../"))
+                f"{part.stem}.html": render_front(page, linked.frame("", kind, part.name, "../"))
                 for part, page in fronts.items()
             }
             plots = [figure for page in fronts.values() for figure in figures_of(page)]
             _publish_in(of_kind, plots, out / kind)
         pages = {
-            "index.html": render_front(first, of.frame("index.html")),
-            "appendix.html": render(appendix, of.frame("appendix.html")),
-            **{name: render(page, of.frame(name)) for name, page in extra.items()},
+            "index.html": render_front(first, linked.frame("index.html")),
+            "appendix.html": render(appendix, linked.frame("appendix.html")),
+            **{name: render(page, linked.frame(name)) for name, page in extra.items()},
         }
-        of_word = of.frame("", "words", "", "../")
+        of_word = linked.frame("", "words", "", "../")
         if words:
             names = page_names(words) if is_site else {}
-            pages["words.html"] = explorer_page(words, names, of.frame("words.html", "words"))
+            pages["words.html"] = explorer_page(words, names, linked.frame("words.html", "words"))
         if sentence_pairs:
-            pages["pairs.html"] = pair_page(sentence_pairs, of.frame("pairs.html", "pairs"))
+            pages["pairs.html"] = pair_page(sentence_pairs, linked.frame("pairs.html", "pairs"))
         _publish_in(dict(word_files(words, is_site, of_word)) if words else {}, [], out / "words")
         _publish_in(
             dict(pair_files(sentence_pairs, words)) if sentence_pairs else {}, [], out / "pairs"
@@ -116,7 +116,7 @@ def write_report(
 
 
 def _publish_in(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> None:
-    """Pages and plots in a directory beside the first page, if there are or were any."""
+    """Write pages and plots to a subdirectory, if there are any or an earlier report had any."""
     if pages or (out / _LISTING).is_file():
         with _writable(out):
             out.mkdir(exist_ok=True)
@@ -126,20 +126,20 @@ def _publish_in(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) 
 def publish(page: Page, out: Path) -> Path:
     """Write a page, its plots and their data to ``out``; returns the path of its ``index.html``.
 
-    Of several commands that write to one directory the last one's files stay. Raises ``BadInput``
-    when it can't be written.
+    If several commands write to one directory, the files of the last one stay. Raises ``BadInput``
+    when the directory can't be written.
     """
-    with _turn(out):
+    with _directory_lock(out):
         numbered = replace(page, sections=_numbered(page.sections))
         return _publish({"index.html": render(numbered)}, _figures(numbered), out)
 
 
 @contextmanager
-def _turn(out: Path) -> Iterator[None]:
-    """Wait until no other command writes to the directory of a page, which is made."""
-    with ExitStack() as held:
+def _directory_lock(out: Path) -> Iterator[None]:
+    """Create the directory of a page and lock it, once no other command writes to it."""
+    with ExitStack() as stack:
         with _writable(out):
-            held.enter_context(claimed(out / ".index.claim", wait=True))
+            stack.enter_context(claimed(out / ".index.claim", wait=True))
         yield
 
 
@@ -153,13 +153,13 @@ def _writable(out: Path) -> Iterator[None]:
 
 
 def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> Path:
-    """The new pages and plots, before those that only an earlier report had are removed."""
+    """Write the new pages and plots, then remove files that only an earlier report had."""
     files = _files(figures) | {n: text.encode("utf-8", "replace") for n, text in pages.items()}
     listing = out / _LISTING
     with _writable(out):
         before = listing.read_text(encoding="utf-8").splitlines() if listing.is_file() else []
         for name in (*before, *files, listing.name):
-            if Path(name).name == name:  # what a killed command was writing
+            if Path(name).name == name:  # a killed command may have left it
                 _temporary(out / name).unlink(missing_ok=True)
         ours = set(files) - {"index.html"}
         _list(listing, {*before, *ours})
@@ -173,7 +173,7 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
 
 
 def make_page(facts: Facts) -> Page:
-    """Decide what is on the page."""
+    """The content of the appendix: its answer, its sections and the missing ones."""
     parts = sections.sections(facts)
     missing = [part for part in parts if isinstance(part, Missing)]
     return Page(answer=sections.leads(facts), sections=_numbered(parts), missing=missing)
@@ -185,7 +185,7 @@ def named_sections(facts: Facts, name: str = "") -> list[Section]:
 
 
 def _numbered(parts: Sequence[Section | Missing]) -> list[Section]:
-    """Sections and figures whose names are distinct: of two of a name the second gets a number."""
+    """The sections that aren't missing; a repeated anchor or stem of a figure gets a number."""
     anchors, stems = Counter[str](), Counter[str]()
     return [
         replace(
@@ -222,10 +222,10 @@ def _files(figures: Sequence[Figure]) -> dict[str, bytes]:
 
 
 def data_of(figure: Figure) -> dict[str, bytes]:
-    """Files beside a plot, by their endings: its data, and a description.
+    """Files beside a plot, by their endings: its data and a description; none without rows.
 
-    The latter is JSON: what is shown, the columns with their units, the query, versions, and how
-    to cite it.
+    The description is JSON: what is shown, the columns with their units, the query, versions, and
+    how to cite the plot.
     """
     if not figure.rows:
         return {}

@@ -1,1 +1,1 @@
-"""Searches beside the report: every word of the texts, and every sentence pair."""
+"""Search pages beside the report: for words of the texts, and for sentence pairs."""

@@ -20,12 +20,12 @@ from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.lean_of_words import TOP_WORDS
 from plumbline.warehouse.text.escape import terminal
 
-#: Words of each text, the most frequent, of a page and of a site; those of benchmarks and of
-#: `plumbline why` come on top.
+#: Most frequent words of each text on a page, and on a site; words of benchmarks and of
+#: `plumbline why` are added.
 MOST_WORDS, SITE_WORDS = 20_000, 100_000
-#: Sentences a side, sources and models of a word.
+#: Sentences per side, and sources, shown of a word.
 _SENTENCES, _SOURCES = 3, 12
-#: Bars of the distribution of all leans, and the widest axis in nats.
+#: Bars of the distribution of all leans, and the largest ``reach`` of its axis in nats.
 _BARS, _WIDEST = 60, 6.0
 
 _WORDS = """
@@ -81,7 +81,7 @@ FROM word_snippet WHERE place <= {_SENTENCES} ORDER BY side, place
 """
 #: Sides as Plumbline 0.1 wrote them.
 _SIDES = {"female": "a", "male": "b"}
-#: Preference of each model for the pairs that were made for a word, with Student's interval.
+#: Mean log ratio of each model over the pairs made for a word, with Student's interval.
 PREFERENCES = """
 SELECT
     model_key,
@@ -105,13 +105,13 @@ class ExploredText:
     """A corpus and a contrast.
 
     Attributes:
-        first, second: what leans above and below 0 are called.
+        first, second: the names of the sides above and below 0.
         reach: the axis is from -reach to reach, in nats.
-        bars: the leans of all its words, as heights from 0 to 1 of bars of equal width.
-        how: the command that asks about one of its words, which ``WORD`` stands for; empty where
-            nothing can be asked.
+        bars: the distribution of all words' leans: heights from 0 to 1 of bars of equal width.
+        how: the command that explains a word, with ``WORD`` in its place; empty for an imported
+            corpus, which it can't explain.
         furthest: the words that lean furthest to the first and to the second side, with leans.
-        is_clear: these have an interval that leaves 0 out; else no interval is known.
+        is_clear: True if these words have intervals, all without 0; False if none is known.
     """
 
     corpus: str
@@ -132,14 +132,14 @@ class ExploredText:
 
 @dataclass(frozen=True)
 class Word:
-    """A word: by index of a text what is known of its lean there, and the models' preferences.
+    """A word: its lean in each text, and the models' preferences.
 
     Attributes:
-        leans: by index of the text a row with ``n_word``, ``n_pair_f``, ``delta_nats``, ... and
-            ``sources`` and ``sentences``, whose parts are (mark, text): 1 the word, 2 a pronoun.
+        leans: index of the text -> a row with ``n_word``, ``n_pair_f``, ``delta_nats``, ...,
+            ``sources``, and ``sentences``, whose parts ``marked`` makes.
         preferences: index of the model, index of the benchmark, mean, low, high (nats), pairs.
-        sets: where it is in the sentence pairs that can be searched: index of the set, pairs that
-            hold it, that were made for it, and whose MaxPMI it decides.
+        sets: for each set of sentence pairs with the word: index of the set, and the numbers of
+            pairs that hold the word, were made for it, and whose MaxPMI it decides.
     """
 
     word: str
@@ -151,15 +151,16 @@ class Word:
 
     @property
     def n_pairs(self) -> int:
-        """Sentence pairs that hold it."""
+        """The number of sentence pairs that hold the word."""
         return sum(n for _, n, _, _ in self.sets)
 
 
 @dataclass(frozen=True)
 class Explorer:
-    """Data of the page. ``benchmarks`` have a name and what values above and below 0 prefer.
+    """Data of the page. A benchmark is its name and the groups preferred above and below 0.
 
-    ``reach`` is that of the axis of preferences, ``sets`` are names of those of sentence pairs.
+    The axis of preferences is from -``reach`` to ``reach``, in nats; ``sets`` are the names of the
+    sets of sentence pairs.
     """
 
     texts: list[ExploredText]
@@ -177,7 +178,7 @@ def explorer(
 
     Args:
         pairs: sentence pairs that can be searched.
-        most: words of each text, without those of benchmarks and of `plumbline why`.
+        most: words of each text, besides those of benchmarks and of `plumbline why`.
     """
     listed = _listed(facts).sql.rstrip().removesuffix(";")
     every = facts.query(_WORDS.replace("$listed", listed).replace("$most", str(most)))
@@ -196,11 +197,11 @@ def explorer(
                 "parts": marked(row),
             }
         )
-    of_text = defaultdict(list)
+    rows_by_text = defaultdict(list)
     for row in every:
-        of_text[row["corpus"], row["contrast"]].append(row)
+        rows_by_text[row["corpus"], row["contrast"]].append(row)
     texts, words = [], dict[str, Word]()
-    for k, ((corpus, contrast), rows) in enumerate(of_text.items()):
+    for k, ((corpus, contrast), rows) in enumerate(rows_by_text.items()):
         texts.append(_text(facts, corpus, contrast, rows))
         for row in rows:
             key, name = (corpus, contrast, row["word"]), terminal(row["word"])
@@ -223,9 +224,9 @@ def _listed(facts: Facts) -> Rows:
 
 def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> ExploredText:
     first, second = contrast_sides(facts, corpus, contrast)
-    of = {"corpus": corpus, "contrast": contrast}
+    subject = {"corpus": corpus, "contrast": contrast}
     query = "SELECT delta_nats FROM word_delta WHERE corpus = $corpus AND contrast = $contrast"
-    leans = facts.connection.execute(query, of).fetchnumpy()["delta_nats"]
+    leans = facts.connection.execute(query, subject).fetchnumpy()["delta_nats"]
     deltas: NDArray[np.float64] = np.array(
         [*leans, *(r["delta_nats"] for r in rows if not leans.size)], float
     )
@@ -235,9 +236,9 @@ def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> Expl
     (source,) = facts.connection.execute(
         "SELECT any_value(source) FROM corpus WHERE corpus = $corpus", {"corpus": corpus}
     ).fetchall()
-    is_she_he = "" if contrast == "she/he" else f" --contrast {shlex.quote(contrast)}"
-    command = f"plumbline why WORD --corpus {shlex.quote(corpus)}{is_she_he}"
-    furthest, is_clear = _furthest(_listed(facts).where(**of))
+    contrast_option = "" if contrast == "she/he" else f" --contrast {shlex.quote(contrast)}"
+    command = f"plumbline why WORD --corpus {shlex.quote(corpus)}{contrast_option}"
+    furthest, is_clear = _furthest(_listed(facts).where(**subject))
     return ExploredText(
         terminal(corpus),
         terminal(contrast),
@@ -254,7 +255,7 @@ def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> Expl
 def _furthest(
     rows: Sequence[Row],
 ) -> tuple[tuple[list[tuple[str, str]], list[tuple[str, str]]], bool]:
-    """The words that the report lists, the surest first; whether their intervals are known."""
+    """The words that the report lists, by side, the surest first; True if any has an interval."""
     up, down = list[tuple[str, str]](), list[tuple[str, str]]()
     for row in sorted(rows, key=lambda r: r["place"]):
         side = up if row["lean_bound_nats"] > 0 else down
@@ -265,7 +266,7 @@ def _furthest(
 def _add_preferences(
     facts: Facts, words: dict[str, Word]
 ) -> tuple[list[str], list[tuple[str, str, str]], float]:
-    """Add the preferences to their words; returns models, benchmarks and their axis."""
+    """Add the preferences to their words; returns models, benchmarks and the axis's reach."""
     rows = [r for r in facts.query(PREFERENCES) if np.isfinite(r["mean_nats"])]
     models = {name: k for k, name in enumerate(dict.fromkeys(r["model"] for r in rows))}
     sets: dict[tuple[str, str, str], int] = {}
@@ -283,7 +284,7 @@ def _add_preferences(
 
 
 def marked(snippet: Row) -> list[tuple[int, str]]:
-    """A sentence in parts, each with what it is: 1 the word, 2 the nearest pronoun, 0 the rest.
+    """A sentence as (mark, text): 1 marks the word, 2 the nearest pronoun, 0 the rest.
 
     >>> text = {"text_before": "And she", "keyword": "wet-nurse,", "text_after": "as he"}
     >>> marked({**text, "word": "nurse", "target": "she"})
@@ -306,10 +307,10 @@ def marked(snippet: Row) -> list[tuple[int, str]]:
     return _joined(part for part in parts if part[1])
 
 
-def _around(text: str, found: list[re.Match[str]], mark: int = 2) -> list[tuple[int, str]]:
-    if not found:
+def _around(text: str, hits: list[re.Match[str]], mark: int = 2) -> list[tuple[int, str]]:
+    if not hits:
         return [(0, text)]
-    return [(0, text[: found[0].start()]), (mark, found[0].group()), (0, text[found[0].end() :])]
+    return [(0, text[: hits[0].start()]), (mark, hits[0].group()), (0, text[hits[0].end() :])]
 
 
 def _joined(parts: Iterator[tuple[int, str]]) -> list[tuple[int, str]]:

@@ -18,7 +18,7 @@ from plumbline.pipelines.report.site import BARE, PageFrame
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.query.finding import Finding
 
-#: Words, and pairs, of a chunk.
+#: Words per chunk, and pairs per chunk.
 _CHUNK, _PAIRS = 100, 250
 #: Width of a drawing of leans, and height of its bars.
 _WIDTH, _HEIGHT = 400, 34
@@ -37,8 +37,8 @@ def explorer_page(
     """The page ``words.html``, which loads files of ``word_files`` from the directory ``words``.
 
     Args:
-        pages: names of files in ``words`` that are a page of one word.
-        frame: what stands around it.
+        pages: word -> the file in ``words`` that is the word's own page.
+        frame: links above the page, and sources below it.
     """
     index = {
         "texts": [vars(text) | {"area": area(text), "name": text.name} for text in found.texts],
@@ -86,8 +86,8 @@ def word_files(
 ) -> Iterator[tuple[str, str]]:
     """Names and contents of the files in the directory ``words``.
 
-    They hold all words in chunks, as scripts, since a page that is opened from a disk may load
-    nothing else. Of a site, also the pages of ``page_names``.
+    They are all words in chunks and, for a site, the pages of ``page_names``. Chunks are scripts,
+    since a page that is opened from a disk may load nothing else.
     """
     yield from _chunks([_record(found, word) for word in found.words], _CHUNK)
     names = page_names(found) if is_site else {}
@@ -97,17 +97,17 @@ def word_files(
 
 
 def pair_files(found: SentencePairs, words: Explorer | None) -> Iterator[tuple[str, str]]:
-    """Names and contents of the files in the directory ``pairs``, which hold all of them.
+    """Names and contents of the files in the directory ``pairs``, which hold all pairs.
 
     Args:
-        words: words that have an address in the explorer of words.
+        words: the explorer of words, which the words of pairs link to.
     """
     known = {word.word for word in words.words} if words else set[str]()
     yield from _chunks([_pair(pair, known) for pair in found.pairs], _PAIRS)
 
 
 def _chunks(records: Sequence[object], size: int) -> Iterator[tuple[str, str]]:
-    """Scripts that hand their records to the page: it loads nothing else from a disk."""
+    """Scripts that pass their records to the page."""
     for k, start in enumerate(range(0, len(records), size)):
         yield f"{k}.js", f"plumblineRecords({k}, {_json(records[start : start + size])});\n"
 
@@ -121,7 +121,7 @@ def word_page(found: Explorer, word: Word, frame: PageFrame = BARE) -> str:
 
 
 def page_names(found: Explorer) -> dict[str, str]:
-    """The words that get a page of their own, with its file: of benchmarks, and furthest out."""
+    """Word -> the file of its own page, for words of benchmarks and those that lean furthest."""
     far = {word for text in found.texts for side in text.furthest for word, _ in side}
     seen: Counter[str] = Counter()
     names = {}
@@ -160,7 +160,7 @@ def area(text: ExploredText) -> str:
 
 
 def x_of(value: float, reach: float, width: float = _WIDTH) -> float:
-    """The place of a value on an axis from -reach to reach, whose ends hold what is beyond.
+    """The x of a value on an axis from -reach to reach; values beyond are put at the ends.
 
     >>> x_of(0.5, 1.0), x_of(-9, 1.0), x_of(0.5, 1.0, 100)
     (300.0, 0.0, 75.0)
@@ -169,7 +169,7 @@ def x_of(value: float, reach: float, width: float = _WIDTH) -> float:
 
 
 def side_of(of: Finding) -> str:
-    """The side of a figure as the pages colour it; empty where it can't be told.
+    """The side that colours a figure on the pages, ``first`` or ``second``; empty if unclear.
 
     >>> side_of(Finding("tea", "lean", 0.5, 0.2, 0.8)), side_of(Finding("tea", "lean", 0.5))
     ('first', '')
@@ -186,7 +186,7 @@ def _preference(value: float, low: float | None, high: float | None) -> Finding:
 
 
 def _brief(word: Word) -> float | None:
-    """The lean that stands beside a word in a list: that of the first text which has one."""
+    """The lean beside a word in a list, from the first text that has one; else ``None``."""
     leans = (row["delta_nats"] for _, row in sorted(word.leans.items()))
     return next((round(lean, 2) for lean in leans if lean is not None), None)
 
@@ -207,7 +207,7 @@ def _record(found: Explorer, word: Word) -> dict[str, Any]:
 
 
 def _pair(pair: Pair, known: Collection[str]) -> list[Any]:
-    """A pair's figures; its words link to the explorer of words where they are in it."""
+    """A pair's figures; its words link to the explorer of words if they are ``known`` there."""
 
     def linked(word: str) -> list[str]:
         return [word, word.lower()] if word.lower() in known else [word]
@@ -223,7 +223,7 @@ def _pair(pair: Pair, known: Collection[str]) -> list[Any]:
 
 
 def _rounded(values: Iterable[Any]) -> list[Any]:
-    """Figures for a script; JSON has no infinite ones."""
+    """Values for a script; infinite ones, which JSON lacks, become ``None``."""
     finite = (None if isinstance(v, float) and math.isinf(v) else v for v in values)
     return [round(v, 5) if isinstance(v, float) else v for v in finite]
 

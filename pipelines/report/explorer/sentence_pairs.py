@@ -17,9 +17,9 @@ from plumbline.pipelines.report.rows import Row
 from plumbline.warehouse.query.connection import answer
 from plumbline.warehouse.text.escape import terminal
 
-#: Pairs, log ratios, and log ratios by word (of a pair and model): more would not load at once.
+#: Most pairs, log ratios, and log ratios by word (one per pair and model): a page loads no more.
 _PAIRS, _RATIOS, _BY_WORD = 50_000, 3_000_000, 100_000
-#: Pairs a side that each benchmark's list begins with.
+#: Pairs per side at the start of each benchmark's list.
 _FURTHEST = 5
 #: Words of a sentence as view `word_logprob` has them, and words as one searches them.
 _WORDS, _SEARCHED = re.compile(r"[^\t\n\f\r ]+").findall, re.compile(r"[^\W_]+").findall
@@ -81,7 +81,7 @@ ORDER BY model_key
 """
 _N_SCORED = "SELECT count(*) AS n FROM benchmark_pair WHERE list_contains($benchmarks, benchmark)"
 
-#: A sentence in words, each with its counterpart in the other: (from, to) in a and (from, to) in b.
+#: Which words of sentence a match which of b: (from, to) in a and (from, to) in b.
 Aligned: TypeAlias = list[tuple[int, int, int, int]]
 
 
@@ -114,12 +114,12 @@ class Pair:
 
     @cached_property
     def aligned(self) -> Aligned:
-        """The words of a beside those of b."""
+        """The words of a matched with those of b."""
         return align(self.a, self.b)
 
     @cached_property
     def parts(self) -> list[str]:
-        """By turns the words that both sentences share, and those that only a and only b has."""
+        """In turn, words that both sentences share, that only a has, and that only b has."""
         return parts(self.a, self.b, self.aligned)
 
     @property
@@ -130,7 +130,7 @@ class Pair:
 
     @property
     def words(self) -> set[str]:
-        """The words by which it is found."""
+        """The words, in lower case, by which a search finds the pair."""
         return set(_SEARCHED(" ".join(self.parts).lower()))
 
 
@@ -139,11 +139,11 @@ class SentencePairs:
     """Data of the page.
 
     Attributes:
-        sets: benchmark, with groups unless they are usual, and what both sides are called.
-        models: labels; ``set_models`` are those of a set, by index, in the order of its ratios.
+        sets: benchmark, with groups unless they are usual, and the names of both sides.
+        models: labels; ``set_models`` has the indices of a set's models, in the order of ratios.
         epsilon_nats: within it a pair has no preference.
-        n_left_out: pairs that are not here; ``n_models_by_word`` is how many models have figures
-            by word, of which ``n_shown_by_word`` are here.
+        n_left_out: pairs that are not on the page; ``n_models_by_word`` models have figures by
+            word, of which ``n_shown_by_word`` are on the page.
         furthest: for each set its pairs with the largest mean log ratio to each side.
     """
 
@@ -164,11 +164,11 @@ class SentencePairs:
 
     @property
     def sets_of_words(self) -> dict[str, list[tuple[int, int, int, int]]]:
-        """By word: a set, and its pairs that hold it, are made for it, have its delta as MaxPMI."""
+        """Word -> for each set: index, pairs with it, made for it, and whose MaxPMI it decides."""
         counts = defaultdict[tuple[str, int], list[int]](lambda: [0, 0, 0])
         for pair in self.pairs:
-            of = (pair.words, {pair.word.lower()}, {word for _, _, word in pair.max_pmi})
-            for k, words in enumerate(of):
+            roles = (pair.words, {pair.word.lower()}, {word for _, _, word in pair.max_pmi})
+            for k, words in enumerate(roles):
                 for word in words:
                     counts[word, pair.of_set][k] += 1
         by_word = defaultdict[str, list[tuple[int, int, int, int]]](list)
@@ -186,9 +186,12 @@ def pairs(facts: Facts) -> SentencePairs | None:
         labels[row["model_key"]] = terminal(row["model"])
     epsilon = next((r["epsilon_nats"] for r in facts.metrics("us")), None) or math.log(1.65)
     most = min(_PAIRS, _RATIOS // max(1, len(labels)))
-    of = {"benchmarks": [r["benchmark"] for r in scored], "keys": [r["model_key"] for r in scored]}
+    ids = {
+        "benchmarks": [r["benchmark"] for r in scored],
+        "keys": [r["model_key"] for r in scored],
+    }
     rows = sorted(
-        _rows(facts, _SCORED, epsilon=epsilon, most=most, **of) if scored else [],
+        _rows(facts, _SCORED, epsilon=epsilon, most=most, **ids) if scored else [],
         key=lambda r: (r["benchmark"], r["groups"], r["pair_id"]),
     )
     if not rows:
@@ -202,7 +205,7 @@ def pairs(facts: Facts) -> SentencePairs | None:
     }
     texts = _add_max_pmi(facts, by_id)
     n_by_word, n_shown = _add_words(facts, by_id, models)
-    (every,) = _rows(facts, _N_SCORED, benchmarks=of["benchmarks"])
+    (every,) = _rows(facts, _N_SCORED, benchmarks=ids["benchmarks"])
     return SentencePairs(
         [_named(row) for row in sets.values()],
         [labels[key] for key in models],
@@ -243,7 +246,7 @@ def _pair(row: Row, of_set: int) -> Pair:
 
 
 def align(a: Sequence[str], b: Sequence[str]) -> Aligned:
-    """The words of two sentences beside each other: one by one where there are as many.
+    """Match the words of two sentences: one by one if both have as many, else by equal words.
 
     >>> align(["she", "left"], ["he", "left"])
     [(0, 1, 0, 1), (1, 2, 1, 2)]
@@ -262,7 +265,7 @@ def align(a: Sequence[str], b: Sequence[str]) -> Aligned:
 
 
 def parts(a: Sequence[str], b: Sequence[str], aligned: Aligned) -> list[str]:
-    """By turns the words that two sentences share, and those that only a and only b has.
+    """In turn, words that two sentences share, that only a has, and that only b has.
 
     >>> a, b = "She lost her own key".split(), "He lost his key".split()
     >>> parts(a, b, align(a, b))
@@ -298,17 +301,17 @@ def _add_max_pmi(facts: Facts, by_id: dict[tuple[str, str], Pair]) -> list[str]:
 def _add_words(
     facts: Facts, by_id: dict[tuple[str, str], Pair], models: dict[str, int]
 ) -> tuple[int, int]:
-    """Add the log ratio by word; returns how many models have one, and how many are here."""
+    """Add log ratios by word; returns how many models have them, and how many are shown."""
     scored = {r["model_key"] for r in _rows(facts, "SELECT DISTINCT model_key FROM token_logprob")}
     shown = [key for key in models if key in scored][: max(1, _BY_WORD // len(by_id))]
     if not shown:
         return 0, 0
     for row in _rows(facts, _LOGPROBS, keys=shown):
         if pair := by_id.get((row["benchmark"], row["pair_id"])):
-            of_a, of_b = dict(row["a"]), dict(row["b"])
+            logprobs_a, logprobs_b = dict(row["a"]), dict(row["b"])
             values = [
-                sum(of_a.get(n, 0.0) for n in range(i, j))
-                - sum(of_b.get(n, 0.0) for n in range(k, m))
+                sum(logprobs_a.get(n, 0.0) for n in range(i, j))
+                - sum(logprobs_b.get(n, 0.0) for n in range(k, m))
                 for i, j, k, m in pair.aligned
             ]
             pair.by_word.append((models[row["model_key"]], values))
@@ -316,7 +319,7 @@ def _add_words(
 
 
 def _furthest(every: Sequence[Pair], of_set: int, sign: int) -> list[int]:
-    """Indices of the natural pairs of a set that lean furthest to a side, over its models."""
+    """Indices of a set's natural pairs whose mean over its models is furthest to a side."""
     leaning = [
         (sign * pair.mean_nats, k)
         for k, pair in enumerate(every)

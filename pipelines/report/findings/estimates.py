@@ -1,4 +1,4 @@
-"""Findings from rows: whatever has an estimate and the ends of its interval."""
+"""Findings from rows that have an estimate and the ends of its interval."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def side(row: Row) -> str:
 def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
     """The mean over families of models of their mean figure, with Student's 95% interval.
 
-    Models of a family are alike (text, architecture, tokenizer), so that families are what varies.
-    There is no interval of fewer than ``LEAST_CLUSTERS`` families, nor where all have one figure.
+    Models of a family are alike (text, architecture, tokenizer), so a family counts once.
+    There is no interval of fewer than ``LEAST_CLUSTERS`` families, nor if all have the same mean.
 
     Args:
         figures: a model's family and its figure, for each model.
@@ -60,10 +60,10 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
     """
     from scipy.special import stdtrit
 
-    of: dict[str, list[float]] = {}
+    by_family: dict[str, list[float]] = {}
     for family, figure in figures:
-        of.setdefault(family, []).append(figure)
-    means = np.array([np.mean(values) for values in of.values()])
+        by_family.setdefault(family, []).append(figure)
+    means = np.array([np.mean(values) for values in by_family.values()])
     n, low, high = len(means), None, None
     if n >= LEAST_CLUSTERS and means.std() > 0:
         half = stdtrit(n - 1, 0.975) * means.std(ddof=1) / math.sqrt(n)
@@ -73,10 +73,10 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 
 
 def of_groups(row: Row, p: str) -> Finding:
-    """The finding whether FairPair's groups lie farther apart than samples of one: B less mean V.
+    """The finding that FairPair's groups are farther apart than samples of one: B less mean V.
 
-    By the permutation test alone, whose p the column ``p`` has. What the interval of F holds is no
-    test: of groups alike, F's noise is of second order.
+    Its verdict is that of the permutation test, whose p is in column ``p``. The interval of F is no
+    test: if the groups are alike, F's noise is of second order.
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2

@@ -32,8 +32,8 @@ class TrainingTexts:
     def relation(self, row: Row) -> Relation:
         """The relation of the text of a row's model to the row's corpus.
 
-        A model that was trained in this warehouse is known by that, others by their names. What an
-        adapter changes is further text.
+        For a model trained in this warehouse it follows from the record of its corpus, for others
+        from their names; it is unknown with an adapter, which was tuned on further text.
         """
         key, corpus = row["model_key"], row["corpus"]
         if trained_on := self._trained_on.get(key):
@@ -49,12 +49,12 @@ class TrainingTexts:
         return family(self._names.get(row["model_key"]) or str(row["model"]))
 
     def year(self, row: Row) -> int | None:
-        """The year that a row's model was described in, where it is a known one."""
-        of = known(self._names.get(row["model_key"], ""))
-        return of.year if of else None
+        """The year in which a row's model was described; ``None`` if the model isn't known."""
+        described = known(self._names.get(row["model_key"], ""))
+        return described.year if described else None
 
     def n_parameters(self, row: Row) -> int | None:
-        """The size of a row's model, where it was counted."""
+        """The number of parameters of a row's model; ``None`` if it wasn't counted."""
         return self._n_parameters.get(row["model_key"])
 
     def groups(self, rows: Sequence[Row]) -> dict[Relation, Rows]:

@@ -1,4 +1,4 @@
-"""One wording per kind of finding, for all places; the rule of ``finding`` decides what holds.
+"""One wording per kind of finding, for all pages; the verdict is that of ``finding``.
 
 Sentences come without the full stop, so that more may follow.
 """
@@ -119,7 +119,7 @@ def points(row: Row) -> str:
 
 
 def prefers(row: Row) -> str:
-    """The sentence of a benchmark that a model prefers, of its row of PD.
+    """The sentence of a benchmark that a model prefers, from its row of PD.
 
     >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 2.0, "value_low": 1.0,
     ...        "value_high": 3.0}
@@ -136,7 +136,7 @@ def prefers(row: Row) -> str:
 
 
 def homographs(contrast: str, words: Sequence[str]) -> str:
-    """A note on words of a language where a target of the contrast means something else; or empty.
+    """A note on words of a language in which a target means something else; empty without any.
 
     >>> homographs("she/he", ["quarterback", "que", "pero"])
     'Spanish: que, pero (there “he” is “I have”, of haber, and counts as the English word).'
@@ -145,10 +145,10 @@ def homographs(contrast: str, words: Sequence[str]) -> str:
     """
     notes = []
     for target in contrast.split("/"):
-        of = HOMOGRAPHS.get(target)
-        if of and (found := [word for word in words if word in of.words]):
-            why = f"there “{target}” is {of.meaning}, and counts as the English word"
-            notes.append(f"{of.language}: {', '.join(found)} ({why}).")
+        homograph = HOMOGRAPHS.get(target)
+        if homograph and (matches := [word for word in words if word in homograph.words]):
+            why = f"there “{target}” is {homograph.meaning}, and counts as the English word"
+            notes.append(f"{homograph.language}: {', '.join(matches)} ({why}).")
     return " ".join(notes)
 
 
@@ -166,10 +166,10 @@ def unscored(row: Row) -> str:
 
 
 def preferences(texts: TrainingTexts, rows: Rows) -> str:
-    """The sentence of a benchmark that models prefer, of their rows of PD.
+    """The sentence of a benchmark that models prefer, from their rows of PD.
 
-    Of several models, how many prefer which; over families only of ``LEAST_CLUSTERS`` or more, of
-    fewer what each has.
+    For several models, how many prefer which, and the mean PD over families; with fewer than
+    ``LEAST_CLUSTERS`` families, the PD of each.
     """
     if len(rows) == 1:
         return prefers(rows[0])
@@ -189,7 +189,7 @@ def preferences(texts: TrainingTexts, rows: Rows) -> str:
 
 
 def _all(n: int) -> str:
-    """All of n models, as people say it.
+    """The words for all of ``n`` models.
 
     >>> _all(2), _all(3)
     ('both', 'all 3')
@@ -198,7 +198,7 @@ def _all(n: int) -> str:
 
 
 def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, unit: str = "") -> str:
-    """A figure over families, or of each where they are few."""
+    """A figure's mean over families, or the figure of each if they are few; empty for one."""
     families = texts.families(rows)
     mean = over_families([(name, r["value"]) for name, of in families.items() for r in of])
     if len(families) >= LEAST_CLUSTERS:
@@ -216,9 +216,9 @@ def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, uni
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:
-    """A sentence on whether models follow a text on a benchmark, of their slopes on it.
+    """A sentence on models' slopes: do they follow a text on a benchmark?
 
-    Only a model that was trained on a text follows it; of others, what they prefer agrees with it.
+    Only a model trained on the text is said to follow it; others are said to agree with it.
     """
     own = rows.only(lambda r: texts.relation(r) == "same")
     others = rows.only(lambda r: texts.relation(r) != "same")
@@ -277,7 +277,7 @@ def _rest(ways: Counter[Verdict]) -> str:
 
 
 def _named(texts: TrainingTexts, rows: Rows) -> str:
-    """The families of models that are listed."""
+    """The families of models in brackets; empty if none of the models is a known one."""
     names = ", ".join(texts.families(rows))
     return f" ({names})" if any(known(str(r["model"]).partition(" (")[0]) for r in rows) else ""
 

@@ -1,4 +1,4 @@
-"""The verdict on the closed world: whether the instrument finds what was planted."""
+"""The verdict on the closed world: does the instrument find what was planted?"""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class ClosedWorldVerdict:
 def closed_world(facts: Facts) -> ClosedWorldVerdict | None:
     """The check on planted leans; ``None`` where none were planted.
 
-    It passes where the interval of counting's rank correlation begins above ``LEAST_FOUND``, a
-    model's slope on the planted lean above 0, and, where a text with the leans swapped was made,
-    that of the correlation between both models ends below 0.
+    It passes if all intervals are on the expected side: counting's rank correlation above
+    ``LEAST_FOUND``, a model's slope on the planted lean of its text above 0, and, if a text with
+    swapped leans was made, the correlation between both models below 0.
     """
     counted = facts.metrics("rank correlation", subset="words, measured on planted")
     followed = facts.metrics("slope", subset="words, planted delta")
     turned = facts.metrics("correlation", subset="words, swapped on straight")
     if not counted:
         return None
-    own = {(r["model"], r["trained_on"]) for r in facts.rows("model")}
-    followed = followed.only(lambda r: (r["model"], r["corpus"]) in own)
+    trained_on = {(r["model"], r["trained_on"]) for r in facts.rows("model")}
+    followed = followed.only(lambda r: (r["model"], r["corpus"]) in trained_on)
     parts: list[tuple[Rows, str, str, Verdict, int]] = [
         (counted, "counting finds the planted leans", "rank correlation", "above", 3),
         (followed, "a model trained on them follows", "slope", "above", 2),

@@ -30,12 +30,12 @@ class Front:
         about: pairs of a label and a text, for the line above the title.
         check: verdict on the closed world; ``None`` without one.
         others: questions that only the appendix answers.
-        alerts: what a reader must know before believing any of it.
+        alerts: warnings to read before the figures.
         questions: the warehouse's other benchmarks, each with the command that reports on it.
         up: path to the directory of the appendix.
         searches: pages of the search of ``words`` and of ``pairs``; empty if there is none.
         links: pages of models and benchmarks, by their names.
-        doors: other pages of its site, and what is there.
+        doors: links to other pages of the site, each with a line on its content.
     """
 
     title: str

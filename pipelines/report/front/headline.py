@@ -20,10 +20,9 @@ SHARED = ("subset", "benchmark", "groups", "corpus", "contrast", "options")
 class Headline:
     """The slopes of all models on one benchmark and text, and the fit that is drawn.
 
-    ``slopes`` are rows of ``metric_value``, smallest first, and ``own`` those of them whose models
-    were trained on the text. ``fit`` is the row of view ``fit`` of the model in the middle of
-    these, or of all where there are none. ``elsewhere`` are slopes of the same models on the same
-    text and other benchmarks. ``texts`` knows the models' texts.
+    ``slopes`` are rows of ``metric_value``, smallest first, and ``own`` those whose models were
+    trained on the text. ``fit`` is the row of view ``fit`` with the middle slope of ``about``.
+    ``elsewhere`` are slopes on the same text and other benchmarks.
     """
 
     slopes: Rows
@@ -34,7 +33,7 @@ class Headline:
 
     @property
     def about(self) -> Rows:
-        """The slopes that the headline is about: of models trained on the text, if there are."""
+        """The slopes that the headline is about: ``own`` if there are any, else all."""
         return self.own or self.slopes
 
     @property
@@ -51,8 +50,8 @@ class Headline:
 def question(facts: Facts) -> Rows:
     """The rows of PD that the page is about: of one benchmark and groups; none without metrics.
 
-    The benchmark on which most models prefer a sentence of any pair, whichever and how surely; of
-    several that with the first fits, else with the most pairs.
+    The benchmark is the one on which the most models prefer a sentence of at least one pair; of
+    several, the one whose fits come first, then the one with the most pairs.
     """
     moved = facts.metrics("us", subset="all").only(lambda r: r["n"] and r["value"] < 1)
     n_models, fits = Counter(map(set_name, moved)), [*_first_slopes(facts)]
@@ -66,7 +65,7 @@ def question(facts: Facts) -> Rows:
 
 
 def headline(facts: Facts) -> Headline | None:
-    """The first fits on the benchmark that the page is about; ``None`` where it has none."""
+    """The first slopes on the benchmark that the page is about; ``None`` if it has none."""
     name = next(map(set_name, question(facts)), "")
     first = _first_slopes(facts).get(name)
     if first is None:
@@ -82,11 +81,11 @@ def headline(facts: Facts) -> Headline | None:
 
 
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
-    """By benchmark and in their order, the slopes of all models on the text that comes first.
+    """Benchmark -> the slopes of all models on its first text; the first benchmark comes first.
 
-    Models on the text that they were trained on come before others, planted before measured leans,
-    one pair of words such as she/he before lists, and of several benchmarks that whose words or
-    pairs spread widest in the text comes first: there a slope is known best, whatever it is.
+    Slopes of models on their own training text come before others, planted before measured leans,
+    one pair of words such as she/he before lists, then leans that spread wider in the text before
+    narrower ones: there a slope is known best, whatever its value.
     """
     fits, ours = _fits(facts), own_texts(facts)
 
@@ -112,5 +111,5 @@ def _fit_of(row: Row) -> tuple[object, ...]:
 
 
 def known_slopes(facts: Facts) -> Rows:
-    """Slopes that have an interval; those of a model trained on a corpus, on this corpus only."""
+    """Slopes on the lean of a text; of a model trained here, only on its training text."""
     return facts.rows("slope").where(subset=tuple(LEANS))

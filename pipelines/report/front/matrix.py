@@ -20,9 +20,9 @@ from plumbline.pipelines.report.rows import Row
 
 @dataclass(frozen=True)
 class Strip:
-    """A figure as text, and its place and interval on a scale from 0 to 100; ``side`` colours.
+    """A figure (``value``) on a scale: ``at`` with the interval ``low`` to ``high``, 0 to 100.
 
-    ``value`` is the figure itself.
+    ``text`` is the figure as text, ``words`` has it with its interval; ``side`` gives the colour.
     """
 
     value: float
@@ -48,7 +48,7 @@ class ModelRow:
 class Matrix:
     """US and PD of each model (rows) on each benchmark (columns); ``None`` where not scored.
 
-    ``about`` and ``sets`` are headings, of what models are, and of benchmarks with their size.
+    ``about`` are headings of properties of models, ``sets`` are benchmarks with their sizes.
     ``reach`` is the largest PD of the scale, in points.
     """
 
@@ -174,7 +174,7 @@ def _size(sizes: set[int]) -> str:
 
 
 def name_order(model: tuple[str, str]) -> tuple[object, ...]:
-    """By name, numbers by their size: 70m before 160m before 1b.
+    """A sort key for (name, key): numbers in names by their size, 70m before 160m before 1b.
 
     >>> sorted([("p-1b", ""), ("p-160m", ""), ("p-70m", "")], key=name_order)[0]
     ('p-70m', '')

@@ -34,7 +34,7 @@ _ASSOCIATION = "An association: it doesn't show that the text is the cause."
 
 @dataclass(frozen=True)
 class Opening:
-    """A sentence, and below it what bounds it."""
+    """The answer in a sentence, and sentences on how sure it is and what it doesn't show."""
 
     sentence: str
     bounds: str = ""
@@ -66,23 +66,23 @@ def answer(
 ) -> Opening:
     """The answer: do models follow their text on a benchmark, and which way do they lean on it?
 
-    Without models it is what else was found, or what ``of_text`` says of the text's words.
+    Without models it is the first sentence of ``others``, else of ``of_text`` (on words).
     """
     of = question(facts)
     texts = head.texts if head else TrainingTexts(facts)
     leaning = preferences(texts, of) if of else ""
     if head:
         sentences = [capital(following(texts, head.slopes)), capital(leaning)]
-        return Opening(_told(sentences), f"{_bounds(head)}{_frames(facts, head.fit)}")
+        return Opening(_as_sentences(sentences), f"{_bounds(head)}{_frames(facts, head.fit)}")
     if of:
         return Opening(f"{capital(leaning)}.", f"{_measured(of)}{_frames(facts, of[0])}")
     return Opening(next((lead.sentences[0] for lead in others), next(iter(of_text), _NOTHING)))
 
 
 def _frames(facts: Facts, row: Row) -> str:
-    """A note on a row's benchmark where its sentences are our own frames."""
-    own = [r["benchmark"] for r in facts.rows("written_benchmark", source=SOURCE)]
-    return f" {row['benchmark']}: {CAVEAT}." if row["benchmark"] in own else ""
+    """A caveat if the sentences of a row's benchmark are our own frames; else empty."""
+    ours = [r["benchmark"] for r in facts.rows("written_benchmark", source=SOURCE)]
+    return f" {row['benchmark']}: {CAVEAT}." if row["benchmark"] in ours else ""
 
 
 def _measured(rows: Rows) -> str:
@@ -112,10 +112,10 @@ def _bounds(head: Headline) -> str:
         by_training_text(head.texts, head.slopes),
         _elsewhere(head),
     ]
-    return f"{_told(sentences)} {cause}"
+    return f"{_as_sentences(sentences)} {cause}"
 
 
-def _told(sentences: Sequence[str]) -> str:
+def _as_sentences(sentences: Sequence[str]) -> str:
     return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 

@@ -38,30 +38,33 @@ from plumbline.pipelines.report.plots.svg import (
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections import lean_of_words
 
-#: Models drawn, words a side, and lines of slopes; the appendix has all.
+#: Most models drawn, words per side, and lines of slopes; the appendix has all.
 _MOST_MODELS, _WORDS, _MOST_SLOPES = 40, 10, 12
-#: Benchmarks and texts whose slopes are counted one by one.
-_SAID = 6
-#: More than a lean of any text can be.
+#: Most benchmarks and texts whose slopes are counted one by one.
+_MOST_COUNTED = 6
+#: No lean in any text can be as large.
 _MOST_NATS = 1000.0
-#: Neither side's colour.
-_HELD = "#009E73"
+#: The colour of coefficients beside controls, which is neither side's.
+_GREEN = "#009E73"
 
 
 def models(facts: Facts, head: Headline | None) -> Part | None:
     """The part on models: their log ratios on the benchmark that the page is about."""
-    of = question(facts)
-    if not of:
+    pd_rows = question(facts)
+    if not pd_rows:
         return None
-    one = {column: of[0][column] for column in ("benchmark", "groups")}
-    spread = facts.rows("spread").where(**one)
+    subject = {column: pd_rows[0][column] for column in ("benchmark", "groups")}
+    spread = facts.rows("spread").where(**subject)
     metrics = facts.rows("metric").where(subset="all", metric=("us", "pd"))
     texts = head.texts if head else TrainingTexts(facts)
     return Part(
         "models",
         "The models",
-        [f"{capital(preferences(texts, of))}.", _evenness(metrics.where(metric="us", **one))],
-        _spread(spread, of) if spread else None,
+        [
+            f"{capital(preferences(texts, pd_rows))}.",
+            _evenness(metrics.where(metric="us", **subject)),
+        ],
+        _spread(spread, pd_rows) if spread else None,
         models_table(metrics),
         "preference",
     )
@@ -128,7 +131,7 @@ def text(facts: Facts, head: Headline | None) -> Part | None:
         "text",
         "The text",
         [*lean_of_words.clear_words(facts, of), *_furthest(words), *([note] if note else [])],
-        # A lean that no count gives is of a damaged word.
+        # A lean that no count can give comes from a damaged row.
         _words(words) if words and furthest < _MOST_NATS else figure,
         lean_of_words.words_table(facts, words, folded=True) if words else None,
         "words",
@@ -145,34 +148,34 @@ def _furthest(words: Rows) -> Iterator[str]:
 
 def _words(rows: Rows) -> Figure:
     """The words that lean most surely, with their intervals; in colour where these leave out 0."""
-    kept = [r for r in rows if r["place"] <= _WORDS]
-    kept.sort(key=lambda r: r["lean_bound_nats"])
-    corpus, contrast = kept[0]["corpus"], kept[0]["contrast"]
-    has_ends = kept[0]["lean_nats_low"] is not None
+    drawn = [r for r in rows if r["place"] <= _WORDS]
+    drawn.sort(key=lambda r: r["lean_bound_nats"])
+    corpus, contrast = drawn[0]["corpus"], drawn[0]["contrast"]
+    has_ends = drawn[0]["lean_nats_low"] is not None
     how = "most surely, 95% intervals" if has_ends else "furthest; without counts, no intervals"
     panel = Panel(f"lean ({contrast}) in nats")
     panel.rule(x=0, color=NEUTRAL, width=0.7)
-    bounds = [finding({**r, "lean_nats": r["lean_bound_nats"]}, "lean_nats") for r in kept]
+    bounds = [finding({**r, "lean_nats": r["lean_bound_nats"]}, "lean_nats") for r in drawn]
     colours = [of.pick(above=FEMALE, below=MALE, untold=NEUTRAL) for of in bounds]
     for colour in (FEMALE, MALE, NEUTRAL):
-        at = [(i, r) for i, r in enumerate(kept) if colours[i] == colour]
+        at = [(i, r) for i, r in enumerate(drawn) if colours[i] == colour]
         panel.estimates(at, "lean_nats", colour)
         least = [(i, r["lean_bound_nats"]) for i, r in at if r["lean_nats"] is None]
         panel.marks([x for _, x in least], [i for i, _ in least], colour, "O")
-    is_one_sided = any(r["lean_nats"] is None for r in kept)
+    is_one_sided = any(r["lean_nats"] is None for r in drawn)
     rings = " A ring: near one side only, at least so far." if is_one_sided else ""
-    panel.list_down([short(r["word"], 24) for r in kept], -0.7, len(kept) - 0.3)
+    panel.list_down([short(r["word"], 24) for r in drawn], -0.7, len(drawn) - 0.3)
     return Figure(
         stem("words", corpus, contrast),
         f"The words of {corpus} that lean {how}.",
         f"{corpus}: the {_WORDS} words a side that lean {how}.{rings}",
-        svg("", [panel], 70 + 18 * len(kept)),
+        svg("", [panel], 70 + 18 * len(drawn)),
         rows,
     )
 
 
 def robustness(facts: Facts) -> Part | None:
-    """Every slope that there is, and what is left of it beside frequency, n-grams and length."""
+    """The part on all slopes, and what is left of them beside frequency, n-grams and length."""
     slopes = known_slopes(facts)
     if not slopes:
         return None
@@ -180,21 +183,23 @@ def robustness(facts: Facts) -> Part | None:
     return Part(
         "robustness",
         "Does it hold?",
-        [_held(slopes), _beside(controls)],
+        [_slopes_above_0(slopes), _beside(controls)],
         _forest(slopes, controls),
         _slopes_table(slopes),
         "follow",
     )
 
 
-def _held(slopes: Rows) -> str:
+def _slopes_above_0(slopes: Rows) -> str:
     """The number of slopes above and below 0 on each benchmark and text."""
     if len(slopes) == 1:
         ends = sureness(slopes[0], 2, signed=True)
         return f"The one slope is {shown(slopes[0]['value'], 2, signed=True)} ({ends})."
     groups = slopes.groups(*SHARED)
-    counts = [f"{_count(of)} on {set_name(of[0])} and {_text_of(of[0])}" for of in groups[:_SAID]]
-    if len(groups) > _SAID:
+    counts = [
+        f"{_count(of)} on {set_name(of[0])} and {_text_of(of[0])}" for of in groups[:_MOST_COUNTED]
+    ]
+    if len(groups) > _MOST_COUNTED:
         counts.append(f"{_count(slopes)} on all {len(groups)} benchmarks and texts")
     return f"Slopes above 0: {', '.join(counts)}."
 
@@ -232,9 +237,9 @@ def _forest(slopes: Rows, controls: Rows) -> Figure:
         ]
         panel.estimates(at, "value", INK, size=5, label="slope")
         same = {c: of[0][c] for c in SHARED if c not in ("subset", "options")}
-        held = [(place + 0.3, r) for r in controls.where(**same) if r["coefficient"] is not None]
-        if held:
-            panel.estimates(held, "coefficient", _HELD, "D", 6, "controls held fixed")
+        beside = [(place + 0.3, r) for r in controls.where(**same) if r["coefficient"] is not None]
+        if beside:
+            panel.estimates(beside, "coefficient", _GREEN, "D", 6, "controls held fixed")
     names = [f"{short(set_name(of[0]))}\n{short(_text_of(of[0]))}" for of in groups]
     panel.list_down(names, len(groups) - 0.4, -0.6)
     left_out = len(slopes.groups(*SHARED)) - len(groups)
@@ -267,7 +272,7 @@ def _slopes_table(slopes: Rows) -> PageTable:
 
 @dataclass(frozen=True)
 class Part:
-    """One of the page's three parts; ``more`` is the section of the appendix that has it whole."""
+    """One of the page's three parts; ``more`` is the anchor of the whole of it in the appendix."""
 
     anchor: str
     title: str

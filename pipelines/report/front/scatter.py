@@ -63,13 +63,13 @@ def _drawn(points: Rows, fit: Row) -> str:
             for p in points
         ]
         panel.named(x, y, INK, titles)
-    named = [(float(x[i]), float(y[i]), str(points[i]["point"])) for i in _telling(x, y)]
+    named = [(float(x[i]), float(y[i]), str(points[i]["point"])) for i in _outermost(x, y)]
     panel.labels(named, _LABELLED)
     return svg("", [panel], 440, 600)
 
 
-def _telling(x: np.ndarray, y: np.ndarray) -> Sequence[int]:
-    """Places of the points from the outermost in, by turns the highest, right, lowest and left."""
+def _outermost(x: np.ndarray, y: np.ndarray) -> Sequence[int]:
+    """Indices of the points, outermost first: in turn the highest, right, lowest and left one."""
     spread_x, spread_y = (float(v.std()) or 1.0 for v in (x, y))
     across, up = (x - x.mean()) / spread_x, (y - y.mean()) / spread_y
     ways = [np.argsort(-far, kind="stable") for far in (up, across, -up, -across)]

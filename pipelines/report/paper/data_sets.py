@@ -40,7 +40,7 @@ class DataSet:
 
 
 def data_sets(facts: Facts, given: Mapping[str, str]) -> dict[str, DataSet]:
-    """The data sets of benchmarks: those ``given``, as on the hub, and those pushed from here.
+    """Benchmark -> its data set: the ``given`` repository on the hub, else the last one pushed to.
 
     Raises ``BadInput`` or ``UsageProblem`` for an address that holds no pushed benchmark.
     """
@@ -56,11 +56,11 @@ def data_sets(facts: Facts, given: Mapping[str, str]) -> dict[str, DataSet]:
 
 def _on_the_hub(repository: str) -> DataSet:
     address = located(f"hf://datasets/{repository}")
-    there = pushed(address)
-    if there is None:
+    pushed_set = pushed(address)
+    if pushed_set is None:
         fix = "push it with `plumbline benchmark push`"
         raise UsageProblem(str(address), "has no benchmark that was pushed there", fix)
-    path = next((file for file in there.files if file.name == DATA), None)
+    path = next((file for file in pushed_set.files if file.name == DATA), None)
     if path is None:
         raise BadInput(str(address), f"has no {DATA}", "push it again")
     try:
@@ -69,4 +69,4 @@ def _on_the_hub(repository: str) -> DataSet:
     except OSError as e:
         raise unreadable(path, e) from e
     groups = pc.binary_join_element_wise(pairs["group_a"], pairs["group_b"], "/").to_pylist()
-    return DataSet(repository, there.fingerprint, Counter(groups), {})
+    return DataSet(repository, pushed_set.fingerprint, Counter(groups), {})

@@ -32,9 +32,9 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import parsed
 
 SCHEMA_VERSION = "0.3.0"
-#: Metrics whose terms the instances have, and what ``process_results`` calls these.
+#: Metric with a term for each pair -> the term's name in ``process_results``.
 _TERMS = {"us": "us", "pd": "pd", "stereotype score": "stereotype"}
-#: Columns of a result that say what it is of, and further ones.
+#: Columns of a result that identify it, and further ones.
 _OF = ("groups", "subset", "corpus", "contrast", "epsilon_nats", "eta_nats")
 _DETAILS = (
     *("df", "n_clusters", "clusters", "cluster_values", "p", "q"),
@@ -64,9 +64,9 @@ class Measured:
     """A model's results on a benchmark, with all rows that a record of them needs.
 
     Attributes:
-        model: its row, with the name and key of its results.
+        model: its row of table ``model``; without one, only its name, key and benchmark.
         results: rows of ``metric_value``, those with a figure.
-        scored: each score with its pair, if the benchmark still has it.
+        scored: each score with its pair, ``None`` if the benchmark doesn't have it any more.
         when: the row of ``evaluation``.
         source: the data set.
     """
@@ -96,7 +96,7 @@ def evaluations(
 ) -> Iterator[Evaluation]:
     """A record for each model and benchmark of ``facts``: its metrics, and all its scored pairs.
 
-    The same metrics and scores give the same files. ``form`` writes them, by default as records of
+    The same metrics and scores give the same files. ``form`` makes them, by default as records of
     Every Eval Ever. Raises ``UsageProblem`` where nothing was measured.
     """
     rows = facts.rows("metric").only(lambda r: r["model_key"] and r["metric"] != "n")
@@ -207,7 +207,7 @@ def _source(benchmark: str, pairs: list[Row], on_hub: DataSet | None) -> Row:
 
 
 def result(row: Row, name: str, source: Row) -> Row:
-    """A row of ``metric_value``; nothing of it is lost."""
+    """A row of ``metric_value`` as a result of a record, without loss."""
     words = _about(row["metric"])
     value, low, high = row["value"], words.get("low"), words.get("high")
     return {
@@ -240,39 +240,40 @@ def _uncertainty(row: Row) -> Row:
     method = row["interval"]
     if row["clusters"]:
         method = _words()["text"]["clustered"].format_map(row)
-    found: dict[str, object] = {"num_samples": row["n"]}
+    uncertainty: dict[str, object] = {"num_samples": row["n"]}
     if _finite(row["value_se"]):
-        found["standard_error"] = {"value": row["value_se"], "method": method}
+        uncertainty["standard_error"] = {"value": row["value_se"], "method": method}
     if _finite(row["value_low"]) and _finite(row["value_high"]):
         ends = {"lower": row["value_low"], "upper": row["value_high"]}
-        found["confidence_interval"] = {**ends, "confidence_level": 0.95, "method": method}
-    return found
+        uncertainty["confidence_interval"] = {**ends, "confidence_level": 0.95, "method": method}
+    return uncertainty
 
 
 def _with_terms(results: Rows) -> dict[str, dict[str, Row]]:
-    """Results over all pairs of two groups whose terms pairs have, by groups and metric."""
-    found: dict[str, dict[str, Row]] = {}
+    """Groups -> metric -> result, of metrics over all pairs with a term for each pair."""
+    by_groups: dict[str, dict[str, Row]] = {}
     for row in results.where(subset="all", corpus="", metric=tuple(_TERMS)):
-        found.setdefault(row["groups"], {})[row["metric"]] = row
-    return found
+        by_groups.setdefault(row["groups"], {})[row["metric"]] = row
+    return by_groups
 
 
 def _instances(
     pair: Row, score: Row, results: Mapping[str, Mapping[str, Row]], measure: str
 ) -> Iterator[Row]:
-    """A pair's instance for each result that it has a term in; one without, if it is in none.
+    """One instance per result that a pair has a term in; if none, one without a result.
 
-    ``is_correct`` says that neither sentence is preferred, or a stereotype's isn't.
+    ``is_correct`` is true if neither sentence is preferred, for a stereotype score if the
+    stereotype isn't.
     """
-    of = results.get(f"{pair['group_a']}/{pair['group_b']}", {})
+    metrics = results.get(f"{pair['group_a']}/{pair['group_b']}", {})
     log_ratios = [(score[f"logprob_{side}_nats"], False) for side in "ab"]
-    epsilons = [row["epsilon_nats"] for row in of.values() if row["epsilon_nats"] is not None]
+    epsilons = [row["epsilon_nats"] for row in metrics.values() if row["epsilon_nats"] is not None]
     terms = process_results(pair, log_ratios, *epsilons[:1])
     if not terms:
         return  # no figure is finite
     both = [pair["sentence_a"], pair["sentence_b"]]
     likelier = both[log_ratios[1] > log_ratios[0]]
-    kept = {c: score[c] for c in SCORES} | {c: pair[c] for c in _PAIR}
+    properties = {c: score[c] for c in SCORES} | {c: pair[c] for c in _PAIR}
     attribution = {"turn_idx": 0, "source": "output.raw", "extracted_value": likelier}
     raw = "\n".join(both)
     common = {
@@ -284,14 +285,14 @@ def _instances(
         "answer_attribution": [
             {**attribution, "extraction_method": measure or "log-likelihood", "is_terminal": True}
         ],
-        "metadata": {c: _text(value) for c, value in kept.items() if value is not None},
+        "metadata": {c: _text(value) for c, value in properties.items() if value is not None},
     }
     is_used = pair["is_natural"] is not False
-    used = [m for m in of if is_used and _TERMS[m] in terms]
+    used = [m for m in metrics if is_used and _TERMS[m] in terms]
     for metric in used or [""]:
         term = terms[_TERMS.get(metric, "us")]
         is_correct = not term if metric == _STEREOTYPE else bool(terms["us"])
-        named = {"evaluation_result_id": _result_id(of[metric])} if metric else {}
+        named = {"evaluation_result_id": _result_id(metrics[metric])} if metric else {}
         yield {**common, **named, "evaluation": {"score": term, "is_correct": is_correct}}
 
 
@@ -332,7 +333,7 @@ def _known(row: Mapping[str, Any]) -> Row:
 
 
 def _text(value: object) -> str:
-    """A value as a text, from which it can be read back."""
+    """A value as text, from which it can be read back."""
     return value if isinstance(value, str) else json.dumps(value)
 
 

@@ -24,7 +24,7 @@ _EPSILON_NATS = math.log(1.65)
 
 @dataclass(frozen=True)
 class HubResults:
-    """Files by path, a line per result in them, and a line per benchmark without one, and why."""
+    """Files by path, a line per result, and a line with the reason per benchmark without one."""
 
     files: Mapping[str, bytes]
     lines: Sequence[str]
@@ -82,15 +82,15 @@ def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> HubRe
 
 
 def _measured(rows: Rows, data_set: DataSet) -> Iterator[tuple[str, Row, Row, int]]:
-    """Groups, their US and PD over the data set's pairs, and how many of its pairs are theirs.
+    """For each pair of groups, US and PD over its pairs in the data set, and how many these are.
 
     Groups without one of the two metrics are left out.
     """
     subset = data_set.limit or {"subset": "all", "corpus": ""}
     for groups, n_test in sorted(data_set.n_pairs.items()):
         valued = rows.where(groups=groups, **subset).only(lambda r: r["value"] is not None)
-        own = valued.only(lambda r: math.isclose(r["epsilon_nats"] or 0, _EPSILON_NATS))
-        us, pd = own.where(metric="us"), own.where(metric="pd")
+        at_epsilon = valued.only(lambda r: math.isclose(r["epsilon_nats"] or 0, _EPSILON_NATS))
+        us, pd = at_epsilon.where(metric="us"), at_epsilon.where(metric="pd")
         if len(us) == len(pd) == 1 and us[0]["n"] <= n_test:
             yield groups, us[0], pd[0], n_test
 

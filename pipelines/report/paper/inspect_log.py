@@ -47,7 +47,7 @@ def log_files(measured: Measured) -> dict[str, bytes]:
                 **{"author": author(measured.when), "source_data": measured.source},
             },
         },
-        "plan": {},  # of no steps; Inspect reads no header without one, as for `samples_df`
+        "plan": {},  # no steps, but Inspect's `samples_df` can't read a header without a plan
         "results": {
             **{"total_samples": n, "completed_samples": n},
             "scores": [_score(row, name, measured.source) for row in measured.results],
@@ -77,9 +77,9 @@ def _dataset(measured: Measured, ids: list[str]) -> Row:
 
 
 def _score(row: Row, name: str, source: Row) -> dict[str, Any]:
-    """A row of ``metric_value``: the figure, its error and interval, and how they were made."""
-    of = result(row, name, source)
-    config, details = of["metric_config"], of["score_details"]
+    """A row of ``metric_value`` as a score: figure, error, interval, and how they were made."""
+    record = result(row, name, source)
+    config, details = record["metric_config"], record["score_details"]
     uncertainty, metric = details["uncertainty"], row["metric"]
     ends = uncertainty.get("confidence_interval", {})
     figures = {
@@ -89,7 +89,7 @@ def _score(row: Row, name: str, source: Row) -> dict[str, Any]:
         f"{metric}_high": ends.get("upper"),
     }
     return {
-        "name": of["evaluation_result_id"],
+        "name": record["evaluation_result_id"],
         "scorer": _SCORER,
         "scored_samples": row["n"],
         "params": config["metric_parameters"],
@@ -104,28 +104,28 @@ def _score(row: Row, name: str, source: Row) -> dict[str, Any]:
 def _samples(instances: list[Row], model: str) -> list[Row]:
     """A sample for each pair, with its term in each result; the likelier sentence is its answer."""
     samples: dict[str, Row] = {}
-    for one in instances:
-        (likelier,) = one["output"]["raw"]
+    for instance in instances:
+        (likelier,) = instance["output"]["raw"]
         message = {"role": "assistant", "content": likelier}
         sample = samples.setdefault(
-            one["sample_id"],
+            instance["sample_id"],
             {
-                **{"id": one["sample_id"], "epoch": 1, "input": one["input"]["raw"]},
-                **{"choices": one["input"]["choices"], "target": ""},
+                **{"id": instance["sample_id"], "epoch": 1, "input": instance["input"]["raw"]},
+                **{"choices": instance["input"]["choices"], "target": ""},
                 "output": {
                     "model": model,
                     "choices": [{"message": message, "stop_reason": "stop"}],
                 },
-                **{"scores": {}, "metadata": _figures(one["metadata"])},
+                **{"scores": {}, "metadata": _figures(instance["metadata"])},
             },
         )
-        if name := one.get("evaluation_result_id"):
-            sample["scores"][name] = {"value": one["evaluation"]["score"], "answer": likelier}
+        if name := instance.get("evaluation_result_id"):
+            sample["scores"][name] = {"value": instance["evaluation"]["score"], "answer": likelier}
     return list(samples.values())
 
 
 def _figures(metadata: Row) -> Row:
-    """The metadata of an instance, figures as such instead of as texts."""
+    """The metadata of an instance, with figures as numbers instead of text."""
     return {
         k: json.loads(v, parse_constant=str) if k in _FIGURES else v for k, v in metadata.items()
     }

@@ -1,4 +1,4 @@
-"""The paragraph on methods for a paper, from what was recorded; its words are a template."""
+"""The paragraph on methods for a paper, from the warehouse's records and a template."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ _ALIKE = (
 def methods(facts: Facts) -> str:
     """Sentences, one a line, on corpora, benchmarks, models, rules, seeds, rejects and versions.
 
-    Of a corpus the hash is SHA-256 of the sorted fingerprints of its counted shards, 16 digits.
+    A corpus's hash is 16 digits of the SHA-256 of its counted shards' sorted fingerprints.
     """
     metrics, runs = facts.rows("metric"), facts.query(_RUNS)
     epsilons, etas = (
@@ -101,22 +101,22 @@ def _models(facts: Facts) -> Iterator[Row]:
 
 def _by(rows: Rows, name: str, other: str) -> dict[str, list[str]]:
     """The different values of one column by those of another."""
-    found: dict[str, dict[str, None]] = {}
+    values_by_key: dict[str, dict[str, None]] = {}
     for row in rows:
-        found.setdefault(row[name], {})[row[other]] = None
-    return {key: list(values) for key, values in found.items()}
+        values_by_key.setdefault(row[name], {})[row[other]] = None
+    return {key: list(values) for key, values in values_by_key.items()}
 
 
 def _seeds(runs: Rows) -> Iterator[str]:
     """The seeds of each command that recorded any."""
-    found: dict[str, set[str]] = {}
+    seeds_by_command: dict[str, set[str]] = {}
     for row in runs:
         options = kept_object(row, "config")
         for step in (options, *options.get("steps", [])):
             for name, value in flat(step).items():
                 if name.split(".")[-1] == "seed" and value is not None:
-                    found.setdefault(row["command"], set()).add(str(value))
-    for command, seeds in sorted(found.items()):
+                    seeds_by_command.setdefault(row["command"], set()).add(str(value))
+    for command, seeds in sorted(seeds_by_command.items()):
         yield f"{command} {', '.join(sorted(seeds))}"
 
 
@@ -129,8 +129,8 @@ def _rejected(facts: Facts) -> Iterator[str]:
 
 def _versions(runs: Rows) -> dict[str, list[str]]:
     """Each package's versions in the runs, Plumbline's first."""
-    found: dict[str, set[str]] = {}
+    by_package: dict[str, set[str]] = {}
     for row in runs:
         for name, version in recorded_versions(row).items():
-            found.setdefault(str(name), set()).add(str(version))
-    return {name: sorted(of) for name, of in sorted(found.items())}
+            by_package.setdefault(str(name), set()).add(str(version))
+    return {name: sorted(of) for name, of in sorted(by_package.items())}

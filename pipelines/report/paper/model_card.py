@@ -55,8 +55,8 @@ def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
     It begins with the figures as front matter (``model_index``), which the model's page shows.
     ``model`` is a name as the report shows it, the model's directory, or the start of its key
     (eight characters or more). All figures are those of ``metric_value`` over all pairs of a
-    benchmark, and of its fits. Raises ``UsageProblem`` when no model, or more than one, goes by
-    that name, or nothing was measured of it.
+    benchmark, and of its fits. Raises ``UsageProblem`` when no model, or more than one, matches
+    ``model``, or nothing was measured of it.
     """
     facts = Facts(warehouse)
     row = chosen(facts.rows("model"), model)
@@ -79,7 +79,7 @@ def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
 
 
 def chosen(models: Rows, name: str) -> Row:
-    """The model that goes by a name or by the start of a key; as ``model_card`` says."""
+    """The row of the model with a name, directory or start of a key, as for ``model_card``."""
     matches = models.where(model=name)
     if not matches and Path(name).is_dir():
         matches = models.where(model=Path(name).resolve().name)

@@ -16,8 +16,8 @@ _TASK = "text-generation"
 def model_index(model: str, rows: Rows, sets: Mapping[str, DataSet]) -> Iterator[str]:
     """Lines of YAML with results of one model over all pairs; none without results.
 
-    A benchmark that was pushed to the hub goes by its data set there. The value of a metric is the
-    one that tables show; its interval is in the metric's name, which the model's page shows.
+    The type of a benchmark that was pushed to the hub is its data set there. A metric's value is
+    the one that tables show; its interval is in the metric's name, which the model's page shows.
     """
     lines = by_metric(rows, "benchmark", "groups")
     if not lines:
@@ -25,9 +25,9 @@ def model_index(model: str, rows: Rows, sets: Mapping[str, DataSet]) -> Iterator
     yield from ("---", "model-index:", f"- name: {_quoted(model)}", "  results:")
     for line in lines:
         benchmark = line["benchmark"]
-        there = sets[benchmark].repository if benchmark in sets else benchmark
+        data_set = sets[benchmark].repository if benchmark in sets else benchmark
         yield f"  - task: {{type: {_TASK}}}"
-        yield f"    dataset: {{name: {_quoted(benchmark)}, type: {_quoted(there)}}}"
+        yield f"    dataset: {{name: {_quoted(benchmark)}, type: {_quoted(data_set)}}}"
         yield "    metrics:"
         for heading, row in line["metrics"].items():
             yield from _metric(heading, row, line["n"])
@@ -40,8 +40,8 @@ def _metric(heading: str, row: Row, n_pairs: int) -> Iterator[str]:
         return
     interval = shown.text.partition("(")[2].rstrip(")") or "none"
     name = f"{heading}, {row['groups']}, {n_pairs} pairs, 95% interval {interval}"
-    said = f"type: {_quoted(row['metric'])}, name: {_quoted(name)}"
-    yield f"    - {{{said}, value: {round(shown.value, 4)}}}"
+    labels = f"type: {_quoted(row['metric'])}, name: {_quoted(name)}"
+    yield f"    - {{{labels}, value: {round(shown.value, 4)}}}"
 
 
 def _quoted(text: str) -> str:

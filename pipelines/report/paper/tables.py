@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import terminal
 
 _USED_IF = "% if: "
 FORMATS = ("latex", "markdown", "csv")
-#: Characters of a name, which has whole words: it is typed.
+#: Most characters of a table's name, which is cut between words because people type it.
 _LONGEST = 60
 _ENDS = re.compile(r" \((\S+) to (\S+)\)$")
 #: Characters that LaTeX treats as commands (``[`` and ``*`` at a row's start) or prints as others.
@@ -39,8 +39,8 @@ def tables(facts: Facts, wanted: str = "") -> dict[str, PageTable]:
     """Every table of the report by name, after ``models``, in the page's order.
 
     ``models`` has US and PD of each model on each benchmark, over all pairs, where there are any.
-    A name is that of the section with what the table is of. With ``wanted``, only what may have
-    that name.
+    A name is that of the section with what the table is of. With ``wanted``, only tables of
+    sections that may have that name.
     """
     by_name, seen = dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd")):
@@ -71,13 +71,13 @@ def table_text(one: PageTable, form: str, name: str = "") -> str:
 
 
 def latex(words: str) -> str:
-    r"""Text as LaTeX sets it, on one line; what is invisible is shown as an escape.
+    r"""Text escaped for LaTeX, on one line; invisible characters are shown as escapes.
 
     >>> print(latex("50% of a_b & <c>"))
     50\% of a\_b \& \textless{}c\textgreater{}
     """
     one_line = "".join(_LATEX.get(c, c) for c in terminal(" ".join(words.split())))
-    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # else two are one other character
+    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # else LaTeX joins two into one
 
 
 def _latex_table(one: PageTable, name: str) -> Iterator[str]:
@@ -132,8 +132,8 @@ FROM benchmark_fact WHERE fact = 'Citation' GROUP BY said ORDER BY about
 def citations(warehouse: OpenWarehouse) -> str:
     """BibTeX of Plumbline and of the papers whose methods and data a warehouse uses.
 
-    An entry that isn't always cited has a query below its first line, which gives rows if it is.
-    Entries of recipes follow, with the benchmarks that were imported by them.
+    If the file of entries has a query below an entry's first line, the entry is cited only if the
+    query gives rows. Entries of recipes follow, with the benchmarks that were imported by them.
     """
     text = (resources.files(__package__) / "citations.bib").read_text(encoding="utf-8")
     used = []

@@ -31,12 +31,12 @@ _CURVES = {
     "gas_f_of_all": ("female", FEMALE),
     "gas_m_of_all": ("male", MALE),
 }
-#: Steps that the drawn curves of losses are means of.
+#: Most steps in a moving mean of the losses.
 SMOOTHED = 10
 
 
 def measures(rows: Rows, by: str, title: str) -> str:
-    """GAS, GLD and ADD by strategy, by set or by topic of one; a panel each, one mark per model."""
+    """GAS, GLD and ADD by strategy, set or topic of a set: a panel each, one mark per model."""
     groups = rows.groups("model", "model_key")
     panels = []
     for measure, x in MEASURES.items():
@@ -50,7 +50,7 @@ def measures(rows: Rows, by: str, title: str) -> str:
 
 
 def gas(rows: Rows, by: str, title: str) -> str:
-    """Continuations with a female and with a male word, by set or by topic of one."""
+    """Shares of continuations with a female and with a male word, by set or by topic of a set."""
     words = (("female word", "gas_f_of_all", FEMALE), ("male word", "gas_m_of_all", MALE))
     series = [(label, rows, column, colour) for label, column, colour in words]
     panel = _ranges(series, by, "% of greedy continuations with 95% interval", 100)
@@ -78,9 +78,9 @@ def _height(rows: Rows, by: str, n_series: int) -> int:
 
 
 def losses(steps: Sequence[Row], title: str, chosen: int | None = None) -> str:
-    """The three losses against the step: means of some steps over the single ones, in log scale.
+    """The three losses of each step, and their moving means; on a log axis if all are above 0.
 
-    Marks are the losses on dev prompts, the dotted line is at the step that was ``chosen`` by them.
+    Marks are the losses on dev prompts; the dotted line is at the step ``chosen`` by them.
     """
     panel = Panel("step", "loss")
     x = np.array([row["step"] for row in steps])
@@ -157,7 +157,7 @@ def decoding(rows: Sequence[Row], title: str) -> str:
 
 
 def instructions(rows: Sequence[Row], title: str) -> str:
-    """GAS, GLD and ADD with intervals, one line per instruction; none, the reference, first."""
+    """GAS, GLD and ADD with intervals, one line per instruction; the reference `none` is first."""
     keys = list(dict.fromkeys(row["instruction_key"] for row in rows))
     keys.sort(key=lambda key: key != "none")
     labels = {}

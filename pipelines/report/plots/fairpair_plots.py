@@ -24,9 +24,9 @@ from plumbline.pipelines.report.plots.svg import (
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import ALPHA
 
-#: Prompts drawn: all up to the sum, else so many from the top and from the bottom.
+#: Prompts drawn from the top and from the bottom; all if there are no more than both.
 TOP, BOTTOM = 20, 10
-#: F that ranges over more than this is drawn on a logarithmic axis.
+#: If the largest F is more than this many times the smallest, the axis is logarithmic.
 _WIDE = 3.0
 #: Upper 97.5% point of the normal distribution.
 _Z975 = NormalDist().inv_cdf(0.975)
@@ -55,13 +55,13 @@ def by_prompt(prompts: Sequence[Row], title: str) -> str:
     panel.rule(x=1, linestyle=":")
     differs = (True, FEMALE, "o", f"differs (corrected p ≤ {ALPHA:g})")
     other = (False, NEUTRAL, "s", "not shown to differ")
-    for is_told, colour, shape, label in (differs, other):
-        of = [
+    for is_different, colour, shape, label in (differs, other):
+        marked = [
             (y, r)
             for y, r in drawn
-            if (of_groups(r, "q_permutation").verdict == "above") == is_told
+            if (of_groups(r, "q_permutation").verdict == "above") == is_different
         ]
-        panel.estimates(of, "fairpair_f", colour, shape, 6, label)
+        panel.estimates(marked, "fairpair_f", colour, shape, 6, label)
     # F is a ratio.
     least, most = min(panel.x.seen, default=1.0), max(panel.x.seen, default=1.0)
     panel.x.is_log = least > 0 and most / least > _WIDE
@@ -77,11 +77,11 @@ def measured_prompts(prompts: Rows) -> Rows:
 
 def distributions(prompts: Rows, title: str) -> str:
     """Outlines of histograms of B, V_pg and V_gp (percent) over prompts, with common bins."""
-    of = {name: 100 * np.array([r[name] for r in prompts]) for name in QUANTITIES}
-    pooled = np.concatenate(list(of.values()))
+    by_name = {name: 100 * np.array([r[name] for r in prompts]) for name in QUANTITIES}
+    pooled = np.concatenate(list(by_name.values()))
     edges = np.histogram_bin_edges(pooled, bins=max(4, round(2 * len(prompts) ** 0.5)))
     panel = Panel("mean distance of a prompt's texts, %", "prompts")
-    for (name, values), look in zip(of.items(), looks(len(of)), strict=True):
+    for (name, values), look in zip(by_name.items(), looks(len(by_name)), strict=True):
         counts = np.histogram(values, edges)[0]
         xs, heights = np.repeat(edges, 2), np.array([0, *np.repeat(counts, 2), 0])
         panel.band(xs, np.zeros(len(xs)), heights, look["color"], 0.1)
@@ -120,7 +120,7 @@ def ngrams(rows: Sequence[Row], of_perturbed: str, of_other: str, title: str) ->
     odds = np.array([r["log_odds_nats"] for r in rows])
     error = _Z975 * odds / np.array([r["z"] for r in rows])
     panel.spans(range(len(rows)), odds - error, odds + error, INK, 1.1)
-    room = 1 + 0.35 * (WIDTH / sheet_width()) ** 2  # for z: on a narrow plot more of it
+    room = 1 + 0.35 * (WIDTH / sheet_width()) ** 2  # for z, more on a narrow plot
     reach = room * float(np.max(np.abs(odds) + error, initial=0.0))
     for y, r in enumerate(rows):
         side = 1 if r["z"] > 0 else -1

@@ -1,7 +1,7 @@
 """A report's plot for a paper: as wide as asked, in type of 8 points, as PDF, SVG or PNG.
 
-The plot is the report's own SVG, drawn on a sheet of another width (``svg.drawn_on``); here its few
-kinds of elements are painted once more. Fonts are embedded, letters of an SVG are outlines.
+The plot is the report's own SVG, drawn on a sheet of another width (``svg.drawn_on``); matplotlib
+paints its few kinds of elements. Fonts are embedded; in an SVG, letters are outlines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from matplotlib.path import Path as Outline
 from matplotlib.transforms import Affine2D, Transform
 
 FORMATS = ("pdf", "svg", "png")
-#: Points per pixel of a plot: the names of ticks, 12 pixels, are 8 points.
+#: Points per pixel of a plot: labels of ticks, 12 pixels high, have 8 points.
 POINTS = 8 / 12
 _DPI = 600
 _INK, _PAPER = "#222222", "#ffffff"
@@ -41,7 +41,7 @@ _UNDATED: dict[str, dict[str, Any]] = {
 
 
 def pixels(width_in: float) -> float:
-    """Pixels of a plot that is so many inches wide on paper.
+    """The width in pixels of a plot that is ``width_in`` inches wide on paper.
 
     >>> round(pixels(3.3), 1)
     356.4
@@ -88,7 +88,7 @@ def _moved(transform: str) -> Affine2D:
 
 
 def _paint(axes: Any, element: ElementTree.Element, place: Transform, points: float) -> None:
-    """One element; ``points`` is how many points a pixel is."""
+    """Paint one element; ``points`` is the number of points per pixel."""
     kind, attrib = element.tag.rpartition("}")[2], element.attrib
     if kind == "text":
         x, y = place.transform((float(attrib["x"]), float(attrib["y"])))
@@ -138,7 +138,7 @@ def _outline(steps: str) -> Outline:
         if step in "ML":
             x, y = numbers
         elif step in "Hh":
-            # A dot is a line of no length with round ends, which not every format draws.
+            # A dot is a line of length 0 with round ends; not every format draws one, so lengthen.
             x = numbers[0] if step == "H" else x + (numbers[0] or 0.02)
         elif step in "Vv":
             y = numbers[0] if step == "V" else y + numbers[0]

@@ -31,23 +31,23 @@ _STYLE = (
     "@media screen and (prefers-color-scheme:dark){svg{color:#e6e9ed}.paper{fill:#15181c}}"
 )
 _DASHES = {"-": "", "--": "6 3", ":": "1.5 2.5", "-.": "7 3 1.5 3"}
-#: Points are drawn in so many layers, so that where many lie it gets darker.
+#: Layers that the points of a cloud are drawn in, so that crowded places are darker.
 _LAYERS = 4
 _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[] "), frozenset("mwMW%@…")
 
-#: Narrowest panel in a row of panels: where they would be narrower, rows are split.
+#: Least width of panels side by side; if they would be narrower, fewer stand in a row.
 _NARROWEST = 130
-#: Widths are estimated for ticks; labels of axes are larger, and not all fonts are as narrow.
+#: Share of its room that an axis label may fill by ``_width``, which is for the smaller ticks.
 _SMALLER = 0.88
-#: Share of a plot's width that the names at its left may have.
+#: Largest share of a plot's width for the names at its left.
 _MOST_NAMES = 0.45
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """The sheet of plots: ``width`` in pixels instead of each plot's own, with titles or not.
+    """The sheet that plots are drawn on: its ``width`` in pixels, by default each plot's own.
 
-    Text keeps its size on a narrow one: it is wrapped or cut, and panels go below each other.
+    Text keeps its size on a narrow sheet: it is wrapped or cut, and panels go below each other.
     """
 
     width: float | None = None
@@ -60,7 +60,7 @@ _SHEET: ContextVar[Sheet] = ContextVar("sheet", default=_ITS_OWN)
 
 @contextmanager
 def drawn_on(sheet: Sheet) -> Iterator[None]:
-    """All plots that are drawn within are drawn on ``sheet``."""
+    """Draw all plots inside this context on ``sheet``."""
     before = _SHEET.set(sheet)
     try:
         yield
@@ -69,7 +69,7 @@ def drawn_on(sheet: Sheet) -> Iterator[None]:
 
 
 def sheet_width() -> float:
-    """Pixels of a plot's width where it has none of its own."""
+    """The width of the current sheet in pixels; ``WIDTH`` if the sheet sets none."""
     return _SHEET.get().width or WIDTH
 
 
@@ -79,7 +79,7 @@ Place = Callable[[float, float], tuple[float, float]]
 
 @dataclass
 class Axis:
-    """One axis. Ends left open are those of the data and a margin; ticks, round numbers.
+    """One axis. Ends default to those of the data plus a margin, ticks to round numbers.
 
     A ``low`` above ``high`` turns the axis around.
     """
@@ -107,7 +107,7 @@ class Axis:
         return lambda value: start + (self._on(value) - low) * each
 
     def marked(self, n: int) -> list[tuple[float, str]]:
-        """Ticks within the ends with their labels, about ``n`` where they are not given."""
+        """Ticks within the ends with their labels; about ``n`` if ``ticks`` is not set."""
         low, high = sorted(self.ends())
         if self.ticks is None:
             return log_ticks(low, high) if self.is_log else round_ticks(low, high, n)
@@ -236,7 +236,7 @@ class Panel:
         color: str,
         names: Iterable[str],
     ) -> None:
-        """A disc for each point, with words that a reader who points at it sees."""
+        """A disc for each point, with its name as a tooltip."""
         points = list(zip(self._see(xs, ys), names, strict=True))
         look = f'r="3.5" fill="{color}" opacity="0.75"'
 
@@ -249,7 +249,7 @@ class Panel:
         )
 
     def labels(self, points: Sequence[tuple[float, float, str]], n: int) -> None:
-        """Words beside ``n`` points, the first ones first, where they cover no point or word."""
+        """Names beside the first ``n`` points whose name has room: it covers no point or name."""
 
         def drawn(place: Place) -> str:
             corners = zip(self.x.ends(), self.y.ends(), strict=True)
@@ -277,7 +277,7 @@ class Panel:
     def cloud(
         self, xs: Iterable[float], ys: Iterable[float], color: str, size: float, opacity: float
     ) -> None:
-        """Many points: they may cover each other, and are as many bytes as pixels at most."""
+        """Many points, which may overlap; points on the same pixel of a layer are stored once."""
         points = self._see(xs, ys)
 
         def drawn(place: Place) -> str:
@@ -378,9 +378,10 @@ class Panel:
     def render(
         self, box: tuple[float, float, float, float], has_names: bool, left_of_names: float = 0
     ) -> Iterator[str]:
-        """The panel's elements within left, top, right and bottom; ``has_names``: of ticks of y.
+        """The panel's elements within left, top, right and bottom, in pixels.
 
-        Names begin at ``left_of_names``: longer ones are wrapped where there is room, or cut.
+        With ``has_names`` the ticks of y have their labels. These begin at ``left_of_names``:
+        longer ones are wrapped where there is room, or cut.
         """
         left, top, right, bottom = box
         x, y = self.x.scale(left, right), self.y.scale(bottom, top)
@@ -424,8 +425,8 @@ class Panel:
 def svg(title: str, panels: Sequence[Panel], height: float = HEIGHT, width: float = WIDTH) -> str:
     """Panels side by side on one vertical axis under a title, their legend below, as one SVG.
 
-    ``height`` and ``width`` are those of a report's plot; on another ``Sheet`` the plot is as wide
-    as that and as high as it needs to be.
+    ``height`` and ``width`` are those of a report's plot; on a ``Sheet`` with a width the
+    plot is as wide as the sheet and as high as it needs to be.
     """
     wide = _SHEET.get().width or width
     entries = {label: swatch for p in panels for label, swatch in p.legend}
@@ -474,7 +475,7 @@ def grid(title: str, panels: Sequence[tuple[str, Panel]], n_columns: int) -> str
 
 
 def _heading(title: str, width: float) -> tuple[str, float]:
-    """The title, and the top of the panels below it."""
+    """The title as SVG, and the y at which the panels below it begin."""
     sheet, lines = _SHEET.get(), title
     if not sheet.has_titles:
         return "", 12
@@ -504,7 +505,7 @@ def _document(parts: Sequence[str], width: float, top: float, entries: dict[str,
 
 
 def _gap(pixels: float) -> float:
-    """The least space between ticks: less on a sheet of its own width, which may be narrow."""
+    """The least space between ticks: half on a sheet that sets its width, as it may be narrow."""
     return pixels if _SHEET.get().width is None else pixels / 2
 
 
@@ -556,9 +557,9 @@ def _width(text: str) -> float:
 
 
 def _text(x: float, y: float, words: str, align: str, size: float, kind: str = "") -> str:
-    """Words as they are but for what XML can't hold; of two lines, both around ``y``.
+    """Words as SVG text, without what XML can't hold; several lines are centred on ``y``.
 
-    Those of a ``kind`` have it for a class: a ``note`` may lie on what is drawn.
+    ``kind`` is the class of the text, if any: a ``note`` may lie on what is drawn.
     """
     of_kind = f' class="{kind}"' if kind else ""
     lines = [_clean(line) for line in words.split("\n")]
@@ -572,7 +573,7 @@ def _text(x: float, y: float, words: str, align: str, size: float, kind: str = "
 
 
 def _clean(line: str) -> str:
-    """Text of a line as XML has it, without what XML can't hold."""
+    """A line escaped for XML, without what XML can't hold."""
     return escape("".join(c for c in line if c.isprintable()))
 
 
@@ -606,7 +607,7 @@ def _mark(x: float, y: float, color: str, shape: str, size: float) -> str:
 
 
 def short(name: str, length: int = 34) -> str:
-    """A name cut in its middle, so that it fits, on one line.
+    """A name on one line, cut in its middle if longer than ``length`` characters.
 
     >>> short("a" * 10 + "b" * 10, 9)
     'aaaa…bbbb'
@@ -617,7 +618,7 @@ def short(name: str, length: int = 34) -> str:
 
 
 def model_label(name: str) -> str:
-    """A model's name for a plot; what sets it apart goes to a second line where one is too long.
+    """A model's name for a plot; if it is too long, its note in brackets is on a second line.
 
     >>> model_label("pythia-70m (nf4)"), model_label("EleutherAI/pythia-70m (released text form)")
     ('pythia-70m (nf4)', 'EleutherAI/pythia-70m\\n(released text form)')

@@ -2,14 +2,13 @@
 
 A section module offers:
 
-- ``PLACE``: where it stands on the page, after those with a smaller number.
-- ``sections(facts)``: what it adds to the page: a ``Section``, or a ``Missing`` that names the
-  command which would fill it; several of either where it has several.
-- ``leads(facts)``, if the opening of the page is to say what it found: questions with sentences
-  that answer them. They stand in the order of ``PLACE``, or of ``LEAD_PLACE`` where a module has
-  that too.
-- ``NAMES``, if it is to be left alone when a plot or table of another section is asked for by name:
-  what the names of its own begin with.
+- ``PLACE``: its position on the page: smaller numbers come first.
+- ``sections(facts)``: the parts that it adds to the page, each a ``Section``, or a ``Missing`` with
+  the command that would fill it.
+- ``leads(facts)``, optional: questions for the opening of the page, with sentences that answer
+  them. They are in the order of ``LEAD_PLACE``, or of ``PLACE`` if a module doesn't have that.
+- ``NAMES``, optional: prefixes of the names of its plots and tables. When a plot or table is
+  requested by a name with none of these prefixes, the module isn't run.
 
 Other packages add theirs by entry points of ``plumbline.report_sections``: see ``docs/extend.md``.
 """
@@ -26,7 +25,7 @@ from plumbline.warehouse.text.progress import progress
 
 
 class ReportSection(Protocol):
-    """The least that a section module offers."""
+    """The attributes that every section module has."""
 
     PLACE: int
 
@@ -39,7 +38,7 @@ SECTIONS = Registry("report section", __name__, ".py", "plumbline.report_section
 
 
 def sections(facts: Facts, name: str = "") -> list[Section | Missing]:
-    """The parts of all sections, in their order; with ``name``, of those that may have it."""
+    """The parts of all modules, in order; with ``name``, of those that may have it as a name."""
     modules = sorted(_modules(), key=lambda module: module.PLACE)
     if name:
         modules = [m for m in modules if name.startswith(tuple(getattr(m, "NAMES", ("",))))]

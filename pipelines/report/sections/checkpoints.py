@@ -30,11 +30,11 @@ from plumbline.pipelines.report.rows import Row, Rows, with_ends
 
 PLACE = 203
 NAMES = ("checkpoints", "onset")
-#: Fewer checkpoints don't make a curve.
+#: Least checkpoints of a curve.
 LEAST_STEPS = 3
-#: Words that are drawn.
+#: Most words drawn.
 MOST_WORDS = 6
-#: p of a change that is shown as one.
+#: Largest p at which a change is marked.
 ALPHA = 0.05
 _TITLE = "When in training does the lean appear?"
 _MEANING = (
@@ -60,7 +60,7 @@ _CURVES = {
     "mean log ratio": ("mean log ratio, nats", 1, 2),
 }
 _DRAWN = tuple(_CURVES)[:4]
-#: Columns of a test; a checkpoint without one has none of them.
+#: Columns of a test, for a checkpoint without one.
 _NO_TEST = dict.fromkeys(("q_moved", "shift", "q_lasting", "power"))
 _MODEL = ("series", "setting", "benchmark", "groups")
 _CURVE = (*_MODEL, "corpus", "contrast", "measure")
@@ -102,12 +102,12 @@ def _key(row: Row) -> tuple[object, ...]:
     return tuple(row[c] for c in (*_CURVE, "step"))
 
 
-def _is(p: float | None) -> bool:
+def _is_significant(p: float | None) -> bool:
     return p is not None and p <= ALPHA
 
 
 def _onsets(facts: Facts, of: Row) -> Rows:
-    """Words that lean, first those that begin first, then those that lean most."""
+    """Words that lean, sorted by the step at which they begin, then by how far they lean."""
     rows = facts.query(
         "FROM word_onset WHERE onset_step IS NOT NULL AND relative_nats IS NOT NULL "
         "ORDER BY onset_step, abs(relative_nats) DESC, word"
@@ -144,7 +144,7 @@ def _sentence(facts: Facts, of: Rows) -> str:
 
 
 def _axis(panel: Panel, steps: Sequence[int]) -> list[float]:
-    """Places of steps on an axis, logarithmic if they multiply; sets the ticks."""
+    """Places of steps on an axis, logarithmic if the range is wide; sets the panel's ticks."""
     is_log = len(steps) > 2 and steps[-1] > 50 * max(steps[1] - steps[0], 1)
     places = [log2(1 + step) if is_log else float(step) for step in steps]
     n = len(steps) - 1
@@ -194,8 +194,8 @@ def _draw(
     panel.line(at, value, color, label=short(label))
     for x, y, row in zip(at, value, curve, strict=True):
         test = tests.get(_key(row), {})
-        panel.marks([x], [y], color, "o" if _is(test.get("q_moved")) else "O", 6)
-        if _is(test.get("q_lasting")):
+        panel.marks([x], [y], color, "o" if _is_significant(test.get("q_moved")) else "O", 6)
+        if _is_significant(test.get("q_lasting")):
             panel.rule(x=x, linestyle="--", color=INK)
 
 

@@ -183,7 +183,7 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
 
 
 def audit_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
-    """The section of a curation, from its rows of ``corpus_audit``; ``n`` of a kind are listed."""
+    """The section of a curation, from its rows of ``corpus_audit``; ``n`` of a part are listed."""
     before, after, contrast = (rows[0][name] for name in ("text_before", "text_after", "contrast"))
     figure = {(row["part"], row["subject"]): (row["n_before"], row["n_after"]) for row in rows}
     captions = {
@@ -196,7 +196,7 @@ def audit_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
         for part, caption in captions.items()
         if len(some := audited(rows, part, n)) > (part == "source")
     ]
-    intro = [*_kept(figure), _words_changed(rows, figure), *_groups_changed(rows)]
+    intro = [*_documents_kept(figure), _words_changed(rows, figure), *_groups_changed(rows)]
     if rows[0]["study"]:
         intro.append(_predicted(rows))
     title = f"What is left of {before} in {after}"
@@ -204,8 +204,11 @@ def audit_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
 
 
 def audited(rows: Rows, part: str, n: int) -> Rows:
-    """The first ``n`` rows of a part of ``corpus_audit``: groups that are gone, then those that
-    surely changed most, by the end of the interval nearer 0; sources that lost most."""
+    """The first ``n`` rows of a part of ``corpus_audit``: sources by the share that they lost.
+
+    Words and groups by their change's interval, the one farthest from 0 first; groups without a
+    change, which are gone, come before all others, words without one after.
+    """
 
     def rank(row: Row) -> tuple[float, ...]:
         if part == "source":
@@ -239,7 +242,7 @@ AUDITED: dict[str, Columns] = {
 }
 
 
-def _kept(figure: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
+def _documents_kept(figure: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
     """Documents by outcome: documents in = kept + removed + not matched."""
     n, kept = figure["documents", "documents"]
     unmatched, new = figure["documents", "not matched"]
@@ -279,7 +282,7 @@ def _words_changed(rows: Rows, figure: dict[tuple[str, str], tuple[int, int]]) -
 
 
 def _own_changes(words: Rows, first: str, second: str, clusters: str) -> str:
-    """How many words change beyond what all share, the beginning of a sentence."""
+    """The beginning of a sentence: how many words change beyond the change that all share."""
     if any(row["base_change_nats"] is None for row in words):
         return (
             f"Which of {len(words):,} words change beyond that isn't known of an audit by an older "
@@ -309,12 +312,12 @@ def _groups_changed(rows: Rows) -> Iterator[str]:
         for name, way in (("more frequent", "above"), ("less frequent", "below"))
         if way in ways
     ]
-    said = "; ".join(named) or "no share is shown to change"
-    yield f"Of {len(groups):,} groups of the word lists, by their share of all words: {said}."
+    changes = "; ".join(named) or "no share is shown to change"
+    yield f"Of {len(groups):,} groups of the word lists, by their share of all words: {changes}."
 
 
 def _predicted(rows: Rows) -> str:
-    """The predicted preferences of a model trained on it."""
+    """A sentence on the predicted preferences of a model trained on the text that is left."""
     words = rows.where(part="word").but(predicted_nats=None)
     ways = Counter(finding(row, "predicted_nats").verdict for row in words)
     spread = max(abs(row["predicted_nats"]) for row in words)

@@ -53,13 +53,13 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def _changed(runs: Rows, pairs: Sequence[tuple[str, str, str]]) -> Rows:
-    """A row for each setting that differs; the query gives both runs of it."""
+    """A row for each setting that differs between two runs; its query gives the runs."""
     by_id = {r["run_id"]: r for r in runs}
     rows: list[Row] = []
     for command, before, last in pairs:
         for kind, settings in changes(by_id[before], by_id[last]).items():
             ids = {"command": command, "run_before": before, "run_last": last, "kind": kind}
-            # Where one has it as null and the other not at all, nothing changed.
+            # A setting that is null in one run and absent in the other hasn't changed.
             rows += [
                 {**ids, "name": name, "before": a, "last": b}
                 for name, (a, b) in settings.items()
@@ -87,7 +87,7 @@ def _sentence(pairs: Sequence[tuple[str, str, str]], changed: Rows) -> str:
 
 
 def _value(value: object) -> str | None:
-    """A setting as text; nothing where a run has it not.
+    """A setting as text; ``None`` if the run doesn't have it.
 
     >>> _value("a"), _value([1, None]), _value(None)
     ('a', '[1, null]', None)

@@ -25,7 +25,7 @@ _MEANING = (
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Pairs kept against the limit."""
+    """Plots of the share of pairs kept against the limit."""
     figures = [_figure(of) for of in facts.rows("kept").groups("corpus", "contrast")]
     if figures:
         yield Section("constraint", _TITLE, [_MEANING], figures=figures)
@@ -64,7 +64,7 @@ def _verdicts(row: Row) -> str:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """Does the lean go away where the text has none? At the tightest limit that keeps pairs."""
+    """The change of US on pairs whose words hardly lean, at the tightest limit that keeps any."""
     gaps = facts.metrics("gap").only(lambda r: r["eta_nats"] is not None and r["n"])
     groups = gaps.groups("benchmark", "groups", "corpus", "contrast")
     yield Lead("And without words that lean in the text?", list(map(_sentence, groups)))
@@ -81,7 +81,7 @@ def _sentence(gaps: Rows) -> str:
 
 
 def _change(gaps: Rows) -> str:
-    """The gap of one model with its interval, or of several the range, and how many moved."""
+    """The gap of one model with its interval; of several, the range, and how many rose or fell."""
     change = span([100 * r["value"] for r in gaps])
     if len(gaps) == 1:
         return f"{change} points ({sureness(gaps[0])})"

@@ -51,7 +51,7 @@ _TUNING = (
 )
 #: e of ADD on the page.
 _SMOOTHING = 0.0
-#: Prompts of a set listed one by one, at the most.
+#: Most prompts of a set listed one by one.
 _LISTED = 100
 #: Loss -> its columns at the start and at the end.
 _LOSSES = {
@@ -59,7 +59,7 @@ _LOSSES = {
     "L_g": ("total_start", "total_end"),
     "L_l": ("difference_start", "difference_end"),
 }
-#: Measure -> how it is called, in what unit, times what.
+#: Measure -> its name with its unit, and the factor into that unit.
 _CHANGED = {
     "gas": ("GAS, %", 100),
     "gld": ("GLD", 1),
@@ -98,9 +98,9 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """Disclosure on whole sets, and the effect of tuning on what it never saw.
+    """Disclosure on whole sets, and the effect of tuning on prompts and words it never saw.
 
-    Of several lists of words, and of several lengths of continuations, the first is described.
+    If there are several lists of words or lengths of continuations, the first is described.
     """
     whole = facts.rows("disclosure", smoothing=_SMOOTHING).where(topic=None)
     groups = [of[0] for of in whole.groups("probe_set", "model_key")]
@@ -167,7 +167,7 @@ def _measures(rows: Rows) -> PageTable:
 
 
 def _prompt_tables(rows: Rows) -> Iterator[PageTable]:
-    """For each set, model and way to continue: prompts with their text and probabilities."""
+    """A table of prompts for each set, model, list of words and sampling."""
     columns: Columns = [
         "prompt",
         ("continued", "continuation"),
@@ -198,7 +198,7 @@ def _verdict(row: Row) -> str:
 def _figures(rows: Rows, pooled: Rows) -> Iterator[Figure]:
     """Measures by strategy, then measures and gendered words by set, and by topic of each set."""
     for of in pooled.groups("word_list"):
-        if {r["strategy"] for r in of} != {"template-based"}:  # which is a set of its own
+        if {r["strategy"] for r in of} != {"template-based"}:  # it is a set itself
             yield _measures_figure(of, "strategy", "", f"words {of[0]['word_list']}")
     for whole in rows.where(topic=None).groups("word_list"):
         words = whole[0]["word_list"]
@@ -215,15 +215,15 @@ def _figures(rows: Rows, pooled: Rows) -> Iterator[Figure]:
 def _measures_and_gas(rows: Rows, by: str, probe_set: str, of_what: str) -> Iterator[Figure]:
     yield _measures_figure(rows, by, probe_set, of_what)
     continued = rows.only(lambda r: r["gas"] is not None)
-    for own in continued.groups("model_key", "sampling_key"):
-        yield _gas_figure(own, by, probe_set)
+    for model_rows in continued.groups("model_key", "sampling_key"):
+        yield _gas_figure(model_rows, by, probe_set)
 
 
 def _measures_figure(rows: Rows, by: str, probe_set: str, of_what: str) -> Figure:
     """GAS, GLD and ADD under all models, as in the paper's Figures 2 to 5 and 7."""
     what = {"probe_set": "set"}.get(by, by)
     about = probe_set or {"set": "all sets", "strategy": "all strategies"}[what]
-    # Of several lengths of continuations the last is drawn that has a GAS.
+    # Of several lengths of continuations, draw the last that has a GAS.
     continued = rows.only(lambda r: r["gas"] is not None)
     drawn = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values(), rows.sql)
     each = (
@@ -288,15 +288,15 @@ def _ends(tuning: Row, start: str, end: str) -> str:
 
 def _losses(tuning: Row, steps: Rows) -> Figure:
     ends = ", ".join(f"{name} {_ends(tuning, *of)}" for name, of in _LOSSES.items())
-    own, chosen = steps.where(tuning=tuning["tuning"]), tuning["chosen_step"]
+    tuning_steps, chosen = steps.where(tuning=tuning["tuning"]), tuning["chosen_step"]
     dev = f", on {tuning['dev_sets']} after a step (marks)" if chosen is not None else ""
     return Figure(
         stem("disclosure", "losses", tuning["tuning"]),
         f"The three losses of {tuning['tuning']} against the step: {ends}.",
         f"Losses of tuning {tuning['tuning']} for {tuning['base']}, on the prompts of each step "
         f"(thin) and as means of up to {disclosure_plots.SMOOTHED} steps{dev}: {ends}.",
-        disclosure_plots.losses(own, f"{tuning['tuning']}: losses while tuning", chosen),
-        own,
+        disclosure_plots.losses(tuning_steps, f"{tuning['tuning']}: losses while tuning", chosen),
+        tuning_steps,
     )
 
 
@@ -329,7 +329,7 @@ def _digits(effect: Row) -> int:
 
 
 def _seen(effect: Row) -> str:
-    """The parts of a set and a list of words that tuning saw."""
+    """A note on what tuning saw of the prompts and words of a row of ``tuning_effect``."""
     words = {True: ["words"], False: [], None: ["perhaps words"]}[effect["on_training_list"]]
     prompts = ["prompts"] if effect["on_training_set"] else []
     return " and ".join([*prompts, *words]) or "neither"

@@ -54,7 +54,7 @@ _T_LEVEL = 0.001
 _NEAR = 0.1
 #: Most prompts listed, most prompts named, and most models of a set described one by one.
 _LISTED, _NAMED, _ONE_BY_ONE = 200, 5, 4
-#: Prompts that a distribution over prompts needs.
+#: Least prompts for a histogram over prompts.
 _ENOUGH = 5
 _IN = {"jaccard": "in words", "vader": "in sentiment"}
 #: Columns that tell one measure of a set from another.
@@ -72,8 +72,8 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     for place, rows in enumerate(sets.groups(*KEY), 1):
         everything = rows.where(subset="all")
         first, leading = everything[0], _main_rows(everything)
-        own = {column: first[column] for column in KEY}
-        outcomes = success.where(**own)
+        set_key = {column: first[column] for column in KEY}
+        outcomes = success.where(**set_key)
         each = [(row, _alike(facts.rows("fairpair_prompt"), row, _MEASURE)) for row in leading]
         intro = [f"{verdict(row)} {_which(prompts)}".strip() for row, prompts in each]
         intro.append(
@@ -91,13 +91,13 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
             _over_prompts(everything),
             _by_subset(rows.but(subset="all")),
             _success(outcomes, everything),
-            _sizes(facts.rows("fairpair_compared_length").where(**own), first),
+            _sizes(facts.rows("fairpair_compared_length").where(**set_key), first),
             *(_each_prompt(row, prompts) for row, prompts in each),
         ]
         if ngrams := ngram_parts(facts, min(everything, key=lambda r: r["side"])):
             figures.append(ngrams[0])
             tables.append(ngrams[1])
-        tables.append(_calibration(facts.rows("fairpair_calibration").where(**own), first))
+        tables.append(_calibration(facts.rows("fairpair_calibration").where(**set_key), first))
         left_out = {(r["n_left_out"], _measure(r), _whom(r)) for r in everything if r["n_left_out"]}
         alerts = [
             f"Prompts without B or V, in no figure of the set: {n:,} ({how}, about {about})."
@@ -136,8 +136,8 @@ def _main_rows(rows: Rows) -> Rows:
     Rows with a permutation p-value come first, and among them those of the default texts.
     """
     groups = rows.groups(*_MEASURE[:-1])
-    kept = [min(of, key=lambda r: str(r["side"])) for of in groups]
-    main = rows.only(lambda r: any(r is one for one in kept))
+    preferred = [min(of, key=lambda r: str(r["side"])) for of in groups]
+    main = rows.only(lambda r: any(r is one for one in preferred))
     main.sort(key=_place)
     return main
 
@@ -201,9 +201,10 @@ def verdict(row: Row) -> str:
 
 
 def _which(prompts: Sequence[Row]) -> str:
-    """The number of a set's prompts that differ after correction, and the clearest ones.
+    """The number of a set's prompts that differ after correction, and those of the largest F.
 
-    ``prompts`` are rows of one set, measure and side; those without a p-value are not tested.
+    ``prompts`` are rows of one set, measure and side. Rows without a corrected p don't count;
+    without any other the text is empty.
     """
     tested = [row for row in prompts if row["q_permutation"] is not None]
     if not tested:
@@ -228,7 +229,7 @@ def _summed_up(rows: Sequence[Row]) -> str:
 
 
 def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
-    """F of each prompt, where any has one."""
+    """A plot of the F of each prompt; none if no prompt has one."""
     measure, drawn = _measure(row), fairpair_plots.chosen(prompts)
     if not drawn:
         return []
@@ -274,7 +275,7 @@ def _spread(row: Row, prompts: Rows) -> Iterator[Figure]:
 
 
 def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
-    """Convergence with samples and with folds, for the row of single samples."""
+    """Plots of convergence with samples and with folds; none for a row of folds."""
     if row["n_folds"]:
         return
     measure = _measure(row)
@@ -314,7 +315,7 @@ def _whom(row: Row) -> str:
 
 
 def _measure(row: Row) -> str:
-    """The scoring function, its texts and folds, as a heading has them.
+    """The scoring function, texts and folds of a row, as in headings.
 
     >>> _measure({"phi": "jaccard", "texts": "filtered", "n_folds": 0})
     'jaccard'
@@ -326,7 +327,7 @@ def _measure(row: Row) -> str:
 
 
 def _probability(p: float | None) -> str:
-    """A p-value with two digits that count; ``None`` is a dash.
+    """A p-value with two significant digits; ``None`` is a dash.
 
     >>> _probability(0.0312), _probability(0.4), _probability(None)
     ('0.031', '0.4', '–')
@@ -335,7 +336,7 @@ def _probability(p: float | None) -> str:
 
 
 def _f(row: Row) -> Cell:
-    """F and its interval, near 1 with a digit more.
+    """F and its interval with two decimals, or three near 1.
 
     >>> _f({"fairpair_f": 1.0, "fairpair_f_low": 0.9812, "fairpair_f_high": 1.02}).text
     '1.000 (0.981 to 1.020)'
@@ -443,7 +444,7 @@ def _each_prompt(row: Row, prompts: Rows) -> PageTable:
 
 
 def _calibration(rows: Rows, first: Row) -> PageTable:
-    """Halves have half the samples, so wider intervals."""
+    """A table of F between random halves, which have half the samples, so wider intervals."""
     columns: Columns = [
         _SUBJECT[0],
         (

@@ -49,9 +49,9 @@ PLACE = 200
 NAMES = ("follow", "swapped", "planted")
 #: Scatter plots drawn; the table below them holds every fit.
 MAX_FITS = 8
-#: Below this share of leans that isn't error nothing is said about a slope (view `fit`).
+#: Least reliability of leans for which a slope is judged (view `fit`).
 LEAST_RELIABLE = 0.3
-#: Points are the words that decide MaxPMI: pairs have no words of their own, or none that lean.
+#: The subset whose points are words that decide MaxPMI: the pairs' own don't lean, or don't exist.
 BY_MAX_PMI = "words, max_pmi"
 #: Measures of the text's lean in the order of the page: name on an axis, name in a sentence.
 LEANS = {
@@ -63,7 +63,7 @@ _SWAPPED, _PLANTED = "words, swapped on straight", "words, measured on planted"
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Models on their text, the swapped on the straight model, measured on planted lean."""
+    """Preference on lean of the text, swapped on straight model, measured on planted lean."""
     yield _follow(facts)
     yield _swapped(facts)
     yield _planted(facts)
@@ -114,13 +114,13 @@ def _in_order(facts: Facts) -> list[Row]:
 
     So the first few fits show every benchmark once, whatever the number of models.
     """
-    fits, own = facts.rows("fit").where(subset=tuple(LEANS)), own_texts(facts)
+    fits, training_texts = facts.rows("fit").where(subset=tuple(LEANS)), own_texts(facts)
     seen: Counter[tuple[str, ...]] = Counter()
     keyed = []
     for i, fit in enumerate(fits):
         group = (fit["subset"], fit["benchmark"], fit["groups"], fit["corpus"])
         seen[group] += 1
-        is_foreign = (fit["model"], fit["corpus"]) not in own
+        is_foreign = (fit["model"], fit["corpus"]) not in training_texts
         keyed.append((is_foreign, list(LEANS).index(fit["subset"]), seen[group], i))
     return [fits[i] for *_, i in sorted(keyed)]
 
@@ -340,7 +340,7 @@ def _one_follows(facts: Facts, row: Row, lean: str) -> str:
     kind = "rank correlation" if row["subset"] == "words, planted delta" else "correlation"
     (r,) = facts.metrics(kind, **{key: row[key] for key in keys})
     fits = facts.rows("fit").where(**{column: row[column] for column in FIT})
-    noise = of_errors(fits[0]) if fits else ""  # none where options were changed by somebody
+    noise = of_errors(fits[0]) if fits else ""  # none if its options were edited by hand
     return (
         f"{capital(following(TrainingTexts(facts), Rows([row])))}: a nat of {lean} moves its log "
         f"ratio by {shown(row['value'], 2, signed=True)} nats ({sureness(row, 2)}); {kind} "

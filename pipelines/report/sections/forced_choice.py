@@ -29,7 +29,7 @@ _MEANING = (
     "place makes no difference; the last column is the share of pairs whose choice turns with the "
     "order. Replies that name neither sentence count for no side. 95% intervals in brackets."
 )
-#: Share of replies that name neither sentence from which on the page warns.
+#: Share of replies that name neither sentence above which the page warns.
 _MANY = 0.05
 
 

@@ -1,4 +1,4 @@
-"""Does the text make the lean? Models trained on a text of which some was changed, by the dose."""
+"""Does the text make the lean? Models trained on texts with a share of documents changed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from plumbline.pipelines.report.rows import Row, Rows
 
 PLACE = 205
 NAMES = ("intervention",)
-#: Share of the response to exchanging she and he below which another is small: margin of interest.
+#: A response is small if it is below this share of the response to exchanging she and he.
 MARGIN = 0.5
 _TITLE = "Does the text make the lean?"
 _MEANING = (
@@ -145,9 +145,9 @@ def _sentence(row: Row) -> str:
 
 
 def bounded(row: Row) -> str:
-    """The bound of a response of view ``dose_response``, after a semicolon.
+    """The bound of a response of view ``dose_response``, after a semicolon, rounded upwards.
 
-    Empty where that can't be told. Bounds are rounded upwards.
+    Empty if the row has no ``size_bound``.
 
     >>> row = {"size_bound": 0.0531, "unit": "nats per nat", "share_bound": 0.381}
     >>> bounded(row)

@@ -78,7 +78,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def clear_words(facts: Facts, row: Row) -> Iterator[str]:
-    """The number of words of a text that lean clearly, by chance and after correction."""
+    """A sentence on how many words of a text lean clearly: all, by chance, after correction."""
     ways = contrast_sides(facts, row["corpus"], row["contrast"])
     if not row["n_known"]:
         yield (
@@ -100,7 +100,7 @@ def clear_words(facts: Facts, row: Row) -> Iterator[str]:
 
 
 def other_languages(words: Rows) -> str:
-    """A note on listed words of another language that has a target of the contrast; or empty."""
+    """A note on listed words of a language in which a target means something else; or empty."""
     notes, by_place = [], sorted(words, key=lambda r: r["place"])
     for way, is_first in enumerate((True, False)):
         of = [r for r in by_place if (r["lean_bound_nats"] > 0) is is_first]
@@ -188,7 +188,7 @@ def _joint(rows: Rows) -> Figure:
 
 
 def words_table(facts: Facts, words: Rows, *, folded: bool) -> PageTable:
-    """Place by place, a word that leans to either side."""
+    """A table of the words that lean most: by place, a word of each side."""
     by_place = {(r["place"], r["lean_bound_nats"] > 0): r for r in words}
     corpus, contrast = words[0]["corpus"], words[0]["contrast"]
     first, second = contrast_sides(facts, corpus, contrast)

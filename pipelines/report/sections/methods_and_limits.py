@@ -44,9 +44,9 @@ _LIMITS = (
     "That a preference goes with the lean of a text does not show that this text caused it, unless "
     "the model was trained on this text alone.",
 )
-#: Fewer pairs than this make the limits name the benchmark.
+#: The limits name benchmarks of fewer pairs than this.
 _FEW = 100
-#: Names listed of models, benchmarks or corpora; the tables hold all.
+#: Most names listed of models, benchmarks or corpora; the tables hold all.
 _NAMED = 6
 
 

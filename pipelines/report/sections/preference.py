@@ -83,7 +83,7 @@ _RANKS = (
 ONE_BY_ONE = 4
 #: Share of a benchmark's pairs below which a model's figures come with a warning.
 _ENOUGH = 0.9
-#: Models named that can't be told apart from the one of the highest US.
+#: Most models named that can't be told apart from the one of the highest US.
 _ALIKE = 3
 
 
@@ -274,7 +274,7 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _of_all(facts: Facts, row: Row) -> str:
-    """More than two groups at once."""
+    """A sentence on one model and a benchmark of more than two groups."""
     even = _beside(facts, row, "even share")
     share, distance = (shown(100 * r["value"], 1) for r in (even, row))
     return (
@@ -317,7 +317,7 @@ def _summed_up(facts: Facts, rows: Rows) -> str:
 
 
 def _evenest(facts: Facts, rows: Rows) -> str:
-    """The model of the highest US; the most even only if every other is clearly less even."""
+    """A sentence on the model of the highest US: the most even if all others clearly are less."""
     every = [_beside(facts, row, "us") for row in rows]
     best = max(every, key=lambda r: r["value"])
     of = {name: best[name] for name in ("benchmark", "groups")}
@@ -370,7 +370,7 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 
 def _same_n(rows: Sequence[Row]) -> str:
-    """The number of pairs for a title, when all models were scored on as many; else empty."""
+    """The number of pairs for a title if it is the same for all models; else empty."""
     numbers = {r["n"] for r in rows}
     return f" (n = {counted(numbers.pop(), 'pair')})" if len(numbers) == 1 else ""
 

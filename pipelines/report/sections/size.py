@@ -34,7 +34,7 @@ from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 PLACE = 710
 NAMES = ("size", "deduplication")
-#: Measures in the order of the page: their names, and what turns them into their unit.
+#: Measures in the order of the page: their names, and factors into their units.
 _MEASURES = {"us": ("US", 100), "pd": ("PD", 1), "|pd|": ("|PD|", 1), "slope": ("slope", 1)}
 #: Measures that are plotted against model size, with their units.
 _DRAWN = {"us": "%", "pd": "points", "slope": "nats per nat"}
@@ -45,7 +45,7 @@ _OF_MODELS: Columns = [("model's", "plain_figure"), ("twin's", "deduped_figure")
 
 
 def sections(facts: Facts) -> Iterator[Section]:
-    """Size, for a benchmark of four sized models; deduplication, for any model with its twin."""
+    """Size, if a benchmark has four models of known size; deduplication, if a model has a twin."""
     if trends := facts.rows("size_trend"):
         yield _size(facts, trends)
     if means := facts.rows("deduplication_mean"):
@@ -71,7 +71,7 @@ def _size(facts: Facts, trends: Rows) -> Section:
 
 
 def _clear_changes(rows: Rows) -> str:
-    """The changes with size, over families, that can be told from 0."""
+    """A sentence on the changes with size over families whose interval leaves out 0."""
     most = max(r["n_families"] for r in rows)
     if most < LEAST_CLUSTERS:
         return (
@@ -155,7 +155,7 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
 
 
 def _mean(row: Row, rows: Rows) -> str:
-    """The mean change of US, with the families of the models: few, so that they are listed."""
+    """A sentence on the mean change of US, which lists the few families of the models."""
     families = sorted({family(r["model"].partition(" (")[0]) for r in rows}, key=str.lower)
     return (
         f"{set_name(row)}: over {row['n_models']} models ({', '.join(families)}) US "

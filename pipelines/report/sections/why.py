@@ -27,13 +27,13 @@ from plumbline.warehouse.wordlists import side_names
 
 PLACE = 1010
 NAMES = ("why",)
-#: Words on the page, those asked about last: `why --top` writes thousands, without copies.
+#: The last words that `why WORD` explained; `why --top` writes thousands, but no `word_copies`.
 _ASKED = """FROM word_evidence SEMI JOIN word_copies USING (corpus, contrast, word)
 ORDER BY run_id DESC, corpus, contrast, word LIMIT 12;"""
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """A section per word, those that were asked about last."""
+    """A section for each of the words that were explained last."""
     asked = facts.query(_ASKED)
     if not asked:
         yield Missing("Why words lean", "plumbline why WORD --corpus NAME")
@@ -173,7 +173,7 @@ def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
 
 def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
     first, second = sides.values()
-    # What a side never has nearby isn't near it, though a rare word's prior may say so.
+    # Leave out words never seen near the side, which a rare word's prior may put there.
     columns = [
         [r for r in rows if sign * r["log_odds_nats"] > 0 and r[n] > 0][:_COLLOCATES]
         for sign, n in ((1, "n_f"), (-1, "n_m"))
@@ -181,10 +181,10 @@ def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable
     every = [r for column in columns for r in column]
     listed = rows.where(collocate=tuple(r["collocate"] for r in every))
     lines = [[*_collocate(a), *_collocate(b)] for a, b in zip_longest(*columns)]
-    n_told = sum(finding(r, "log_odds_nats").verdict != "cannot be told" for r in every)
+    n_beyond_chance = sum(finding(r, "log_odds_nats").verdict != "cannot be told" for r in every)
     counts = ["log odds", f"{first} / {second}"]
     headings = [f"more near {first}", *counts, f"more near {second}", *counts]
-    clear = f"{n_told or 'none'} of them beyond chance"
+    clear = f"{n_beyond_chance or 'none'} of them beyond chance"
     caption = f"Words around it that differ most between the two sides, {clear} (q ≤ {ALPHA:.0%})"
     return PageTable(caption, headings, lines, folded, listed.sql)
 
@@ -197,9 +197,9 @@ def _collocate(row: Row | None) -> list[Cell]:
 
 
 def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
-    own = rows.where(side=(side, _OLD_SIDES[side]))
-    caption = f"Text near {name}: {len(own)} drawn, with equal chances for each occurrence"
-    return concordance(caption, own, [("near", "target")], folded)
+    side_rows = rows.where(side=(side, _OLD_SIDES[side]))
+    caption = f"Text near {name}: {len(side_rows)} drawn, with equal chances for each occurrence"
+    return concordance(caption, side_rows, [("near", "target")], folded)
 
 
 def concordance(
@@ -229,8 +229,8 @@ def _where(row: Row) -> str:
 
 
 def answers(rows: Mapping[str, Rows]) -> list[dict[str, Rows]]:
-    """The rows of each word, corpus and contrast, from those of all."""
+    """The rows of all tables, split by word, corpus and contrast."""
     words = [
         {key: lean[key] for key in ("corpus", "contrast", "word")} for lean in rows["word_evidence"]
     ]
-    return [{name: own.where(**word) for name, own in rows.items()} for word in words]
+    return [{name: table_rows.where(**word) for name, table_rows in rows.items()} for word in words]

@@ -48,7 +48,7 @@ def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
 
 
 def _disclosure(rows: Rows) -> list[str]:
-    """A sentence for each measure of whole sets; one that says so where there are none."""
+    """A sentence for each measure of sets not tuned on; without such sets, one that says so."""
     sentences = []
     for measure, name in _MEASURES.items():
         of = rows.where(measure=measure)

@@ -56,12 +56,12 @@ _LIMITS = (
 
 
 def write_comparison(order: ComparedModels, out: Path) -> Path:
-    """Write the page to ``out``; returns its path. Raises ``BadInput`` as ``publish``."""
+    """Write the page to ``out``; returns its path. Raises ``BadInput`` like ``publish``."""
     return publish(make_page(order, read_results(order)), out)
 
 
 def make_page(order: ComparedModels, results: Results) -> Page:
-    """Decide what is on the page."""
+    """The content of the page."""
     missing = not_measured(order, results)
     return Page(
         answer=leads(results, missing),
@@ -162,13 +162,13 @@ def _measured(results: Results) -> list[str]:
     for what, rows, name, size, unit in parts:
         sizes = {r[name]: r[size] for r in rows}
         if sizes:
-            each = (f"{of} ({n:,} {unit})" for of, n in sizes.items())
+            each = (f"{subject} ({n:,} {unit})" for subject, n in sizes.items())
             sentences.append(f"{what}: {', '.join(each)}.")
     return sentences
 
 
 def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column]]:
-    """Columns of the difference, with its sign and interval, and of which way it goes."""
+    """Two columns: the difference with its sign and interval, and its direction in a word."""
     return [
         (heading, lambda r: estimate(r, "difference", digits, scale=_scale(r))),
         ("it", lambda r: moved(finding(r, "difference"), "not shown to change")),
@@ -176,7 +176,7 @@ def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column
 
 
 def _scale(row: Row) -> int:
-    """Shares of pairs are in percent."""
+    """The factor into the unit printed: US is a share, printed in percent."""
     return 100 if row.get("measure") == "us" else 1
 
 

@@ -26,7 +26,7 @@ MEASURES = {
 class ComparedModels:
     """A comparison: both models, what they were measured on, and the command line.
 
-    ``greedy_key`` and ``fairpair_key`` are the ways to sample of GAS and of FairPair's set.
+    ``greedy_key`` and ``fairpair_key`` are the sampling keys of GAS and of FairPair's set.
     """
 
     warehouse: Path
@@ -71,7 +71,7 @@ class Results:
 
 
 def _change(row: Row, of: str, measure: str, figure: str) -> Row:
-    """A figure before and after; its difference only where it is a mean."""
+    """A figure before and after; its difference is ``None`` unless the figure is a mean."""
     change = {"of": of, "measure": measure}
     change |= {when: row[f"{when}_{figure}"] for when in ("before", "after")}
     ends = with_ends("difference")
