@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import BadInput, PlumblineError
 
 @dataclass(frozen=True)
 class _Cause:
-    """Numbers of ``OSError``, and texts of Java, SQLite, DuckDB, Arrow and torch."""
+    """Its ``OSError`` numbers, and its texts in messages of Java, SQLite, DuckDB, Arrow, torch."""
 
     fix: str
     numbers: tuple[int, ...] = ()
@@ -66,16 +66,16 @@ _OF_DATA = re.compile(
 
 
 def one_line(error: BaseException) -> PlumblineError | None:
-    """The error of one line that a user gets for any other; ``None`` for a defect."""
+    """An error as the one-line error that the user gets; ``None`` for a defect of the program."""
     if isinstance(error, PlumblineError):
         return error
     return extras.missing(error) or problem(error)
 
 
 def problem(error: BaseException) -> BadInput | None:
-    """The line for an error whose cause is the machine or the data; ``None`` for all others.
+    """The one-line error where the machine or the data is the cause; ``None`` for other errors.
 
-    Looks at the error and at what it came from.
+    Looks at the error and at its chain of causes.
 
     >>> import errno
     >>> problem(OSError(errno.ENOSPC, "No space left on device", "out/x")).args[:2]
@@ -83,23 +83,23 @@ def problem(error: BaseException) -> BadInput | None:
     >>> problem(ValueError("no number")) is None
     True
     """
-    for one in chain(error):
+    for link in chain(error):
         for cause in _CAUSES:
-            if found := _of(cause, one):
-                return found
-        if isinstance(one, UnicodeEncodeError) and "surrogates" in one.reason:
-            return BadInput(f"text {one.object[:200]!r}", "is not in UTF-8", _RENAME)
-        if "cannot encode str as UTF-8" in str(one):  # DuckDB's
+            if matched := _matched(cause, link):
+                return matched
+        if isinstance(link, UnicodeEncodeError) and "surrogates" in link.reason:
+            return BadInput(f"text {link.object[:200]!r}", "is not in UTF-8", _RENAME)
+        if "cannot encode str as UTF-8" in str(link):  # DuckDB's
             return BadInput("a name or text that was given", "is not in UTF-8", _RENAME)
-        if isinstance(one, MemoryError):
+        if isinstance(link, MemoryError):
             return BadInput("memory", "there is too little", f"give it more; {_RESUME}")
-        if type(one).__module__.endswith("duckdb") and _OF_DATA.search(str(one)):
+        if type(link).__module__.endswith("duckdb") and _OF_DATA.search(str(link)):
             fix = "`plumbline warehouse check` names damaged files"
-            return BadInput("a table can't be read", str(one)[:1000], fix)
+            return BadInput("a table can't be read", str(link)[:1000], fix)
     return None
 
 
-def _of(cause: _Cause, error: BaseException) -> BadInput | None:
+def _matched(cause: _Cause, error: BaseException) -> BadInput | None:
     name = getattr(error, "filename", None)
     if isinstance(error, OSError) and error.errno in cause.numbers and (cause.signs or name):
         reason = (name and error.strerror) or os.strerror(error.errno)

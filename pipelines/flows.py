@@ -1,12 +1,12 @@
 """Commands as Prefect's flows: what `prefect.yaml` deploys, and `plumbline pipeline --prefect`.
 
-The flow of a deployable command is an attribute by its name with underscores, such as
-``corpus_count``. Its parameters are the command's options; one that is not given is that of
-``config``, then ``PLUMBLINE_*`` of the worker, then the settings file's (``conf``), as in the
-commands. Paths are relative to the directory that the worker was started in.
+The flow of a deployable command is an attribute of this module: the command's name with
+underscores, such as ``corpus_count``. Its parameters are the command's options. A missing one is
+taken from ``config``, then from the worker's ``PLUMBLINE_*`` variables, then from the settings
+file (``conf``), as in the commands. Paths are relative to the directory where the worker started.
 
-A user's error fails a run with its one line as message, before any work if it can be seen then.
-Shards that can't be read fail it too, once everything else is done.
+A user's error fails the run, with its one line as message: before any work if it can be detected
+then. Unreadable shards fail the run too, but only after everything else is done.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
-#: Name of the state of a run that did everything but the shards that can't be read.
+#: Name of the state of a run that did everything except unreadable shards.
 SHARDS_FAILED = "Shards failed"
 #: Parameters of every flow, with what they mean.
 _GENERAL = {
@@ -107,7 +107,7 @@ def flow_of(
 ) -> Flow[..., Any]:
     """The flow of a command: its parameters are the class's fields, typed as there.
 
-    ``preset`` fixes fields, which are then not parameters; ``usual`` has defaults of fields.
+    Fields in ``preset`` have that value and are no parameters; ``usual`` has defaults of fields.
     """
 
     def run(dry_run: bool = False, **given: Any) -> Any:
@@ -136,18 +136,18 @@ def _flow(
     hints: dict[str, tuple[Any, str]] = {n: (str, _GENERAL[n]) for n in ("conf", "config")}
     if has_plan(kind):
         hints["dry_run"] = bool, _GENERAL["dry_run"]
-    for one in parameters(kind):
-        if one.name not in without:
-            hint = one.kind | str if get_origin(one.kind) is tuple else one.kind
-            hints[one.name] = hint, one.about
+    for option in parameters(kind):
+        if option.name not in without:
+            hint = option.kind | str if get_origin(option.kind) is tuple else option.kind
+            hints[option.name] = hint, option.about
     if name in _OLD:
         hints |= {old: hints[new] for old, new in _RENAMED.items() if new in hints}
     # A required option may come from the settings file: the class raises if it is missing there.
-    taken = [
+    signature = [
         Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=hint | None)
         for n, (hint, _) in hints.items()
     ]
-    run.__signature__ = Signature(taken)  # type: ignore[attr-defined]
+    run.__signature__ = Signature(signature)  # type: ignore[attr-defined]
     lines = [f"    {name}: {text}" for name, (_, text) in hints.items()]
     run.__doc__ = "\n".join([about or getdoc(kind) or "", "", "Args:", *lines])
     run.__name__ = name.replace(" ", "_").replace("-", "_")
@@ -155,13 +155,13 @@ def _flow(
 
 
 def _made(kind: type[Command], given: Mapping[str, Any]) -> Any:
-    """The command of a flow's parameters, on this worker."""
+    """The command with a flow's parameters and this worker's settings."""
     values = {name: value for name, value in given.items() if name not in _GENERAL}
     config = Path(given["config"]) if given.get("config") else None
     return made(kind, values, config, here(kind, given.get("conf")))
 
 
-#: Entry points of earlier deployments, for this version: a command, and what it is given.
+#: Entry points of earlier deployments: today's command, and arguments of ``flow_of``.
 _OLD: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "audit": ("pipeline", {}),
     "corpus": ("pipeline", {"steps": ("corpus",)}),
@@ -172,7 +172,7 @@ _OLD: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "disclosure": ("disclosure probe", {"usual": {"sets": "topics"}}),
 }
 
-#: Parameters of these with today's names.
+#: Earlier names of their parameters -> today's names.
 _RENAMED = {"check_only": "dry_run"}
 
 
@@ -219,7 +219,7 @@ def _evaluate_elsewhere(parameters: dict[str, Any]) -> None:
 
 
 def _failed_shards(name: str, state: Any) -> list[str]:
-    """The message of a flow's state about shards. Raises ``BadInput`` when it failed otherwise."""
+    """The message if a flow failed only for shards. Raises ``BadInput`` for another failure."""
     if state.is_completed():
         return []
     if state.name == SHARDS_FAILED:
@@ -235,7 +235,7 @@ def _planned(command: Command) -> Any:
 
 
 def _run(command: Command) -> Any:
-    """Run a command's stages as tasks; what it did becomes artifacts."""
+    """Run a command's stages as tasks, and attach its results as artifacts."""
     with_retries(command.check)
     try:
         done = execute(command, TaskStages())
@@ -252,7 +252,7 @@ def _run(command: Command) -> Any:
 
 
 def _attach(command: Command, done: Done) -> list[str]:
-    """Attach all that a command made; returns a line per corpus with unreadable shards."""
+    """Attach a command's results as artifacts; returns a line per corpus with unreadable shards."""
     lines: list[str] = []
     if isinstance(command, PipelineOptions) and "corpus" in command.steps:
         lines = _attach_failed_shards(Store.open(command.warehouse), make_plan(command).corpora)
@@ -266,7 +266,7 @@ def _attach(command: Command, done: Done) -> list[str]:
 
 
 def _attach_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[str]:
-    """The shards that can't be read, each with its reason, and the commands that count them again.
+    """Attach a table of unreadable shards, each with the reason and the command to count it again.
 
     Returns one line per corpus that has such shards; nothing is attached if none has.
     """
@@ -291,7 +291,7 @@ def _attach_failed_shards(store: Store, corpora: Sequence[CorpusPlan]) -> list[s
 
 
 def _attach_done(command: str, done: Done) -> None:
-    """Attach a command's result: rows as a table, lines as they are, the answer of its page."""
+    """Attach a command's rows as a table, its lines as text, and the answer of its report page."""
     key = command.replace(" ", "-")
     if done.rows:
         table = [dict(row) for row in done.rows]

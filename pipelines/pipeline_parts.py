@@ -44,7 +44,7 @@ from plumbline.warehouse.text.escape import say
 
 #: Locked in the output directory.
 _LOCK = "pipeline.claim"
-#: The two words of a corpus that lean most surely each way, of those that both sides have nearby.
+#: For each side the two words with the largest lean bound, among words that occur near both sides.
 _LEAN_MOST = """
 SELECT word FROM word_lean
 WHERE corpus = $corpus AND contrast = $contrast AND lean_bound_nats <> 0 AND delta_nats IS NOT NULL
@@ -52,7 +52,7 @@ QUALIFY row_number() OVER (
     PARTITION BY lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
 ) <= 2
 """
-#: PD of each model on all pairs of a benchmark; with q, so that the page says the same.
+#: PD of each model on all pairs of a benchmark, with q, so that it agrees with the report.
 _WORTH = """
 FROM corrected_metric
 WHERE benchmark = $benchmark AND metric = 'pd' AND subset = 'all' AND n > 0
@@ -61,7 +61,7 @@ ORDER BY groups, model, model_key
 
 
 class Parts:
-    """The commands of a plan, run on one store; an input that can't be used stops no other.
+    """Runs the commands of a plan on one store; an unusable input doesn't stop the others.
 
     Attributes:
         unread: a line for each corpus with shards that can't be read.
@@ -80,7 +80,7 @@ class Parts:
         return made(kind, {**given, "warehouse": self.options.warehouse})
 
     def _do(self, name: str, kind: type[Command], run: Any = None, /, **given: Any) -> Done:
-        """Run a command as a stage, or by another method of the context than ``stage``."""
+        """Run a command as a stage: by ``run``, a method of the context, or by ``stage``."""
         command, quiet = self._made(kind, **given), Stages(Console(quiet=True, markup=False))
         done: Done = (run or self.context.stage)(name, execute_on, self.store, command, quiet)
         self.done.append((name_of(kind), done))
@@ -90,15 +90,15 @@ class Parts:
 
     def corpus(self) -> None:
         """Count the corpora; import, constrain and write the benchmarks."""
-        for one in self.plan.corpora:
-            self._count(one)
+        for corpus_plan in self.plan.corpora:
+            self._count(corpus_plan)
         _stop_spark()
         for name in self.plan.benchmarks:
             if not is_built(self.options, name):
                 what = {"names": (name,), "data": self.options.data}
                 self._do(f"import {name}", benchmark.BenchmarkImport, self.context.retried, **what)
-            for one in self.plan.corpora:
-                self._constrain(name, one.name)
+            for corpus_plan in self.plan.corpora:
+                self._constrain(name, corpus_plan.name)
         for written in self.plan.written:
             self._write(written)
 
@@ -117,25 +117,25 @@ class Parts:
         self._do("measure", Measure, **vars(self.options.measure))
         self._do("report", Report, out=self.options.out / "report")
 
-    def _count(self, one: CorpusPlan) -> None:
+    def _count(self, corpus_plan: CorpusPlan) -> None:
         """Write (closed world), count, associate and explain one corpus."""
-        shards = one.patterns
-        if one.world:
-            how = {"world": one.world, "tokens": self.options.demo_tokens}
+        shards = corpus_plan.patterns
+        if corpus_plan.world:
+            how = {"world": corpus_plan.world, "tokens": self.options.demo_tokens}
             where = {"seed": self.options.seed, "out": self.options.out / "corpora"}
-            done = self._do(f"write {one.name}", corpus__texts.Demo, **how, **where)
+            done = self._do(f"write {corpus_plan.name}", corpus__texts.Demo, **how, **where)
             shards = tuple(done.files)
         try:
-            self._counted(one.name, shards)
+            self._counted(corpus_plan.name, shards)
         except BadInput as e:
-            rows = self.store.read("corpus", corpus=one.name).to_pylist()
+            rows = self.store.read("corpus", corpus=corpus_plan.name).to_pylist()
             if not rows or not (rows[0]["n_shards"] and rows[0]["n_shards_failed"]):
-                raise  # no shard was counted, or it is no shard that failed
+                raise  # no shard was counted, or the error isn't about a shard
             self.unread.append(str(e))
-        self._do(f"associate {one.name}", corpus.Associate, corpus=one.name)
-        if self.options.evidence and (words := self._words(one.name)):
-            how = {"corpus": (one.name,), "contrast": self.options.contrast}
-            self._do(f"explain {one.name}", Why, words=words, **how)
+        self._do(f"associate {corpus_plan.name}", corpus.Associate, corpus=corpus_plan.name)
+        if self.options.evidence and (words := self._words(corpus_plan.name)):
+            how = {"corpus": (corpus_plan.name,), "contrast": self.options.contrast}
+            self._do(f"explain {corpus_plan.name}", Why, words=words, **how)
 
     def _counted(self, name: str, shards: Sequence[str]) -> None:
         """Count here, on Spark, or by a spark-submit."""
@@ -153,17 +153,17 @@ class Parts:
             say(f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)")
 
     def _words(self, name: str) -> tuple[str, ...]:
-        """The words to explain, those of the options or those that lean most; each once."""
+        """The words of the options, or those that lean most, that are not explained yet; sorted."""
         from plumbline.jobs.corpus_lookup import corpus_contrast
         from plumbline.warehouse.query.connection import rows_of
 
         contrast = corpus_contrast(self.store, name, self.options.contrast)
         words = [word.lower() for word in self.options.why]
         if not words:
-            of = {"corpus": name, "contrast": contrast}
-            words = [row["word"] for row in rows_of(self.store, _LEAN_MOST, of)]
-        known = self.store.read("word_evidence", pc.field("contrast") == contrast, corpus=name)
-        return tuple(sorted(set(words) - set(known["word"].to_pylist())))
+            params = {"corpus": name, "contrast": contrast}
+            words = [row["word"] for row in rows_of(self.store, _LEAN_MOST, params)]
+        explained = self.store.read("word_evidence", pc.field("contrast") == contrast, corpus=name)
+        return tuple(sorted(set(words) - set(explained["word"].to_pylist())))
 
     def _constrain(self, name: str, by: str) -> None:
         how = {"corpus": by, "benchmark": (name,), "contrast": self.options.contrast}
@@ -174,41 +174,41 @@ class Parts:
     def _write(self, written: benchmark.BenchmarkBuild) -> None:
         """Have a benchmark written around seed words, by a chat model or our own grammar.
 
-        Every corpus gets its seed words: that a benchmark holds no others says that its words were
-        taken for not leaning.
+        Seed words are made for every corpus: a benchmark that holds only a corpus's seed words was
+        made of words that don't lean there.
         """
-        for one in self.plan.corpora:
-            n_found = self._seed_words(one)
+        for corpus_plan in self.plan.corpora:
+            n_seeds = self._seed_words(corpus_plan)
             if written.offline:
-                written = replace(written, n_words=min(written.n_words or n_found, n_found))
+                written = replace(written, n_words=min(written.n_words or n_seeds, n_seeds))
         written.check()
         for line in execute_on(self.store, written, self.context.stages).said:
             say(line)
-        for one in self.plan.corpora:
-            if one.name != written.corpus:
-                self._constrain(written.name, one.name)
+        for corpus_plan in self.plan.corpora:
+            if corpus_plan.name != written.corpus:
+                self._constrain(written.name, corpus_plan.name)
 
-    def _seed_words(self, one: CorpusPlan) -> int:
-        """Sample the words that lean least, all of them; returns how many there are.
+    def _seed_words(self, corpus_plan: CorpusPlan) -> int:
+        """Write all of the words that lean least as seed words; returns their number.
 
-        The vocabulary is of words with characters a-z only, but for the rarest; one that somebody
-        made with a check of the language stays.
+        First makes a vocabulary of words in a-z without the rarest, unless the corpus is a closed
+        world or has a vocabulary that was made with a check of the language.
         """
         from plumbline.jobs.seed_words.vocabulary import UNCHECKED
 
-        checks = set(self.store.read("vocabulary", corpus=one.name)["checks"].to_pylist())
-        if not one.world and checks <= {UNCHECKED}:
-            how = {"corpus": one.name, "any_language": True}
-            self._do(f"vocabulary of {one.name}", corpus.Vocabulary, **how)
-        how = {"corpus": one.name, "n": 0, "seed": self.options.seed}
-        name, contrast = f"seed words of {one.name}", self.options.contrast
+        checks = set(self.store.read("vocabulary", corpus=corpus_plan.name)["checks"].to_pylist())
+        if not corpus_plan.world and checks <= {UNCHECKED}:
+            how = {"corpus": corpus_plan.name, "any_language": True}
+            self._do(f"vocabulary of {corpus_plan.name}", corpus.Vocabulary, **how)
+        how = {"corpus": corpus_plan.name, "n": 0, "seed": self.options.seed}
+        name, contrast = f"seed words of {corpus_plan.name}", self.options.contrast
         done = self._do(name, corpus.CorpusWords, **how, contrast=contrast)
         return int(done.rows[0]["n_words"])
 
     def _trained(self, model: ModelPlan) -> str:
         """Train a small model on its corpus; returns the directory of its weights."""
-        (one,) = (c for c in self.plan.corpora if c.name == model.corpus)
-        what = {"shards": self._counted_shards(one), "name": model.name, "corpus": model.corpus}
+        (plan,) = (c for c in self.plan.corpora if c.name == model.corpus)
+        what = {"shards": self._counted_shards(plan), "name": model.name, "corpus": model.corpus}
         how = {"preset": model.preset, "seed": self.options.seed}
         how |= {"max_tokens": self.options.train_tokens or None}
         form = {name: getattr(self.options, name) for name in ("text_field", "tokenizer")}
@@ -216,12 +216,12 @@ class Parts:
         done = self._do(f"train {model.name}", Train, **what, **how, **form, out=out)
         return done.files[0]
 
-    def _counted_shards(self, one: CorpusPlan) -> tuple[str, ...]:
-        """The counted shards of a corpus, in the order of its plan; those of a world by name."""
-        ledger = self.store.read("corpus_shard", corpus=one.name).to_pylist()
+    def _counted_shards(self, corpus_plan: CorpusPlan) -> tuple[str, ...]:
+        """The counted shards of a corpus in its plan's order; sorted by name for a closed world."""
+        ledger = self.store.read("corpus_shard", corpus=corpus_plan.name).to_pylist()
         counted = {Path(row["shard"]) for row in ledger if row["status"] == "counted"}
-        given = expand_shards(one.patterns) if one.patterns else sorted(counted)
-        return tuple(str(shard) for shard in given if shard in counted)
+        planned = expand_shards(corpus_plan.patterns) if corpus_plan.patterns else sorted(counted)
+        return tuple(str(shard) for shard in planned if shard in counted)
 
     def _audit(self, model: ModelPlan) -> None:
         """Score, sample and probe one model."""
@@ -233,7 +233,7 @@ class Parts:
         loading = {n: v for n, v in vars(model.options).items() if n not in OF_SCORES}
         places = {"out": self.options.out / "report", "warehouse": self.store.root}
         if self.plan.probe_set:
-            # FairPair's base_url is of another thing: a server that is asked for samples.
+            # FairPair's base_url means another server: the one that writes samples.
             how = {name: value for name, value in loading.items() if name != "base_url"}
             how |= vars(self.options.fairpair)
             how["seed"] = self.options.fairpair.seed or self.options.seed
@@ -252,7 +252,7 @@ class Parts:
 
     @contextmanager
     def _recorded(self, command: Command) -> Iterator[Context]:
-        """A run of a command of which only a part is done here: the report comes at the end."""
+        """Record a run of a command that is done only in part here: the report comes later."""
         with recorded(self.store, name_of(type(command)), values_of(command), joins=True) as run_id:
             yield Context(self.store, run_id, self.context.stages)
 
@@ -271,7 +271,7 @@ class Parts:
 
 
 def is_built(options: PipelineOptions, name: str) -> bool:
-    """True if a benchmark that can't be imported, one that was built, is in the warehouse."""
+    """True if the warehouse has pairs of a benchmark that no importer knows: one that was built."""
     from plumbline.eval_workers.pairs.benchmarks import discover
 
     store = None if name in discover() else Store.existing(options.warehouse)
@@ -279,7 +279,7 @@ def is_built(options: PipelineOptions, name: str) -> bool:
 
 
 def check_plan(options: PipelineOptions) -> None:
-    """Raise for wrong input of the plan, before hours are spent on the rest of it."""
+    """Raise for wrong input anywhere in the plan, before hours are spent on other parts."""
     from plumbline.eval_workers.pairs.benchmarks import default_source
 
     plan = make_plan(options)
@@ -314,7 +314,7 @@ def _stop_spark() -> None:
 
 
 def worth(store: Store, name: str) -> str:
-    """The meaning of a benchmark of fixed frames, and its finding about each model."""
+    """The caveat of a benchmark of fixed frames, and its finding about each model, as text."""
     from plumbline.warehouse.query.connection import rows_of
 
     rows = rows_of(store, _WORTH, {"benchmark": name})
@@ -329,8 +329,8 @@ def recovered(store: Store) -> list[str]:
         figures.setdefault((row["model"], row["benchmark"]), {})[row["metric"]] = estimate(row).text
     return [
         f"{model} on {name}, model on planted lean (95% intervals): rank correlation "
-        f"{of['rank correlation']}, slope {of['slope']}"
-        for (model, name), of in sorted(figures.items())
+        f"{texts['rank correlation']}, slope {texts['slope']}"
+        for (model, name), texts in sorted(figures.items())
     ]
 
 
@@ -339,7 +339,7 @@ def alone(warehouse: Path, out: Path) -> Iterator[None]:
     """Run the block as the only pipeline that writes to ``warehouse`` and to ``out``.
 
     Two would train into one directory and replace each other's partitions. Raises ``UsageProblem``
-    naming the process that is there, ``BadInput`` for a disk that can't be written.
+    naming the process that runs already, ``BadInput`` for a disk that can't be written.
 
     >>> import tempfile
     >>> from plumbline.warehouse.errors import UsageProblem

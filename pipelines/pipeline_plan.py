@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plumbline.pipelines.commands.benchmark import BenchmarkBuild
     from plumbline.pipelines.pipeline_options import PipelineOptions
 
-#: Options that say what to work on; without any it is the closed world.
+#: Options that name inputs; if none is set, the pipeline runs on the closed world.
 WORK = ("corpus", "benchmarks", "build", "model", "models")
 #: The closed world, and its twin: the same text with she and he exchanged.
 WORLDS = ("straight", "swapped")
@@ -46,8 +46,8 @@ class CorpusPlan:
 class ModelPlan:
     """A model to score: ``location`` (hub id or path), or one to train on ``corpus`` first.
 
-    ``options`` say how it is loaded, ``workers`` by how many processes it is scored where that
-    is not the setting's.
+    ``options`` say how it is loaded. ``workers`` is the number of processes that score it; ``None``
+    for that of the settings.
     """
 
     name: str
@@ -60,11 +60,11 @@ class ModelPlan:
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """Everything a pipeline will do; benchmarks are ``written`` after the others are there.
+    """Everything a pipeline will do.
 
-    Those of them that are ``offline`` take fewer words if there are fewer.
-    ``probe_set`` is the set of prompts that FairPair continues, empty for none; ``disclosure`` are
-    those that disclosure is measured on.
+    The benchmarks in ``written`` are made after ``benchmarks`` are imported; an ``offline`` one
+    takes fewer words if there are fewer. ``probe_set`` is the set of prompts that FairPair
+    continues, empty for none; ``disclosure`` are the sets that disclosure is measured on.
     """
 
     corpora: tuple[CorpusPlan, ...]
@@ -83,7 +83,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     """Turn settings into a plan. Without corpus, benchmarks and model: the closed world.
 
     With a model, but neither benchmarks nor reference data, disclosure is measured on prompts that
-    are there, and our own grammar writes a benchmark around words of the corpus.
+    ship with Plumbline, and our own grammar writes a benchmark around words of the corpus.
 
     Raises ``UsageProblem`` when the parts do not fit: a model to train without a corpus,
     a benchmark without a model, a twin of anything but the closed world; and what reading the
@@ -123,7 +123,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
 
 
 def _build(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[BenchmarkBuild, ...]:
-    """The benchmark that a chat model is to write, named by its file; of the first corpus."""
+    """The benchmark for a chat model to write, named by its file; default: of the first corpus."""
     if not options.build:
         return ()
     file = Path(options.build)
@@ -177,7 +177,7 @@ def corpus_name(pattern: str) -> str:
 
 
 def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
-    """The models of the settings, each with its options: those of its list before the shared."""
+    """The models of the settings with their options; those of a list override the shared ones."""
     shared = part(ModelOptions, options)
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
@@ -187,9 +187,9 @@ def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[
     times = Counter(entry.id for entry in entries)
     for entry in entries:
         plan = replace(_model(entry.id, corpora, entry.options(shared)), workers=entry.workers)
-        own = ", ".join(map(str, entry.overrides.values()))
-        if own and plan.location and times[entry.id] > 1:  # listed again, loaded otherwise
-            plan = replace(plan, name=f"{plan.name} ({own})")
+        overrides = ", ".join(map(str, entry.overrides.values()))
+        if overrides and plan.location and times[entry.id] > 1:  # listed again, loaded otherwise
+            plan = replace(plan, name=f"{plan.name} ({overrides})")
         plans.append(plan)
     return tuple(plans)
 

@@ -1,4 +1,4 @@
-"""A pipeline's count by a spark-submit of its options."""
+"""Counting a pipeline's corpus by spark-submit."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _KINDS: dict[int, type[PlumblineError]] = {
 
 
 def check(options: PipelineOptions) -> None:
-    """Report what is wrong or missing before anything is begun.
+    """Raise for wrong or missing settings before anything is begun.
 
     Raises ``UsageProblem`` for settings of Spark that don't exist or name no master;
     ``MissingComponent`` for a missing spark-submit.
@@ -69,9 +69,9 @@ PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file)
 
 
 def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -> list[str]:
-    """The line of spark-submit that counts a corpus; what it needs is written if it is not there.
+    """The spark-submit command that counts a corpus; writes its files unless ``dist`` is set.
 
-    Shards are given as the patterns of the settings: a corpus of many blocks would not fit a line.
+    Shards are passed as the patterns of the settings: the paths of a large corpus are too long.
     """
     dist = _dist(options)
     master = ["--master", options.master] if options.master else []
@@ -80,14 +80,14 @@ def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -
         conf = str(resources.files("plumbline.spark_conf").joinpath(f"{conf}.conf"))
     spark = [*master, "--properties-file", conf]
     spark += [*shlex.split(options.spark_options), "--py-files", f"{dist}/plumbline.zip"]
-    given = list(options.corpus) or list(shards)
+    patterns = list(options.corpus) or list(shards)
     how = {**vars(part(CorpusOptions, options)), "warehouse": options.warehouse}
-    line = shlex.split(line_of(made(Count, {"shards": given, "corpus": name, **how})))
+    line = shlex.split(line_of(made(Count, {"shards": patterns, "corpus": name, **how})))
     return [options.spark_submit, *spark, f"{dist}/submit.py", *line[1:]]
 
 
 def _dist(options: PipelineOptions) -> str:
-    """Directory of archive and application: written below ``out``, or that of the setting."""
+    """Directory of archive and application: the setting ``dist``, or ``out``/dist, now written."""
     if not options.dist:
         from plumbline.pipelines.dist import write_dist
 
@@ -100,15 +100,15 @@ def _dist(options: PipelineOptions) -> str:
 
 
 def submit(command: Sequence[str]) -> None:
-    """Run spark-submit to its end; its status becomes the error that it stands for."""
+    """Run spark-submit to its end; raise the error that its exit status stands for."""
     from plumbline.jobs.spark.java import find_java_home
 
     # This Python and a Java, unless the environment names others.
-    own = {"JAVA_HOME": str(find_java_home()), "PYSPARK_PYTHON": sys.executable}
-    process = subprocess.Popen(command, env=own | os.environ, start_new_session=True)
+    defaults = {"JAVA_HOME": str(find_java_home()), "PYSPARK_PYTHON": sys.executable}
+    process = subprocess.Popen(command, env=defaults | os.environ, start_new_session=True)
     try:
         status = process.wait()
-    except BaseException:  # a stop; both Spark and the command below it are to hear of it
+    except BaseException:  # a stop: Spark and the command that it runs must get the signal too
         _stop(process)
         raise
     if status:
@@ -118,7 +118,7 @@ def submit(command: Sequence[str]) -> None:
 
 
 def _was_killed(status: int) -> bool:
-    """True if the status says that a signal killed the process, or one that it reports for.
+    """True if a signal killed the process, or the process whose status it passes on.
 
     >>> _was_killed(-9), _was_killed(143), _was_killed(1)
     (True, True, False)

@@ -1,4 +1,4 @@
-"""The application for spark-submit: the ``plumbline`` command with the arguments behind it.
+"""The application for spark-submit: the ``plumbline`` command with the arguments that follow.
 
 ``make dist`` copies it to ``dist/submit.py``, beside the archive that holds the command.
 """

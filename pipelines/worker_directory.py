@@ -1,7 +1,7 @@
-"""The pull step of `prefect.yaml`: where a run starts, said by the machine that it runs on.
+"""The pull step of `prefect.yaml`: sets the directory of a run, on the machine that runs it.
 
-Prefect puts variables of the environment into `prefect.yaml` when it is deployed, which would make
-one machine's path that of all.
+Prefect fills in environment variables of `prefect.yaml` at deployment: the path of the deploying
+machine would be used on every worker.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Names the directory where a shell's PWD is not it, such as in a service.
+#: Variable that names the directory where PWD doesn't, such as in a service.
 VARIABLE = "PLUMBLINE_DIRECTORY"
 
 

@@ -25,10 +25,10 @@ class TrainingText:
     """The documents of a corpus, shard after shard, as counting kept them.
 
     Attributes:
-        evidence: its kept documents.
-        documents: of each document its shard and row, source, kept words and mark of copies.
-        n_read: tokens of each document that the model read, as often as it read them; ``None``
-            where that isn't known: for a model that was trained elsewhere.
+        evidence: the corpus and its kept documents.
+        documents: the shard, row, source, kept words and mark of copies of each document.
+        n_read: int64[document], tokens that the model read of it, repetitions counted; ``None``
+            if that isn't known, as for a model that was trained elsewhere.
     """
 
     evidence: Evidence
@@ -50,12 +50,12 @@ class TrainingText:
 
     @property
     def read(self) -> Ints:
-        """Indices of the documents that the model read, all where that isn't known."""
+        """Indices of the documents that the model read; of all if that isn't known."""
         every = np.arange(len(self))
         return every if self.n_read is None else every[self.n_read > 0]
 
     def numbers(self, place: Ints) -> Ints:
-        """Indices of documents by [..., 2]: the shard, and the number among the shard's."""
+        """Indices of documents; ``place`` is [..., 2]: shard, and number within the shard."""
         first = np.searchsorted(self.documents.shard, np.arange(len(self.shards)))
         return first[place[..., 0]] + place[..., 1]
 
@@ -64,11 +64,11 @@ class TrainingText:
 
         Raises ``BadInput`` for a shard that can't be read.
         """
-        wanted = np.arange(len(self)) if documents is None else documents
+        indices = np.arange(len(self)) if documents is None else documents
         for k, shard in enumerate(self.shards):
-            own = wanted[self.documents.shard[wanted] == k]
-            if own.size:
-                rows = set(self.documents.row[own].tolist())
+            in_shard = indices[self.documents.shard[indices] == k]
+            if in_shard.size:
+                rows = set(self.documents.row[in_shard].tolist())
                 yield from (of_row.text for of_row in texts_of(shard, self.evidence, rows))
 
 
@@ -78,7 +78,7 @@ def training_text(
     model: str | Path | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> TrainingText:
-    """Documents of a counted corpus, and those that ``model`` (a directory) read, if it lists them.
+    """Documents of a counted corpus, with ``n_read`` of ``model`` (a directory) if it is known.
 
     Raises:
         UsageProblem: no such corpus, or its documents were not kept.

@@ -23,11 +23,11 @@ from plumbline.warehouse.storage.run_records import config_hash
 from plumbline.warehouse.storage.store import cast
 
 Row = dict[str, Any]
-#: Raised when a method of ours gives other scores.
+#: Increased when the scores of one of our methods change.
 VERSION = 1
-#: Documents behind the score of a collocate that is listed, at least.
+#: Fewest documents behind the score of a listed collocate.
 _LEAST = 2
-#: Opens the progress of a part of the work by its name.
+#: Opens a progress display for the part of the work with that name.
 Shown = Callable[[str], AbstractContextManager[Progress]]
 
 
@@ -40,30 +40,30 @@ def attribute(
     run_id: str,
     shown: Shown,
 ) -> list[Row]:
-    """Attribute preferences by each method in its turn; returns all rows, also those of before.
+    """Attribute preferences by each method in turn; returns the rows asked for, new and stored.
 
-    What the table has of the same pairs, text and options is not computed again. ``n``: documents
-    and words of each side that are kept; of sources all are.
+    Rows that the table has for the same pairs, text and options are not computed again. ``n`` is
+    the number of documents and of words kept per side; all sources are kept.
 
     Raises what the methods raise, and ``UsageProblem`` for pairs that the model can't score.
     """
     store, corpus = subject.store, subject.text.corpus
     backend = open_backend(subject.model, ModelOptions())
     where = {"corpus": corpus, "model_key": backend.identity.key}
-    asked = {(q.name, m): _asked_id(subject, q, m, n) for q in queries for m in methods}
+    asked_ids = {(q.name, m): _asked_id(subject, q, m, n) for q in queries for m in methods}
     around: Nearby | None = None
     with sole_writer(store, corpus):
         for name in methods:
-            there = set(store.read("attribution", **where)["asked_id"].to_pylist())
-            left = [query for query in queries if asked[query.name, name] not in there]
-            if not left:
+            stored_ids = set(store.read("attribution", **where)["asked_id"].to_pylist())
+            missing = [query for query in queries if asked_ids[query.name, name] not in stored_ids]
+            if not missing:
                 continue
             if around is None:
                 words = set().union(*(query.words for query in queries))
                 with shown(f"look through {corpus}") as progress:
                     around = nearby(subject, sorted(words), progress)
             rows: list[Row] = []
-            for query, own in zip(left, _scores(subject, left, name, shown), strict=True):
+            for query, scores in zip(missing, _scores(subject, missing, name, shown), strict=True):
                 shared = {
                     "model": backend.identity.model,
                     "query": query.name,
@@ -72,18 +72,18 @@ def attribute(
                     "preference_nats": preference(backend, query),
                     "method": name,
                     "unit": METHODS.load(name).UNIT,
-                    "asked_id": asked[query.name, name],
+                    "asked_id": asked_ids[query.name, name],
                 }
-                rows += [shared | row for row in _parts(subject, query, own, around, n)]
-            _replace(subject, where, name, left, rows, run_id)
+                rows += [shared | row for row in _parts(subject, query, scores, around, n)]
+            _replace(subject, where, name, missing, rows, run_id)
         stored = store.read("attribution", **where).to_pylist()
-    place = {asked_id: k for k, asked_id in enumerate(asked.values())}
+    place = {asked_id: k for k, asked_id in enumerate(asked_ids.values())}
     own_rows = [row for row in stored if row["asked_id"] in place]
     return sorted(own_rows, key=lambda r: (place[r["asked_id"]], r["place"] < 0, r["place"]))
 
 
 def preference(backend: Any, query: Query) -> float:
-    """The preference of the model itself, in nats. Raises ``UsageProblem`` for a problem."""
+    """The model's own preference, in nats. Raises ``UsageProblem`` for a text it can't score."""
     total = 0.0
     scored = backend.score([text for text, _ in query.texts()])
     for (text, weight), of_text in zip(query.texts(), scored, strict=True):
@@ -109,7 +109,7 @@ def _scores(subject: Subject, queries: Sequence[Query], method: str, shown: Show
 
 
 def _parts(subject: Subject, query: Query, scores: Floats, around: Nearby, n: int) -> Iterator[Row]:
-    """Rows of documents, sources and collocates, without what they share."""
+    """Rows of documents, sources and collocates, without the columns that all rows share."""
     text, words = subject.text, sorted(query.words)
     table, read, total = text.documents, text.n_read, float(np.abs(scores).sum()) or 1.0
     places, documents = _ends(scores, n)
@@ -141,7 +141,7 @@ def _parts(subject: Subject, query: Query, scores: Floats, around: Nearby, n: in
 
 
 def _ends(scores: Floats, n: int) -> tuple[list[int], Ints]:
-    """The ``n`` highest scores above 0 and lowest below: places 1, 2, ... and ..., -2, -1.
+    """Places and indices of the ``n`` highest scores > 0 (1, 2, ...) and lowest < 0 (..., -2, -1).
 
     >>> _ends(np.array([0.5, 0.0, -1.0, 2.0]), 1)
     ([1, -1], array([3, 2]))
@@ -153,16 +153,16 @@ def _ends(scores: Floats, n: int) -> tuple[list[int], Ints]:
 
 
 def _listed(sums: dict[str, Any], n: int) -> Iterator[tuple[int, Row]]:
-    """Group and columns of the sums with the highest and lowest scores."""
+    """Index and row of each group whose sum is among the ``n`` highest or lowest scores."""
     places, groups = _ends(sums["score"], n)
     rows = as_rows({"place": np.array(places), **{name: x[groups] for name, x in sums.items()}})
     return zip(groups.tolist(), rows, strict=True)
 
 
 def _sums(group: Ints, values: Floats, n_groups: int, total: float) -> dict[str, Any]:
-    """Sums of documents' values by group, and intervals as if the documents had been drawn.
+    """Sums of documents' values by group, with 95% t-intervals that take documents as a sample.
 
-    NaN where there are fewer than two. ``share``: that of absolute values in ``total``.
+    Intervals are NaN for fewer than two documents. ``share``: of absolute values, in ``total``.
 
     >>> sums = _sums(np.array([0, 0, 0, 1]), np.array([1.0, 2.0, 3.0, 4.0]), 2, 10.0)
     >>> sums["score"].tolist(), sums["score_low"].round(2).tolist(), sums["share"].tolist()

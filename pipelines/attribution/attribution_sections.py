@@ -15,17 +15,17 @@ ORDER BY query, method, part, place < 0, place"""
 
 def sections_of(rows: Sequence[Mapping[str, Any]]) -> Iterator[Section]:
     """A section for each preference and method, in the order of the rows."""
-    for own in Rows(rows).groups("query", "method"):
-        first = own[0]
+    for answer_rows in Rows(rows).groups("query", "method"):
+        first = answer_rows[0]
         title = f"{first['query']}, {first['model']}: {first['method']}"
         tables = [
-            _documents(own.only(lambda r: r["place"] > 0), "female"),
-            _documents(own.only(lambda r: r["place"] < 0), "male"),
-            _sums(own, "source", "Sources, with 95% intervals over documents"),
-            _sums(own, "collocate", "Words nearby: their parts of the documents' scores"),
+            _documents(answer_rows.only(lambda r: r["place"] > 0), "female"),
+            _documents(answer_rows.only(lambda r: r["place"] < 0), "male"),
+            _sums(answer_rows, "source", "Sources, with 95% intervals over documents"),
+            _sums(answer_rows, "collocate", "Words nearby: their parts of the documents' scores"),
         ]
-        said = [preference(first), f"Scores are in {first['unit']}."]
-        yield Section("", title, said, tables=[t for t in tables if t.rows])
+        sentences = [preference(first), f"Scores are in {first['unit']}."]
+        yield Section("", title, sentences, tables=[t for t in tables if t.rows])
 
 
 def preference(row: Mapping[str, Any]) -> str:
@@ -41,10 +41,10 @@ def preference(row: Mapping[str, Any]) -> str:
 
 
 def _documents(rows: Rows, side: str) -> PageTable:
-    own = rows.where(part="document")
+    documents = rows.where(part="document")
     return table(
         f"Documents that made it more {side}",
-        own,
+        documents,
         [
             ("score", _score),
             ("% of all", lambda r: Cell(shown(100 * r["share"], 1), r["share"], True)),

@@ -34,7 +34,7 @@ def silent(_done: int, _of: int) -> None:
 
 @dataclass(frozen=True)
 class TextPair:
-    """Two versions of a sentence; ``word`` is the one that the pair was made for, lowercase."""
+    """Two versions of a sentence; ``word`` is the word that they were made for, lowercase."""
 
     text_f: str
     text_m: str
@@ -58,11 +58,11 @@ class Query:
         return {pair.word for pair in self.pairs if pair.word}
 
     def weights(self, words: Sequence[str]) -> list[float]:
-        """The weight of the pairs that were made for each word."""
+        """The total weight of the pairs that were made for each word."""
         return [sum(pair.weight for pair in self.pairs if pair.word == word) for word in words]
 
     def texts(self) -> Iterator[tuple[str, float]]:
-        """The sentences with the weights of their log-probabilities, those of a pair in a row."""
+        """The sentences with the weights of their log-probabilities, pair after pair."""
         for pair in self.pairs:
             yield pair.text_f, pair.weight
             yield pair.text_m, -pair.weight
@@ -76,8 +76,8 @@ class Subject:
         store: the warehouse.
         model: as ``plumbline score`` takes it: a directory, or a name.
         text: the documents that it was trained on.
-        contrast: the pair of words whose sides the pairs' sides are, such as ``she/he``.
-        seed: of methods that draw.
+        contrast: the pair of words that stands for female and male, such as ``she/he``.
+        seed: seed of methods that sample.
     """
 
     store: Store
@@ -88,7 +88,7 @@ class Subject:
 
     @property
     def pairs(self) -> tuple[WordPair, ...]:
-        """The pairs of the contrast. Raises ``UsageProblem`` for one that the corpus lacks."""
+        """The pairs of the contrast. Raises ``UsageProblem`` if the corpus lacks that contrast."""
         corpus, by_name = self.text.corpus, contrasts_of(self.store, self.text.evidence.corpus)
         contrast = corpus_contrast(self.store, corpus, self.contrast)
         if contrast not in by_name:
@@ -97,7 +97,7 @@ class Subject:
         return by_name[contrast]
 
     def inquiry(self, words: Iterable[str]) -> Inquiry:
-        """The question where words are near the contrast; the text may have kept a word or not."""
+        """The inquiry for words near the contrast; counting may have dropped some of the words."""
         evidence, pairs = self.text.evidence, self.pairs
         counts = self.store.read("word_count", corpus=self.text.corpus)
         return Inquiry(
@@ -120,9 +120,9 @@ class Attributor(Protocol):
     """The module of a method.
 
     Attributes:
-        DESCRIPTION: a line on what it does, for the command and the page.
-        UNIT: what a score is, such as ``nats of delta``; of ``arbitrary units`` only sign and order
-            say something.
+        DESCRIPTION: one line on the method, for the command and the page.
+        UNIT: unit of a score, such as ``nats of delta``; in ``arbitrary units`` only the sign and
+            the order of scores have a meaning.
     """
 
     DESCRIPTION: str

@@ -22,7 +22,7 @@ from plumbline.jobs.evidence.sightings import (
 )
 from plumbline.pipelines.attribution.contract import Floats, Progress, Subject
 
-#: Characters shown of a document that has no word of the query near the contrast.
+#: Characters shown of a document without a word of the query near the contrast.
 _BEGINNING = 120
 
 
@@ -44,9 +44,9 @@ class Nearby:
     places: Ints
 
     def collocates(self, words: Sequence[str], scores: Floats) -> tuple[Ints, Ints, Floats]:
-        """Parts of the documents' scores: document, other word, part; of each document's in all.
+        """Scores divided among nearby words: arrays of document, other word, part of the score.
 
-        A document's score is divided in proportion to how often each word is near.
+        In proportion to how often each word is near; a document's parts sum to its score.
         """
         size = len(self.question.vocabulary)
         rows = self.near[self._is_of(self.near, words)]
@@ -59,40 +59,40 @@ class Nearby:
     def texts(
         self, words: Sequence[str], documents: Ints, scores: Floats, subject: Subject
     ) -> list[dict[str, Any]]:
-        """``text_before``, ``keyword`` and ``text_after`` of documents.
+        """``text_before``, ``keyword`` and ``text_after`` of each document.
 
-        The place of a word nearest to the contrast, on the side that the score is of if there is
-        one; else the document's beginning.
+        Quotes the occurrence nearest to the contrast, on the score's side if there is one there;
+        without any, the document's beginning.
         """
         rows = self.places[self._is_of(self.places, words)]
-        found: dict[int, Occurrence] = {}
+        quoted: dict[int, Occurrence] = {}
         table = self.documents
         for document in documents.tolist():
-            own = rows[rows[:, 0] == document]
-            if own.size:
-                other_side = own[:, 2] != (scores[document] < 0)
-                _, word, side, _, *at = own[np.lexsort((own[:, 3], other_side))[0]].tolist()
+            near = rows[rows[:, 0] == document]
+            if near.size:
+                other_side = near[:, 2] != (scores[document] < 0)
+                _, word, side, _, *at = near[np.lexsort((near[:, 3], other_side))[0]].tolist()
                 place = int(table.shard[document]), int(table.row[document])
-                found[document] = Occurrence(0, word, side, *place, int(table.mark[document]), *at)
-        texts = snippets(subject.text.evidence, self.question, list(found.values()))
+                quoted[document] = Occurrence(0, word, side, *place, int(table.mark[document]), *at)
+        texts = snippets(subject.text.evidence, self.question, list(quoted.values()))
         columns = ("text_before", "keyword", "text_after")
-        of: dict[int, dict[str, Any]] = {
-            d: {c: text[c] for c in columns} for d, text in zip(found, texts, strict=True)
+        by_document: dict[int, dict[str, Any]] = {
+            d: {c: text[c] for c in columns} for d, text in zip(quoted, texts, strict=True)
         }
-        others = np.array(sorted(set(documents.tolist()) - set(of)), np.int64)
+        others = np.array(sorted(set(documents.tolist()) - set(by_document)), np.int64)
         for document, text in zip(others.tolist(), subject.text.texts(others), strict=True):
-            of[document] = dict.fromkeys(columns, "") | {
+            by_document[document] = dict.fromkeys(columns, "") | {
                 "text_after": " ".join(text[: 2 * _BEGINNING].split())[:_BEGINNING]
             }
-        return [of[document] for document in documents.tolist()]
+        return [by_document[document] for document in documents.tolist()]
 
     def _is_of(self, rows: Ints, words: Sequence[str]) -> NDArray[np.bool_]:
-        of: NDArray[np.bool_] = np.isin(np.array(self.question.words)[rows[:, 1]], list(words))
-        return of
+        mask: NDArray[np.bool_] = np.isin(np.array(self.question.words)[rows[:, 1]], list(words))
+        return mask
 
 
 def nearby(subject: Subject, words: Sequence[str], progress: Progress) -> Nearby:
-    """Look through the documents once for words and what is near them."""
+    """Find the words, and what is near them, in one pass over the documents."""
     table, lock, question = subject.text.documents, Lock(), subject.inquiry(words)
     first = np.searchsorted(table.shard, np.arange(len(subject.text.shards) + 1))
     near, places = [np.empty((0, 4), np.int64)], [np.empty((0, 6), np.int64)]
@@ -110,7 +110,7 @@ def nearby(subject: Subject, words: Sequence[str], progress: Progress) -> Nearby
 
 
 def _near(question: Inquiry, met: Meetings, number: Ints) -> Ints:
-    """Rows of ``Nearby.near`` of some documents; words of the list don't count, as in `why`."""
+    """Rows of ``Nearby.near`` of some documents; target words don't count, as in `why`."""
     occurrence, other = neighbours(question, met, np.unique(met.occurrence))
     rows = np.column_stack([number[met.document[occurrence]], met.word[occurrence], other])
     return np.column_stack(np.unique(rows, axis=0, return_counts=True))
@@ -124,8 +124,8 @@ def _places(question: Inquiry, met: Meetings, number: Ints) -> Ints:
     distance = np.abs(there - here)
     order = np.lexsort((distance, side, word, document))
     _, first = np.unique(np.stack([document, word, side], axis=1)[order], axis=0, return_index=True)
-    some = order[first]
-    positions = (met.documents.places(x[some], document[some]) for x in (here, there))
+    nearest = order[first]
+    positions = (met.documents.places(x[nearest], document[nearest]) for x in (here, there))
     return np.column_stack(
-        [number[document[some]], word[some], side[some], distance[some], *positions]
+        [number[document[nearest]], word[nearest], side[nearest], distance[nearest], *positions]
     )

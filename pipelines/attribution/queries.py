@@ -1,4 +1,4 @@
-"""The preferences that are asked about, from the pairs of imported benchmarks."""
+"""The preferences to attribute, from the pairs of imported benchmarks."""
 
 from __future__ import annotations
 
@@ -20,32 +20,34 @@ def of_words(store: Store, words: Iterable[str], benchmark: str | None = None) -
     rows = _pairs(store, benchmark)
     queries = []
     for word in dict.fromkeys(w.strip().lower() for w in words):
-        own = [row for row in rows if (row["word"] or "").lower() == word]
-        if not own:
+        word_rows = [row for row in rows if (row["word"] or "").lower() == word]
+        if not word_rows:
             where = f"benchmark {benchmark}" if benchmark else "the imported benchmarks"
             fix = "plumbline benchmark import, or `benchmark build`, with pairs for it"
             raise UsageProblem(f"word {word!r}", f"no female/male pair of {where} is for it", fix)
-        queries.append(_query(f"word {word}" + (f" in {benchmark}" if benchmark else ""), own))
+        queries.append(
+            _query(f"word {word}" + (f" in {benchmark}" if benchmark else ""), word_rows)
+        )
     return queries
 
 
 def of_benchmark(store: Store, benchmark: str) -> Query:
-    """The mean over all pairs of a benchmark. Raises ``UsageProblem`` for one without pairs."""
+    """The mean over a benchmark's natural pairs of female and male; ``UsageProblem`` if none."""
     return _query(f"benchmark {benchmark}", _pairs(store, benchmark))
 
 
 def _pairs(store: Store, benchmark: str | None) -> list[dict[str, Any]]:
-    of = {} if benchmark is None else {"benchmark": benchmark}
-    rows: list[dict[str, Any]] = store.read("benchmark_pair", **of).to_pylist()
+    filters = {} if benchmark is None else {"benchmark": benchmark}
+    rows: list[dict[str, Any]] = store.read("benchmark_pair", **filters).to_pylist()
     named = f"benchmark {benchmark!r}" if benchmark else "benchmarks"
     if not rows:
         raise UsageProblem(named, "has no pairs", "run `plumbline benchmark import`")
-    kept = [r for r in rows if (r["group_a"], r["group_b"]) in _GROUPS]
-    kept = [r for r in kept if r["is_natural"] is not False]
-    if not kept:
+    gendered = [r for r in rows if (r["group_a"], r["group_b"]) in _GROUPS]
+    gendered = [r for r in gendered if r["is_natural"] is not False]
+    if not gendered:
         fix = "import pairs with `group_a` and `group_b` female or male: docs/pairs.md"
         raise UsageProblem(named, "has no natural pair of female and male", fix)
-    return sorted(kept, key=lambda row: (row["benchmark"], row["pair_id"]))
+    return sorted(gendered, key=lambda row: (row["benchmark"], row["pair_id"]))
 
 
 def _query(name: str, rows: Sequence[dict[str, Any]]) -> Query:

@@ -1,6 +1,6 @@
 """The ``plumbline`` command: its commands are the classes that ``registry`` lists.
 
-Importing this module imports no command: its module is loaded when it runs or its help is shown.
+Importing this module imports no command: a command's module is loaded to run it or show its help.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Commands(Mapping[str, Any]):
 
 
 def _command(whole: str, name: str, inside: Commands | None) -> Any:
-    """The command that a class is, with the commands ``inside`` the group of its name."""
+    """Typer's command for a class, or the group of that name with the commands ``inside``."""
     from plumbline.pipelines.command import command_line
     from plumbline.pipelines.command.base import class_of
 
@@ -76,7 +76,7 @@ def _command(whole: str, name: str, inside: Commands | None) -> Any:
             super().__init__(**{**attributes, "commands": commands})
 
         def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-            if args and args[0] in commands:  # its own options are another command's
+            if args and args[0] in commands:  # a subcommand, which needs no options of the group
                 for parameter in self.params:
                     parameter.required = False
             return super().parse_args(ctx, args)
@@ -110,7 +110,7 @@ class LazyGroup(TyperGroup):
             raise
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help of a group with the same texts, whose commands can do nothing."""
+        """Show the help of a stand-in: a group with the same texts, whose commands do nothing."""
         texts = {name: self.commands.help(name) for name in self.commands}
         TyperGroup(
             name=self.name,

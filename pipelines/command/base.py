@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 DEFAULT_WAREHOUSE = Path("out/warehouse")
 #: Start of a line of ``Done.said`` that is a warning in Python.
 WARNING = "Warning: "
-#: A bound beyond this is no bound that anybody needs to know.
+#: An upper bound beyond this is left out of the help.
 _MANY = 1_000_000_000
 Row = Mapping[str, Any]
 _Result = TypeVar("_Result")
@@ -58,10 +58,10 @@ class On:
     Attributes:
         positional: it is an argument, not an option.
         repeated: a tuple's option is given once for each value, not once with commas.
-        variable: an environment variable of its own, beside that of the command and field.
-        metavar: what stands for its value in the help.
-        name: its option's name, where the field has another: `--from` is no name of a field.
-        separator: between the values of a list that is one text; a blank stands for any.
+        variable: its environment variable, instead of the one named by command and field.
+        metavar: placeholder for its value in the help.
+        name: its option's name where that isn't the field's: `from` can't name a field.
+        separator: between the values of a list given as one text; a blank means any whitespace.
     """
 
     positional: bool = False
@@ -84,13 +84,13 @@ class Done:
     Attributes:
         rows: one row for each thing worked on, columns with their units.
         most: how many of them a terminal shows, 0 for all; JSON, CSV and Python have all.
-        table: what Python returns of a table that is printed as text.
-        said: lines for people that the rows don't say; in Python those that begin with
-            ``WARNING`` are warnings.
+        table: rows that Python returns for a table that is printed as text.
+        said: lines for people, beyond the rows; in Python a line that begins with ``WARNING``
+            is a warning.
         wrote: tables, in ``warehouse`` if that isn't the command's own. files: paths.
         next: the command line that comes next; empty for none.
-        query: the view or table rows that it made, with ``params``; Python returns them.
-        failed: why the command ends with an error all the same, once this is printed.
+        query: SQL of the view or table rows that it made, with ``params``; Python returns them.
+        failed: the error that the command ends with after this is printed.
         parts: the results of commands that it ran, each after the command's name.
     """
 
@@ -136,25 +136,25 @@ class Command:
     """A command on a warehouse. Subclasses are frozen pydantic dataclasses with ``kw_only``.
 
     Fields are annotated with a ``Field`` that has a description, and ``On`` where they need it.
-    Bounds and choices are those of their types; what several fields rule out together is a
-    ``UsageProblem`` of ``__post_init__``.
+    A field's type has its bounds and choices; ``__post_init__`` raises ``UsageProblem`` for fields
+    that don't go together.
     """
 
-    #: The warehouse is made where there is none.
+    #: A missing warehouse is created.
     makes_warehouse: ClassVar[bool] = False
-    #: Its warehouse is opened before it runs, and must be there unless it is made.
+    #: Its warehouse is opened before it runs; it must exist unless ``makes_warehouse``.
     opens_warehouse: ClassVar[bool] = True
     #: The table that its work starts from, where it makes no warehouse.
     reads: ClassVar[str] = ""
-    #: There is a flow of it on Prefect: never for what deletes results, nor for free SQL.
+    #: It has a Prefect flow: never if it deletes results or runs free SQL.
     deployable: ClassVar[bool] = False
-    #: It is recorded: what reads only, or works on no table, is not.
+    #: Its runs are recorded: not if it only reads, or works on no table.
     records: ClassVar[bool] = True
-    #: Its steps record into its run; otherwise each has a run of its own beside it.
+    #: Its steps are recorded in its run; otherwise each step has a run of its own.
     joins: ClassVar[bool] = True
     #: Its options stand at the top of the settings file, and its variables are ``PLUMBLINE_NAME``.
     at_top: ClassVar[bool] = False
-    #: Inherited fields that are no options of this command.
+    #: Inherited fields that are not options of this command.
     without: ClassVar[tuple[str, ...]] = ()
 
     warehouse: Annotated[
@@ -177,14 +177,14 @@ class Command:
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Values of fields that are not ``given``, where they depend on those that are."""
+        """Defaults of missing fields that depend on the ``given`` ones."""
         return {}
 
     def check(self) -> None:
-        """Raise what can be seen before anything is opened or recorded."""
+        """Raise the errors that can be detected before anything is opened or recorded."""
 
     def ready(self) -> None:
-        """Raise what keeps it from running, not from planning, such as a key that is missing."""
+        """Raise the errors that prevent a run but not a plan, such as a missing key."""
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Rows of ``planned``: what `--dry-run` prints; none where nothing is left to do.
@@ -202,7 +202,7 @@ class Command:
 class Parameter:
     """A field of a command as an argument or option; ``default`` is ``...`` where it has none.
 
-    A field that holds options of its own is one parameter for each: ``path`` leads to it.
+    A field that holds options itself gives one parameter per option; ``path`` leads to the option.
     """
 
     name: str
@@ -236,14 +236,14 @@ class Parameter:
         return tuple(self._one(part) for part in given if part != "")
 
     def _one(self, given: Any) -> Any:
-        """A path as the text that the field has, or the other way round."""
+        """Convert text to a path or a path to text, as the field's type needs."""
         kinds = (self.kind, *get_args(self.kind))
         if isinstance(given, str | Path) and Path in kinds:
             return address(given) or Path(given)
         return str(given) if isinstance(given, Path) and Path not in kinds else given
 
     def words(self, value: Any) -> list[str]:
-        """The words of a command line that give a value."""
+        """The words of a command line that pass a value."""
         if self.on.positional:
             return [str(v) for v in (value if self.is_list else [value])]
         if self.is_list:
@@ -254,7 +254,7 @@ class Parameter:
         return [self.option, self.on.separator.join(value) if is_tuple else str(value)]
 
 
-#: Parameters of the commands asked for: reading type hints takes milliseconds.
+#: Cache of ``all_fields``: reading a command's type hints takes milliseconds.
 _PARAMETERS: dict[type, tuple[Parameter, ...]] = {}
 
 
@@ -264,7 +264,7 @@ def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
 
 
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
-    """``parameters``, and inherited fields that are no options of it: a file may have them."""
+    """``parameters``, and the inherited fields in ``without``, which a file may have."""
     if kind in _PARAMETERS:
         return _PARAMETERS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
@@ -291,7 +291,7 @@ def _declared(kind: type, usual: object, path: tuple[str, ...] = ()) -> Iterator
 
 
 def bounds(marks: Sequence[object]) -> str:
-    """Text of a number's bounds; bounds that nobody reaches are left out.
+    """Text of a number's bounds; an upper bound beyond ``_MANY`` is left out.
 
     >>> bounds([Field(ge=1, le=9)]), bounds([Field(gt=0)]), bounds([Field(ge=1, le=2**63 - 1)])
     ('(1 to 9)', '(more than 0)', '(at least 1)')
@@ -310,35 +310,35 @@ def bounds(marks: Sequence[object]) -> str:
 
 
 def line_of(command: Command) -> str:
-    """The command line that gives a command; what is a default is left out.
+    """The command line of a command, without values that are defaults.
 
     >>> from plumbline.pipelines.commands.score import Score
     >>> line_of(Score(model=("m",), benchmark=("use-5", "use-10"), dtype="float16"))
     'plumbline score --benchmark use-5 --benchmark use-10 --model m --dtype float16'
     """
-    kind, known = type(command), parameters(type(command))
-    values = {one.name: reduce(getattr, one.path, command) for one in known}
-    given = {one.name: values[one.name] for one in known if values[one.name] != one.default}
+    kind, params = type(command), parameters(type(command))
+    values = {p.name: reduce(getattr, p.path, command) for p in params}
+    given = {p.name: values[p.name] for p in params if values[p.name] != p.default}
     usual = kind.usual(given)
     words: list[str] = []
     arguments: list[str] = []
-    for one in known:
-        whole, *inner = one.path
-        default = reduce(getattr, inner, usual[whole]) if whole in usual else one.default
-        given_words = [] if values[one.name] == default else one.words(values[one.name])
-        (arguments if one.on.positional else words).extend(given_words)
+    for p in params:
+        whole, *inner = p.path
+        default = reduce(getattr, inner, usual[whole]) if whole in usual else p.default
+        given_words = [] if values[p.name] == default else p.words(values[p.name])
+        (arguments if p.on.positional else words).extend(given_words)
     if any(argument.startswith("-") for argument in arguments):  # else it is taken for an option
         words, arguments = [], [*words, "--", *arguments]
     return shlex.join(["plumbline", *name_of(kind).split(), *arguments, *words])
 
 
 def class_of(name: str) -> type[Command]:
-    """The class of a command. Raises ``BadInput`` where another package has none at the place."""
+    """The class of a command. Raises ``BadInput`` if a package registered something else."""
     module, _, kind = targets()[name].partition(":")
-    found = getattr(import_module(module), kind, None)
-    if not (isinstance(found, type) and issubclass(found, Command)):
+    member = getattr(import_module(module), kind, None)
+    if not (isinstance(member, type) and issubclass(member, Command)):
         raise BadInput(f"command {name}", f"{module}:{kind} is no Command", "see docs/design.md")
-    return found
+    return member
 
 
 def has_plan(kind: type[Command]) -> bool:
@@ -350,16 +350,16 @@ def plan_of(command: Command) -> Iterator[Row]:
     """The rows of a command's plan. Raises as opening does where its warehouse is missing."""
     from plumbline.warehouse.storage.store import Store
 
-    there = Store.existing(command.warehouse) if command.opens_warehouse else None
-    if there is None and command.opens_warehouse and not command.makes_warehouse:
+    store = Store.existing(command.warehouse) if command.opens_warehouse else None
+    if store is None and command.opens_warehouse and not command.makes_warehouse:
         Store.open(command.warehouse, create=False, reads=command.reads)  # says what is missing
-    yield from command.plan(there)
+    yield from command.plan(store)
 
 
 def execute(command: Command, stages: Stages | None = None) -> Done:
-    """Run a command under a recorded run, from which it can be replayed.
+    """Run a command and record the run, so that it can be replayed.
 
-    Raises what the command raises; what it did before an error in ``Done.failed`` is returned.
+    Raises what the command raises; an error in ``Done.failed`` is returned with the result.
     """
     from plumbline.warehouse.storage.store import Store
 
@@ -397,9 +397,9 @@ def execute_on(store: Store | None, command: Command, stages: Stages | None = No
 
 
 def values_of(command: Command) -> dict[str, object]:
-    """The values of a command's fields, as a run records them; the warehouse is the run's own."""
-    left = {*command.without, "warehouse"}
-    return {f.name: getattr(command, f.name) for f in fields(command) if f.name not in left}
+    """The values of a command's fields that a run records: not the warehouse, not ``without``."""
+    omitted = {*command.without, "warehouse"}
+    return {f.name: getattr(command, f.name) for f in fields(command) if f.name not in omitted}
 
 
 def of_values(kind: type[Command], values: str, warehouse: Path) -> Command:

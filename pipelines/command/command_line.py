@@ -37,11 +37,11 @@ FORMATS = ("table", "json", "csv")
 
 
 def _declared(parameter: Parameter) -> inspect.Parameter:
-    """A parameter as one of a function of which Typer makes an argument or option."""
+    """A function's parameter from which Typer makes the argument or option."""
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
         inner = get_args(kind)[0]
-        inner = str if get_origin(inner) is Literal else inner  # no list of Typer's
+        inner = str if get_origin(inner) is Literal else inner  # Typer has no list of literals
         kind = list[inner] if parameter.is_list else str  # type: ignore[valid-type]
         if default is not ...:
             default = list(default) if parameter.is_list else ",".join(default)
@@ -64,10 +64,10 @@ def _declared(parameter: Parameter) -> inspect.Parameter:
 
 
 def function_of(kind: type[Command]) -> Callable[..., None]:
-    """The function of which Typer makes the command."""
+    """The function from which Typer makes the command."""
 
     def run(ctx: typer.Context, **values: Any) -> None:
-        if ctx.invoked_subcommand is not None:  # of a group that is a command, too
+        if ctx.invoked_subcommand is not None:  # the command is also a group: that one runs
             return
         own = {p.name for p in parameters(kind)}
         given = {n: None if n in own else values.pop(n, None) for n in GENERAL}
@@ -103,7 +103,7 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 
 def context_settings(kind: type[Command]) -> dict[str, Any]:
     """Values from settings and variables, which Typer shows as defaults and takes as typed."""
-    known = {one.name: one for one in parameters(kind)}
+    known = {p.name: p for p in parameters(kind)}
     values = {name: as_typed(known[name], one.value) for name, one in here(kind).items()}
     return {"default_map": {name: value for name, value in values.items() if value is not None}}
 
@@ -119,7 +119,7 @@ def _show_plan(command: Command, form: str) -> None:
 def show(done: Done, command: Command, form: str) -> None:
     """Print the result of a command; raise what made it fail.
 
-    With JSON or CSV standard output has that alone; other lines go to standard error.
+    With JSON or CSV, standard output has nothing else; other lines go to standard error.
     """
     if form == "json":
         names = ("rows", "said", "wrote", "files")
@@ -179,12 +179,12 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
     from plumbline.pipelines.sql.result_output import show as show_table
 
     console = Console(highlight=False, markup=False)
-    for columns, group in groupby(rows, tuple):  # those of other columns are another table
+    for columns, group in groupby(rows, tuple):  # other columns start another table
         alike = list(group)
         names = [n for n in columns if any(row[n] not in (None, "") for row in alike)]
-        one = rows_table(alike, names)
-        cells = [[cell.text for cell in row] for row in one.rows]
-        show_table(console, one.headings, cells, [c.is_number for c in one.rows[0]])
+        rendered = rows_table(alike, names)
+        cells = [[cell.text for cell in row] for row in rendered.rows]
+        show_table(console, rendered.headings, cells, [c.is_number for c in rendered.rows[0]])
 
 
 def _csv_cell(value: object) -> object:

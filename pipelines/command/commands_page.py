@@ -1,4 +1,4 @@
-"""The lists of `docs/commands.md`, written anew.
+"""Writes the lists of `docs/commands.md` anew.
 
 ``python -m plumbline.pipelines.command.commands_page docs/commands.md``
 """
@@ -18,7 +18,7 @@ BEGIN, END = "<!-- commands: written -->", "<!-- commands: end -->"
 
 
 def lists() -> Iterator[str]:
-    """A table for each group: its commands, what they do, and what else comes from their class.
+    """A table per group: its commands, what they do, and whether they have a plan and a flow.
 
     >>> next(line for line in lists() if line.startswith("| `corpus count`"))
     '| `corpus count` | Count words and their co-occurrences with target words. | plan, flow |'

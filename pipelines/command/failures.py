@@ -1,4 +1,4 @@
-"""Work on several models: one that fails doesn't stop the others."""
+"""Work on several models: a model that fails doesn't stop the others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ShardsFailed(BadInput):
 
 
 class Failures:
-    """Failures among ``n`` models. That of an only one, and a stop, are raised at once.
+    """Failures among ``n`` models. If ``n`` is 1, or for a stop, the error is raised at once.
 
     Attributes:
         lines: a line for each model that failed, which names it.
@@ -31,7 +31,7 @@ class Failures:
 
     @contextmanager
     def collected(self, model: str) -> Iterator[None]:
-        """Keep, and print, what fails of a model inside the block."""
+        """Catch, print and keep an error of the block as a failure of ``model``."""
         try:
             yield
         except Exception as e:
@@ -49,7 +49,7 @@ class Failures:
     def error(self) -> Exception | None:
         """All failures in one line, ``Interrupted`` where another try may help; ``None`` for none.
 
-        A failure that is nobody's input is a defect, and returned as it is.
+        An error that isn't a ``PlumblineError`` is a defect, and returned as it is.
         """
         if self._defect is not None or not self._models:
             return self._defect
@@ -72,7 +72,7 @@ class _Traceback(Exception):
 
 
 def _without_frames(error: Exception) -> Exception:
-    """The error with its traceback as text: kept without frames, it doesn't keep a model alive."""
+    """The error with its traceback as text: its frames would keep the model in memory."""
     lines = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     error.__context__, error.__cause__ = None, _Traceback(lines)
     return error.with_traceback(None)

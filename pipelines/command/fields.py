@@ -1,4 +1,4 @@
-"""Types of fields that several commands have, with what they refuse, and the options they share."""
+"""Field types that several commands use, with their checks, and options that commands share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from plumbline.warehouse import regular_files
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import Address
 
-#: Files are written to this machine alone.
+#: Checks of outputs, which refuse addresses: files are written to this machine only.
 _OF_OUTPUTS = (regular_files.check_output_file, regular_files.check_output_directory)
 
 
 def _checked(check: Callable[[Path], None]) -> AfterValidator:
-    """Check a path of this machine; an address is looked at when it is read."""
+    """Check a local path now; an address is checked when it is read."""
 
     def checked(path: Path) -> Path:
         if not isinstance(path, Address) or check in _OF_OUTPUTS:
@@ -35,15 +35,15 @@ InputFile: TypeAlias = Annotated[Path, _checked(regular_files.check_input)]
 InputDirectory: TypeAlias = Annotated[Path, _checked(regular_files.check_input_directory)]
 #: A file or a directory that is read.
 InputPath: TypeAlias = Annotated[Path, _checked(regular_files.check_input_path)]
-#: A file that is written, anew where it is there.
+#: A file that is written; an existing one is replaced.
 OutputFile: TypeAlias = Annotated[Path, _checked(regular_files.check_output_file)]
-#: A directory that is written to, made where it is missing.
+#: A directory that is written to; created if it is missing.
 OutputDirectory: TypeAlias = Annotated[Path, _checked(regular_files.check_output_directory)]
 #: A report's directory.
 ReportDirectory: TypeAlias = Annotated[
     OutputDirectory, Field(description="Directory of the report.")
 ]
-#: A seed of what is drawn.
+#: A seed for random numbers.
 Seed: TypeAlias = Annotated[int, Field(ge=0, le=(1 << 32) - 1)]
 
 
@@ -53,7 +53,7 @@ Benchmarks: TypeAlias = Annotated[
     Field(description="Only these benchmarks, a pattern such as 'ages*'; repeatable."),
     On(repeated=True, metavar="PATTERN"),
 ]
-#: An argument, a benchmark that is there.
+#: An argument: a benchmark in the warehouse.
 BenchmarkName: TypeAlias = Annotated[
     str, Field(min_length=1, description="A benchmark in the warehouse."), On(positional=True)
 ]

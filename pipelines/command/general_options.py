@@ -17,7 +17,7 @@ GENERAL = ("config", "conf", "dry_run", "format")
 
 
 def general_options(kind: type[Command]) -> Iterator[inspect.Parameter]:
-    """Those of a command that has none of its own by the same name."""
+    """The general options of a command, except for names that are its own options."""
     about: list[tuple[str, Any, Any, str]] = [
         ("conf", Path | None, None, "Settings file (TOML), or cluster.")
         if kind.at_top
@@ -48,12 +48,12 @@ def general_options(kind: type[Command]) -> Iterator[inspect.Parameter]:
 
 
 def _taken_from(kind: type[Command]) -> Callable[..., Path | None]:
-    """Let `--config` give a required option; an argument is typed."""
-    known = {one.name: one for one in parameters(kind) if not one.on.positional}
+    """A callback that lets `--config` set required options; arguments have to be typed."""
+    known = {p.name: p for p in parameters(kind) if not p.on.positional}
 
     def taken(ctx: typer.Context, config: Path | None) -> Path | None:
-        there = of_config(config) if config and config.exists() else {}  # else `made` says so
-        values = {n: as_typed(known[n], one.value) for n, one in there.items() if n in known}
+        settings = of_config(config) if config and config.exists() else {}  # `made` reports it
+        values = {n: as_typed(known[n], one.value) for n, one in settings.items() if n in known}
         given = {name: value for name, value in values.items() if value is not None}
         ctx.default_map = {**(ctx.default_map or {}), **given}
         return config

@@ -1,7 +1,7 @@
 """Start and end of the ``plumbline`` command: errors are one line, each kind with its status.
 
-What takes time is imported where it is needed: until ``entry`` listens, a signal ends the process
-without a word.
+Slow imports are inside functions: until ``entry`` listens for signals, one ends the process
+without a message.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from plumbline.pipelines.process import stop_signals, streams
 
-#: A shell asks for what may come next by this variable.
+#: A shell asks for completions by this variable.
 _COMPLETE = "_PLUMBLINE_COMPLETE"
-#: Characters of an error.
+#: Most characters of an error that are printed.
 _LONGEST = 2_000
 _FIRST_STEPS = """\
 Which way does a language model lean, and does it follow the text it learned from?
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _status(given)
     except BaseException as e:
-        # A stop may come out of a library as any error of its own.
+        # A library may turn a stop into an error of its own.
         if stop_signals.received():
             stop_signals.complain()
             return stop_signals.STATUS
@@ -78,7 +78,7 @@ def _status(given: list[str]) -> int:
 
 
 def _of_error(error: Exception) -> int:
-    """The status for an error; one that is a defect is raised again."""
+    """Print an error and return its exit status; a defect is raised again."""
     import typer
 
     from plumbline.pipelines.environment_errors import one_line
@@ -100,14 +100,14 @@ def _complain(message: str, status: int) -> int:
     from plumbline.warehouse.text.escape import say
 
     Console(stderr=True).print("[bold red]error:[/] ", end="")
-    if len(message) > _LONGEST:  # as of a value that is given
+    if len(message) > _LONGEST:  # such as one that quotes a long value
         message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
     say(message or "wrong usage; add --help", err=True)
     return status
 
 
 def entry() -> None:
-    """The console script; of a warning it shows what it says, not where it was raised."""
+    """The console script; warnings are printed without the place where they were raised."""
     status = stop_signals.STATUS
     try:
         streams.open_all()

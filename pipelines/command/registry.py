@@ -16,11 +16,11 @@ from inspect import cleandoc
 from plumbline.warehouse.plugins import Registry
 
 _PACKAGE = "plumbline.pipelines.commands"
-#: A class with its docstring, as ours and others' are written; parsing all modules takes longer.
+#: A command's class with its docstring; parsing all modules would take longer.
 _CLASS = re.compile(
     r'^class ([A-Z]\w*)\([^)]*\bCommand,?\s*\):\n    """(.*?)(?:\n\n|""")', re.M | re.S
 )
-#: Groups in the order in which somebody meets them; others come after these.
+#: Groups in the order in which a new user meets them; other groups come after these.
 ORDER = (
     *("pipeline", "corpus", "why", "benchmark", "score", "train", "intervene", "fairpair"),
     *("disclosure", "measure", "report", "reproduce", "sql", "runs", "warehouse", "doctor"),
@@ -40,7 +40,7 @@ OLD: dict[str, str] = {
     "card": "report card",
     "cite": "report cite",
 }
-#: Help of a group that only other packages have commands in.
+#: Help of a group whose commands all come from other packages.
 _OTHERS = "Commands of other packages."
 _THEIRS = Registry("command", _PACKAGE, " ", "plumbline.commands")
 
@@ -58,9 +58,9 @@ def name_of(kind: type) -> str:
 
 
 def kind_name(stem: str, kind: str) -> str:
-    """The name of class ``kind`` in the file of this stem; a large group has files `GROUP__PART`.
+    """The command of class ``kind`` in the file ``stem``; large groups have files `GROUP__PART`.
 
-    A class carries its group's name where its own alone would be that of another class, too.
+    A class name begins with the group's name where it would otherwise be that of another class.
 
     >>> kind_name("score", "Score"), kind_name("score", "ScoreImport")
     ('score', 'score import')

@@ -35,7 +35,7 @@ Made = TypeVar("Made", bound=Command)
 
 @dataclass(frozen=True)
 class Value:
-    """A value and its source, empty for what was typed."""
+    """A value and its source; the source of a typed value is empty."""
 
     value: Any
     source: str = ""
@@ -50,20 +50,20 @@ def made(
     config: Path | None = None,
     weaker: Values | None = None,
 ) -> Made:
-    """A command of values: those ``given``, else of a TOML file, else ``weaker`` ones.
+    """Make a command of the ``given`` values, else those of a TOML file, else ``weaker`` ones.
 
     Raises ``UsageProblem`` for a value that the command doesn't take, ``BadInput`` for a file that
     is not TOML; both name the source that holds it.
     """
     typed = {name: Value(value) for name, value in given.items()}
     values = {**(weaker or {}), **(of_config(config) if config else {}), **typed}
-    known = {one.name: one for one in all_fields(kind)}
+    known = {p.name: p for p in all_fields(kind)}
     converted = {}
-    for name, one in values.items():
-        with _naming(one.source):
+    for name, sourced in values.items():
+        with _naming(sourced.source):
             if name not in known:
-                _refuse_unknown([name], [one.name for one in parameters(kind)], "")
-            converted[name] = known[name].value(one.value)
+                _refuse_unknown([name], [p.name for p in parameters(kind)], "")
+            converted[name] = known[name].value(sourced.value)
             text = str(converted[name])
             if not text.isprintable() and _LONE_SURROGATE.search(text):
                 raise UsageProblem(f"{name} {text!r}", "is not Unicode")
@@ -91,21 +91,21 @@ def here(
     """Values of a command in the settings file and the environment.
 
     ``conf`` is a path, or ``cluster`` for the file of that name that comes with Plumbline. Raises
-    ``BadInput`` for a file that is not TOML, ``UsageProblem`` for a name that nothing has.
+    ``BadInput`` for a file that is not TOML, ``UsageProblem`` for an unknown name.
     """
     environment = os.environ if environment is None else environment
     file = conf or environment.get("PLUMBLINE_CONF")
     if not file and Path(DEFAULT_FILE).is_file():
         file = DEFAULT_FILE
     content = _read(file) if file else {}
-    known = {one.name: one for one in parameters(kind)}
+    known = {p.name: p for p in parameters(kind)}
     values = dict(_places(content, str(file), environment, known))
     if content:
         _check_top(content, str(file))
-        own = kind.of_settings(content, str(file))
+        settings = kind.of_settings(content, str(file))
         table = "" if kind.at_top else f" [{_table(kind)}]"
-        _refuse_unknown(own, known, f"{file}{table}: ")
-        values |= {name: Value(value, str(file)) for name, value in own.items()}
+        _refuse_unknown(settings, known, f"{file}{table}: ")
+        values |= {name: Value(value, str(file)) for name, value in settings.items()}
     return values | dict(_of_environment(kind, known.values(), environment))
 
 
@@ -114,7 +114,7 @@ def _table(kind: type[Command]) -> str:
 
 
 def _check_top(content: Mapping[str, object], file: str) -> None:
-    """Refuse what no command takes, whichever runs: a slip of the pen has no effect else."""
+    """Raise for a key that no command takes: a misspelt one would have no effect, silently."""
     top = class_of("pipeline")
     groups = {name.split()[0].replace("-", "_") for name in targets()}
     known = dict.fromkeys([*sorted(groups), *(p.name for p in parameters(top))])
@@ -140,13 +140,13 @@ def _places(
     environment: Mapping[str, str],
     known: Mapping[str, Parameter],
 ) -> Iterator[tuple[str, Value]]:
-    """Data, warehouse and what lies in `out`, which the top of a settings file names for all."""
+    """`data`, `warehouse` and paths in `out`, which the top of a settings file sets for all."""
     out, source = content.get("out"), file
     if environment.get("PLUMBLINE_OUT"):
         out, source = environment["PLUMBLINE_OUT"], "PLUMBLINE_OUT"
-    for name, one in known.items():
-        if out and isinstance(one.default, Path) and one.default.parts[:-1][:1] == ("out",):
-            yield name, Value(str(Path(str(out), *one.default.parts[1:])), source)
+    for name, p in known.items():
+        if out and isinstance(p.default, Path) and p.default.parts[:-1][:1] == ("out",):
+            yield name, Value(str(Path(str(out), *p.default.parts[1:])), source)
     is_usual = "warehouse" in known and known["warehouse"].default == Command.warehouse
     if is_usual and content.get("warehouse"):
         yield "warehouse", Value(content["warehouse"], file)
@@ -159,27 +159,27 @@ def _of_environment(
 ) -> Iterator[tuple[str, Value]]:
     prefixes = [f"PLUMBLINE_{_table(kind).replace('.', '_').upper()}_"]
     prefixes += ["PLUMBLINE_"] if kind.at_top else []
-    for one in known:
-        own = [one.on.variable] if one.on.variable else [p + one.name.upper() for p in prefixes]
-        for variable in own:
+    for parameter in known:
+        own_variable, name = parameter.on.variable, parameter.name.upper()
+        for variable in [own_variable] if own_variable else [p + name for p in prefixes]:
             if text := environment.get(variable):
-                yield one.name, Value(_parsed(one, text, variable), variable)
+                yield parameter.name, Value(_parsed(parameter, text, variable), variable)
                 break
 
 
-def _parsed(one: Parameter, text: str, variable: str) -> Any:
+def _parsed(parameter: Parameter, text: str, variable: str) -> Any:
     """A variable's text, converted to the field's type if it can be; else ``made`` reports it.
 
     Raises ``UsageProblem`` for words with a quote left open.
     """
-    is_text = one.is_list and str in get_args(one.kind)
+    is_text = parameter.is_list and str in get_args(parameter.kind)
     try:
         parts = shlex.split(text) if is_text else text.replace(",", " ").split()
     except ValueError as e:
         fix = "close the quote, or put a backslash before it"
         raise UsageProblem(variable, f"is no list of words: {str(e).lower()}", fix) from e
-    value = one.value(parts if one.is_list else text)
-    adapter: TypeAdapter[object] = TypeAdapter(one.kind)
+    value = parameter.value(parts if parameter.is_list else text)
+    adapter: TypeAdapter[object] = TypeAdapter(parameter.kind)
     with suppress(ValidationError):
         return adapter.validate_python(value)
     return value
@@ -198,7 +198,7 @@ def of_config(config: Path) -> dict[str, Value]:
 
 @contextmanager
 def _naming(source: str) -> Iterator[None]:
-    """Begin what a ``UsageProblem`` inside the block says with a source."""
+    """Put a source before the text of a ``UsageProblem`` that the block raises."""
     try:
         yield
     except UsageProblem as e:

@@ -52,7 +52,7 @@ class CorpusName:
 
 
 def lookup_rows(store: Store | None, names: Iterable[str]) -> Iterator[Row]:
-    """Rows of a plan: documents to look through per corpus; for CORPUS:SOURCE all of its corpus."""
+    """Rows of a plan: documents to look through; for CORPUS:SOURCE all of its corpus."""
     from plumbline.jobs.corpus_lookup import corpus_row
 
     assert store is not None, "only commands that make a warehouse plan without one"

@@ -27,7 +27,7 @@ Sets: TypeAlias = Annotated[
 
 
 def names(given: str | None) -> tuple[str, ...] | None:
-    """Names by commas, each once; ``None`` where none are given.
+    """Split names at commas, each once; an empty text has no names, ``None`` stays ``None``.
 
     >>> names("a, b,a"), names(""), names(None)
     (('a', 'b'), (), None)
@@ -40,7 +40,7 @@ def names(given: str | None) -> tuple[str, ...] | None:
 def to_do(
     store: Store | None, model: str, how: ModelOptions, steps: Sequence[Step[Any]]
 ) -> Iterator[Row]:
-    """Missing units of steps under a model, which is opened without its weights."""
+    """Rows of a plan: each step's missing units under a model, opened without its weights."""
     from plumbline.eval_workers.models import open_backend
 
     if store is None or not steps:
@@ -56,7 +56,7 @@ def to_do(
 def import_missing(
     context: Context, names: Sequence[str], data: Path | None, whole: Sequence[str] = ()
 ) -> None:
-    """Import known sets that the warehouse lacks; those in ``whole`` with gendered prompts."""
+    """Import known sets that the warehouse lacks; sets in ``whole`` keep gendered prompts."""
     missing = prompt_sets.missing_sets(context.store, list(dict.fromkeys(names)), data or "")
 
     def import_sets() -> None:
@@ -71,7 +71,7 @@ def import_missing(
 def measured(
     context: Context, probing: ProbeOptions, sets: Sequence[str], model: str, how: ModelOptions
 ) -> list[Disclosed]:
-    """Probabilities and continuations that are missing, of all sets; the model is loaded once."""
+    """Measure the missing probabilities and continuations of all sets, loading the model once."""
 
     def measure() -> list[Disclosed]:
         return measure_sets(
@@ -84,7 +84,7 @@ def measured(
     return context.retried(name, measure)
 
 
-#: GAS, GLD and ADD of what was measured, as the report has them; all columns for Python.
+#: GAS, GLD and ADD of the measured sets, as in the report; Python gets all columns.
 FIGURES = f"""SELECT f.*, m.adapter
 FROM (
 {sql("report/disclosure").rstrip().rstrip(";")}
@@ -120,7 +120,7 @@ def figures(store: Store, params: Mapping[str, object]) -> list[Row]:
 
 
 def counts(one: Disclosed) -> Iterator[str]:
-    """Counts of what was measured of a set under a model, and of what was left out."""
+    """Lines on a set under a model: numbers of prompts measured, and of those left out."""
     probed, continued = one.probed, one.sampled
     yield (
         f"{probed.probe_set} by {probed.model}, key {probed.model_key}: {probed.n_prompts:,} "

@@ -70,7 +70,7 @@ class Attribute(ContrastOption, Command):
             raise UsageProblem("--word and --benchmark", "are both missing", "give one of them")
 
     def check(self) -> None:
-        """Raise for methods that there are not."""
+        """Raise for unknown methods."""
         for name in self.method:
             METHODS.find(name)
 
@@ -108,8 +108,8 @@ class Attribute(ContrastOption, Command):
         rows = context.stage(f"attribute {self.model}", attribute, *given)
         said = [line for section in sections_of(rows) for line in (*plain(section), "")]
         outcomes = OF_WORDS if self.word else OF_BENCHMARKS
-        for found in (validation(store, name, outcomes) for name in self.method):
-            said.append(f"{'' if found.is_trusted else WARNING}{found}")
+        for verdict in (validation(store, name, outcomes) for name in self.method):
+            said.append(f"{'' if verdict.is_trusted else WARNING}{verdict}")
         if text.n_read is None:
             said.append(f"{WARNING}what the model read of {self.corpus} isn't known: all counts")
         return Done(
@@ -130,7 +130,7 @@ class Attribute(ContrastOption, Command):
         return [of_benchmark(store, self.benchmark)]
 
     def _model(self, store: Store) -> str:
-        """The directory of a model that was trained here, else what was given."""
+        """The directory of a model of `plumbline train`, else ``model`` as it was given."""
         rows = store.read("trained_model", model=self.model).to_pylist()
         is_there = Path(self.model).exists() or not rows
         return self.model if is_there else str(rows[0]["path"])

@@ -79,7 +79,7 @@ class BenchmarkImport(DataOption, Command):
     ] = ()
 
     def chosen(self) -> tuple[tuple[str, ...], Path | None]:
-        """The names, and where they come from: the name of a pushed one is at its address."""
+        """The names and their source; the name of a pushed benchmark is read at its address."""
         if self.source is not None or len(self.names) > 1 or "://" not in self.names[0]:
             source = located(self.source) if self.source else None
             return tuple(dict.fromkeys(self.names)), source
@@ -91,14 +91,14 @@ class BenchmarkImport(DataOption, Command):
         return room.How(self.groups, self.recipe, self.columns, self.fills)
 
     def check(self) -> None:
-        """Raise for a name that nothing is known of."""
+        """Raise for an unknown name without a source."""
         names, source = self.chosen()
         for name in names:
             if not (source or room.is_own(name, self.how())):
                 room.find(name)
 
     def run(self, context: Context) -> Done:
-        """Import each; of several, one that fails stops no other."""
+        """Import each benchmark; one that fails doesn't stop the others."""
         names, source = self.chosen()
         done, failed = list[room.Imported](), list[PlumblineError]()
         for name in names:
@@ -126,9 +126,9 @@ class BenchmarkImport(DataOption, Command):
         )
 
 
-def _not_used(one: room.Imported) -> Iterator[str]:
-    if one.n_rejects:
-        yield f"{WARNING}{one.n_rejects:,} rows of {one.benchmark} were not used: table `reject`"
+def _not_used(done: room.Imported) -> Iterator[str]:
+    if done.n_rejects:
+        yield f"{WARNING}{done.n_rejects:,} rows of {done.benchmark} were not used: table `reject`"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -172,10 +172,10 @@ class BenchmarkCheck(DataOption, Command):
         warned = [f"{WARNING}{line}" for line in checked.warnings]
         what = f"{n} problem{'s' * (n > 1)}"
         name = shlex.quote(Path(self.recipe).stem)
-        of = f" --source {shlex.quote(self.source)}" if self.source else ""
-        of += f" --recipe {shlex.quote(self.recipe)}" if self.recipe.endswith(".toml") else ""
+        flags = f" --source {shlex.quote(self.source)}" if self.source else ""
+        flags += f" --recipe {shlex.quote(self.recipe)}" if self.recipe.endswith(".toml") else ""
         again = f"plumbline benchmark check {shlex.quote(self.recipe)} --source FILE"
-        after = f"plumbline benchmark import {name}{of}" if checked.parsed else again
+        after = f"plumbline benchmark import {name}{flags}" if checked.parsed else again
         return Done(
             table=[{"recipe": self.recipe, "n_problems": n, **row}],
             said=[*checked.rejects, *checked.problems, *warned, last],
@@ -298,12 +298,12 @@ class BenchmarkCompare(Command):
         )
 
 
-def _of_words(of: Row, first: str) -> Iterator[str]:
+def _of_words(row: Row, first: str) -> Iterator[str]:
     """Lines on a benchmark: its seed words, its writers, and options unlike the first one's."""
-    shared = f", {of['n_shared']:,} of them in {first}" if of["benchmark"] != first else ""
-    yield f"{of['benchmark']}: {of['n_words']:,} seed words{shared}; {of['writers']}"
-    if of["options"]:
-        yield f"  made otherwise than {first}: {of['options']}"
+    shared = f", {row['n_shared']:,} of them in {first}" if row["benchmark"] != first else ""
+    yield f"{row['benchmark']}: {row['n_words']:,} seed words{shared}; {row['writers']}"
+    if row["options"]:
+        yield f"  made otherwise than {first}: {row['options']}"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -338,12 +338,12 @@ class BenchmarkBuild(BuildSpec, Command):
             raise UsageProblem("--replay and --offline", problem, "give one of them")
 
     def check_asking(self) -> None:
-        """Raise for a model, wordings or prices that nothing can be written with."""
+        """Raise for a model, wordings or prices that can't be used to write sentences."""
         if not self.offline:
             _ = self.price(), self.writing(), self.judging().price()
 
     def check(self) -> None:
-        """Raise all that can be seen before anything is made; of servers nothing is asked."""
+        """Raise the errors that can be detected before anything is made; asks no server."""
         from plumbline.jobs.corpus_lookup import corpus_deltas
 
         build.check_name(self.name)
@@ -359,10 +359,10 @@ class BenchmarkBuild(BuildSpec, Command):
             opinion.check_model(self.naturalness_model)
 
     def ready(self) -> None:
-        """Look for the server's key, where a server is going to be asked."""
+        """Raise if a server is going to be asked and its key is missing."""
         if not (self.offline or self.replay):
-            for asked in (self, self.judging()):
-                find_key(asked.base_url)
+            for chat_options in (self, self.judging()):
+                find_key(chat_options.base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Requests, tokens and money, from the start and from what the ledger has."""
@@ -386,16 +386,16 @@ class BenchmarkBuild(BuildSpec, Command):
         made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)
         pairs, counts, taken = made
         context.stage("publish", build.publish, asking, pairs, taken)
-        found, said = None, list[str]()
+        second, said = None, list[str]()
         if model := self.naturalness_model:
             how = (asking, model, self.max_difference_nats_per_token)
-            found = context.retried(f"opinion of {model}", opinion.second_opinion, *how)
+            second = context.retried(f"opinion of {model}", opinion.second_opinion, *how)
         if self.corpus:
             from plumbline.jobs.association.max_pmi import constrained
 
             of = (store, self.corpus, name, self.contrast)
             said += context.stage(f"constrain by {self.corpus}", constrained, *of)
-        facts = build.facts(self, counts, offline=self.offline) | (found.facts() if found else {})
+        facts = build.facts(self, counts, offline=self.offline) | (second.facts() if second else {})
         within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
         out = self.out or Path("out/cards") / segment(name)
         card, lines = context.stage("card", build.write_card_of, asking, facts, out, within)
@@ -403,11 +403,11 @@ class BenchmarkBuild(BuildSpec, Command):
             price = self.price()
             spent = spending(build.spent(store, name), price.currency if price else None)
             lines = [*lines, f"spent in all: {spent}"]
-        row = asdict(counts) | ({"n_left": found.n_left} if found else {})
+        row = asdict(counts) | ({"n_left": second.n_left} if second else {})
         row |= {"n_within_eta": card.n_pairs} if card.eta_nats is not None else {}
         return Done(
             rows=[{"benchmark": name, **row}],
-            said=[*said, *lines, *(found.lines() if found else ())],
+            said=[*said, *lines, *(second.lines() if second else ())],
             wrote=self._tables(),
             files=tuple(map(str, card.paths)),
             next=f"plumbline score --model ID_OR_PATH --benchmark {name}",

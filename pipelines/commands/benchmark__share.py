@@ -126,7 +126,7 @@ class BenchmarkPush(_WithMaxPMI, Command):
     Example: plumbline benchmark push use-5 --repo me/use-5 --license cc-by-4.0 --dry-run out/hub
     """
 
-    records = False  # but for what a push keeps of what was pushed, from which results are made
+    records = False  # ``run`` itself records a push, with what was pushed
 
     repo: Annotated[str, Field(description="Data set of the hub, OWNER/NAME.")]
     private: Annotated[bool, Field(description="Where it is created: for its owner alone.")] = False

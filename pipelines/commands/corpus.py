@@ -46,9 +46,9 @@ _LISTED = (
 #: Columns printed for a word whose lean differs, and (below) for a seed word.
 _ENDS = ("change_nats_low", "change_nats_high")
 _CHANGE = ("word", "delta_a_nats", "delta_b_nats", "change_nats", *_ENDS, "q")
-#: Shards that a terminal shows.
+#: Most shards that a terminal shows.
 _MOST = 100
-#: So many shards, and fewer bytes in each on average: their counts are many small files.
+#: From so many shards, with fewer bytes on average, a count warns of many small files.
 _MANY, _SMALL_BYTES = 1_000, 1_000_000
 _SEED = ("position", "word", "n_word", "delta_nats", "verdict", "why")
 
@@ -77,7 +77,7 @@ class Count(CorpusName, CorpusOptions, Command):
     ] = None
 
     def request(self) -> CountRequest:
-        """The shards that there are, and how they are counted."""
+        """The existing shards, and the options for counting them."""
         from plumbline.jobs.count_corpus import CountRequest
         from plumbline.warehouse.input.shards import expand_shards
 
@@ -85,13 +85,13 @@ class Count(CorpusName, CorpusOptions, Command):
         return CountRequest(self.corpus, tuple(expand_shards(self.shards)), **how)
 
     def check(self) -> None:
-        """Raise for shards, word lists and languages that there are not."""
+        """Raise for missing shards and for unknown word lists and languages."""
         self.request().options()
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The bytes of each shard, whether it is counted already, and where it would count.
+        """The bytes of each shard, whether it is counted already, and where counting would run.
 
-        Shards are read where others were counted in the same way: their content tells.
+        If there are counts with the same options, shards are read: they are known by content.
         """
         from plumbline.jobs.count_corpus import on_spark, refuse_other_settings
         from plumbline.jobs.counting.local_engine import n_processes
@@ -285,14 +285,15 @@ class Status(CorpusName, Command):
         store, paths = context.store, expand_shards(self.shards) if self.shards else []
         with progress("verify", "shards") as update:
             states = shard_states(store, self.corpus, paths, progress=update)
-        n_of = Counter(one.state for one in states)
+        n_of = Counter(shard.state for shard in states)
         said = [f"{self.corpus}: {', '.join(f'{n:,} {state}' for state, n in n_of.items())}"]
         command = update_command(store, self.corpus, states, self.shards)
         if not command:
             said.append("Up to date: every shard is counted as it is on disk")
         more = command or self.line("corpus verify")
-        first = sorted(states, key=lambda one: one.state == "counted")  # what calls for something
-        rows = [vars(one) | {"seconds": round(one.seconds, 1)} for one in first]
+        # Shards in need of action come first.
+        first = sorted(states, key=lambda shard: shard.state == "counted")
+        rows = [vars(shard) | {"seconds": round(shard.seconds, 1)} for shard in first]
         failed = None
         if n_of["failed"]:
             problem = f"{n_of['failed']:,} of {len(states):,} shards failed, not in the counts"
@@ -317,14 +318,14 @@ class Verify(CorpusName, Command):
         checks = run_checks(context.store, self.corpus)
         rows = [
             {
-                "check": one.name,
-                "n_violations": one.n_violations,
-                "violation": one.violation if one.n_violations else "",
-                "first": ", ".join(f"{name} {value}" for name, value in one.first.items()),
+                "check": check.name,
+                "n_violations": check.n_violations,
+                "violation": check.violation if check.n_violations else "",
+                "first": ", ".join(f"{name} {value}" for name, value in check.first.items()),
             }
-            for one in checks
+            for check in checks
         ]
-        if broken := [one.name for one in checks if one.n_violations]:
+        if broken := [check.name for check in checks if check.n_violations]:
             problem = f"{len(broken)} of {len(checks)} checks fail: {', '.join(broken)}"
             fix = f"{self.line('corpus count ...')} --replace writes them again"
             return Done(rows=rows, failed=BadInput(f"corpus {self.corpus!r}", problem, fix))

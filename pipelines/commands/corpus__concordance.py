@@ -65,6 +65,6 @@ class Concordance(CorpusName, Command):
                 caption = f"{len(lines)} drawn, with equal chances for each occurrence"
                 shown = concordance(caption, Rows(lines), near)
                 said += [*plain(Section("", query, tables=[shown])), ""]
-        names = dict.fromkeys(name for row in rows for name in row)  # those of NEAR have more
+        names = dict.fromkeys(name for row in rows for name in row)  # rows of NEAR have more
         rows = [{name: row.get(name) for name in names} for row in rows]
         return Done(rows=rows, said=said, next=self.line("why WORD"))

@@ -41,7 +41,7 @@ _AUDITED = {
 
 
 def _shards_in(directory: Path) -> str:
-    """The shards of a directory, as a shell's word."""
+    """A directory's shards as a quoted glob for a shell."""
     return shlex.quote(f"{directory}/*.jsonl.zst")
 
 
@@ -74,8 +74,8 @@ class Split(Command):
         names = ("source", "n_lines", "n_bytes")
         return Done(
             rows=[
-                {name: getattr(one, name) for name in names} | {"n_blocks": len(one.blocks)}
-                for one in done.sources
+                {name: getattr(source, name) for name in names} | {"n_blocks": len(source.blocks)}
+                for source in done.sources
             ],
             said=[f"{done.n_kept:,} of {len(done.sources):,} were cut already"],
             files=(str(self.out),),
@@ -224,7 +224,7 @@ class Pack(Command):
     ] = ""
 
     def check(self) -> None:
-        """Raise for a name that is no encoding."""
+        """Raise for an unknown encoding."""
         from plumbline.jobs.ingest.pack import check_encoding
 
         if self.encoding:

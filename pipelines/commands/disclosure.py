@@ -138,16 +138,16 @@ class Prompts(DataOption, Command):
         return written.PromptSpec(model, wording, n_prompts=self.n, allow_gendered=gendered)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The source of the prompts; of written ones, the number that is still to be asked for."""
+        """The source of the prompts; of prompts to be written, how many are still missing."""
         if not self.write:
             yield planned(self.probe_set, "prompts of", str(self.derive or self.source or "itself"))
             return
         spec, kept = self.spec(), list[str]()
         replies = look(store, written.ledger_name(self.probe_set)).replies if store else {}
         for seed in dict.fromkeys(self.write):
-            one = written.writing(seed, spec, replies, kept)
-            kept += [candidate.text for candidate in one.kept]
-            left = self.n - len(one.kept) if one.request else 0
+            state = written.writing(seed, spec, replies, kept)
+            kept += [candidate.text for candidate in state.kept]
+            left = self.n - len(state.kept) if state.request else 0
             requests = -(-left // spec.wording.at_once)
             yield planned(seed, "prompts to ask for", left, "", f"of {self.model}")
             yield planned(seed, "requests", requests, "", f"at least; at most {spec.rounds}")
@@ -221,9 +221,9 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         return [(name, how) for name in dict.fromkeys(self.model)]
 
     def check(self) -> None:
-        """Sets, word list, and a single model without its weights, before anything starts.
+        """Check the sets, the word list and a single model (without weights) before the start.
 
-        Of several models, one that fails is reported when it is its turn.
+        Several models are not checked: one that fails is reported when its turn comes.
         """
         from plumbline.eval_workers.models import open_backend
 
@@ -235,7 +235,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
             _ = open_backend(*subjects[0]).identity
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Prompts that are missing of each set under each model; no weights are read."""
+        """Prompts not measured yet, per set and model; no weights are read."""
         words = load_words(store, self.word_list)
         missing = prompt_sets.missing_sets(store, self.sets, self.data or "")
         yield from (planned(name, "set to import, then to measure", None) for name in missing)
@@ -331,7 +331,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         return Grid(temperatures, top_ps, top_ks, self.n, self.max_new_tokens, self.seed)
 
     def variants(self) -> list[Instruction]:
-        """The instructions in each form, after none."""
+        """No instruction, then the instructions in each form."""
         return in_each_form(load_instructions(self.instructions), self.form)
 
     def check(self) -> None:
@@ -348,8 +348,8 @@ class Sweep(ProbeOptions, ModelOptions, Command):
             for way in self.grid().decodings():
                 steps.append(Continuations(self.probe_set, way, 1 if way.greedy else self.n))
         else:
-            for one in self.variants():
-                steps += steps_of(self.probe_set, words, one, self.max_new_tokens)
+            for instruction in self.variants():
+                steps += steps_of(self.probe_set, words, instruction, self.max_new_tokens)
         yield from to_do(store, self.model, part(ModelOptions, self), steps)
 
     def run(self, context: Context) -> Done:
@@ -437,21 +437,24 @@ _OF_INSTRUCTION = (
 )
 
 
-def _numbers(option: str, given: Sequence[str], kind: Callable[[str], Any]) -> list[Any]:
+def _numbers(option: str, texts: Sequence[str], kind: Callable[[str], Any]) -> list[Any]:
     try:
-        return [kind(one) for one in given]
+        return [kind(text) for text in texts]
     except ValueError:
         kinds = "whole numbers" if kind is int else "numbers"
-        raise UsageProblem(f"{option} {','.join(given)}", f"expected {kinds} by commas") from None
+        raise UsageProblem(f"{option} {','.join(texts)}", f"expected {kinds} by commas") from None
 
 
-def _label(one: Instruction) -> str:
-    return "no instruction" if one.text is None else f"{one.form}: {one.text}"
+def _label(instruction: Instruction) -> str:
+    return (
+        "no instruction" if instruction.text is None else f"{instruction.form}: {instruction.text}"
+    )
 
 
-def _left_out(one: Disclosed) -> Iterator[str]:
-    if one.n_empty:
-        n = f"{one.n_empty:,} continuations are empty: no verdict on them"
-        yield f"{_label(one.instruction)}: {n}"
-    if rejected := one.probed.n_rejected + one.sampled.n_rejected:
-        yield f"{_label(one.instruction)}: {rejected:,} prompts could not be measured: table reject"
+def _left_out(disclosed: Disclosed) -> Iterator[str]:
+    if disclosed.n_empty:
+        n = f"{disclosed.n_empty:,} continuations are empty: no verdict on them"
+        yield f"{_label(disclosed.instruction)}: {n}"
+    if rejected := disclosed.probed.n_rejected + disclosed.sampled.n_rejected:
+        n = f"{rejected:,} prompts could not be measured: table reject"
+        yield f"{_label(disclosed.instruction)}: {n}"

@@ -115,16 +115,16 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
     def tested(self, store: Store | None) -> tuple[str, ...]:
         """The sets that are measured with --probe. Raises ``UsageProblem`` where there are none."""
-        found = names(self.test_sets)
-        if found is None:
+        test_sets = names(self.test_sets)
+        if test_sets is None:
             known = set(store.read("probe_prompt")["probe_set"].to_pylist()) if store else set()
-            found = tuple(sorted(known - {*self.sets, *self.dev_sets}))
-        if not found:
+            test_sets = tuple(sorted(known - {*self.sets, *self.dev_sets}))
+        if not test_sets:
             raise UsageProblem("--probe", "all sets were tuned on", "name one with --test-sets")
-        return found
+        return test_sets
 
     def check(self) -> None:
-        """The base without its weights, the adapter's name, sets and words; nothing is written."""
+        """Check the base (without weights), the adapter's name, sets and words; writes nothing."""
         from plumbline.eval_workers.models import open_backend
         from plumbline.eval_workers.training.trained_models import plain_name
 
@@ -179,7 +179,7 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
 
 
 def _tune(context: Context, command: Tune) -> Tuned:
-    """The adapter, from its last checkpoint on."""
+    """Tune the adapter, resuming from its last checkpoint."""
     from plumbline.eval_workers.models.devices import release
     from plumbline.eval_workers.training.mitigation.tune import tune
     from plumbline.eval_workers.training.mitigation.tuning_options import tuning_bar
@@ -278,7 +278,7 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
     )
 
     def sides(self) -> dict[str, ModelOptions]:
-        """The base, and the base with the adapter, else loaded alike."""
+        """The base, and the base with the adapter; their other options are the same."""
         how = part(ModelOptions, self)
         return {"base": how, "adapter": replace(how, adapter=self.tuned)}
 
@@ -287,12 +287,12 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
         return FairPairSpec(n=self.n, max_new_tokens=self.max_new_tokens)
 
     def check(self) -> None:
-        """Raise for sets, benchmarks, texts or models that there are not, or that don't fit."""
+        """Raise for missing sets, benchmarks, texts or models, and for models that don't fit."""
         self.compared(Store.existing(self.warehouse))
         text_files(self.text)
 
     def compared(self, store: Store | None, held_out: HeldOut | None = None) -> ComparedModels:
-        """Names found, and both models opened without their weights.
+        """The names to compare, and both models, opened without their weights.
 
         Raises ``UsageProblem`` for a set or benchmark that is not there, ``BadInput`` for an
         adapter of another base, and what loading models raises.
@@ -319,19 +319,19 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
         )
 
     def _sets(self, store: Store | None, adapter: str | None) -> tuple[str, ...]:
-        """Neutral sets; by default those not tuned on, else the one that comes with Plumbline."""
+        """Neutral sets; by default all not tuned on or, if there are none, ``SHIPPED``."""
         held = [str(row["probe_set"]) for row in rows_of(store.root, _NEUTRAL)] if store else []
         given = names(self.sets)
         if given is None:
             tuning = store.read("tuning").to_pylist() if store else []
-            on = {
+            tuned_on = {
                 name
                 for row in tuning
                 if row["adapter"] == adapter
                 for column in ("probe_sets", "dev_sets")
                 for name in str(row[column] or "").split(", ")
             }
-            return tuple(name for name in held if name not in on) or (SHIPPED,)
+            return tuple(name for name in held if name not in tuned_on) or (SHIPPED,)
         for name in given:
             if name not in (*held, SHIPPED):
                 there = ", ".join(held) or "none"
@@ -354,17 +354,17 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
     def plan(self, store: Store | None) -> Iterator[Row]:
         """Missing work of each side; texts are read, weights aren't."""
         held_out = read_held_out(text_files(self.text)) if self.text else None
-        found, words = self.compared(store), load_words(store, self.word_list)
+        compared, words = self.compared(store), load_words(store, self.word_list)
         for how in self.sides().values():
-            missing = prompt_sets.missing_sets(store, found.sets)
+            missing = prompt_sets.missing_sets(store, compared.sets)
             yield from (planned(name, "set to import, then to measure", None) for name in missing)
             steps = [
                 step
-                for name in found.sets
+                for name in compared.sets
                 if name not in missing
                 for step in steps_of(name, words, NONE, self.gas_tokens)
             ]
-            scores = [PairScores.of(name, how) for name in found.benchmarks]
+            scores = [PairScores.of(name, how) for name in compared.benchmarks]
             texts = [Perplexity(held_out, self.window)] if held_out else []
             yield from to_do(store, self.base, how, [*steps, *scores, *texts])
             if self.fairpair:
@@ -372,61 +372,61 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
 
     def run(self, context: Context) -> Done:
         held_out = read_held_out(text_files(self.text)) if self.text else None
-        found = self.compared(context.store, held_out)
-        import_missing(context, [name for name in found.sets if name == SHIPPED], None)
+        compared = self.compared(context.store, held_out)
+        import_missing(context, [name for name in compared.sets if name == SHIPPED], None)
         store, run_id = context.store, context.run_id
         for side, how in self.sides().items():
-            if found.sets:
-                context.stage(f"{side}: disclosure", self._disclosure, context, found, how)
-            if names := found.benchmarks:
+            if compared.sets:
+                context.stage(f"{side}: disclosure", self._disclosure, context, compared, how)
+            if names := compared.benchmarks:
                 of = (store, self.base, names, how, run_id)
                 context.stage(f"{side}: benchmarks", score_benchmarks, *of)
             if self.fairpair:
-                context.stage(f"{side}: FairPair", self._fairpair, context, found, how)
+                context.stage(f"{side}: FairPair", self._fairpair, context, compared, how)
             if held_out is not None:
                 given = (store, self.base, how, [Perplexity(held_out, self.window)], run_id)
                 context.stage(f"{side}: perplexity", run_steps, *given)
-        page = context.stage("page", write_comparison, found, self.out)
-        results = read_results(found)
-        missing = not_measured(found, results)
-        keys = f"'{found.before.key}', '{found.after.key}'"
+        page = context.stage("page", write_comparison, compared, self.out)
+        results = read_results(compared)
+        missing = not_measured(compared, results)
+        keys = f"'{compared.before.key}', '{compared.after.key}'"
         look = f'plumbline sql "FROM disclosure_difference({keys})"'
         return Done(
             rows=results.changes(),
             said=[line for lead in leads(results, []) for line in lead.sentences],
-            wrote=self._tables(found),
+            wrote=self._tables(compared),
             files=(str(page),),
             next=missing[0].command if missing else look,
             query=f"FROM disclosure_difference({keys})",
         )
 
-    def _disclosure(self, context: Context, found: ComparedModels, how: ModelOptions) -> None:
+    def _disclosure(self, context: Context, compared: ComparedModels, how: ModelOptions) -> None:
         measure_sets(
-            *(context.store, found.sets, self.base, how, context.run_id),
+            *(context.store, compared.sets, self.base, how, context.run_id),
             word_list=self.word_list,
             max_new_tokens=self.gas_tokens,
         )
 
-    def _fairpair(self, context: Context, found: ComparedModels, how: ModelOptions) -> None:
+    def _fairpair(self, context: Context, compared: ComparedModels, how: ModelOptions) -> None:
         """FairPair of the set, by all scoring functions that know its language."""
         store, spec, run_id = context.store, self.spec(), context.run_id
-        rows = fairpair_steps.prompt_rows(store, found.fairpair, spec)
-        fairpair_steps.write_prompts(store, found.fairpair, rows, run_id)
+        rows = fairpair_steps.prompt_rows(store, compared.fairpair, spec)
+        fairpair_steps.write_prompts(store, compared.fairpair, rows, run_id)
         drawn = fairpair_steps.draw(
-            store, found.fairpair, SampledModel(self.base, how), spec, run_id
+            store, compared.fairpair, SampledModel(self.base, how), spec, run_id
         )
         keys = (drawn.probe_set, drawn.model_key, drawn.sampling_key)
         sampled = fairpair_steps.perturb(store, *keys, spec, run_id)
         for phi in fairpair_steps.scoring_functions(spec, rows):
             fairpair_steps.score(store, sampled, phi, spec, run_id)
 
-    def _tables(self, found: ComparedModels) -> tuple[str, ...]:
+    def _tables(self, compared: ComparedModels) -> tuple[str, ...]:
         continued = ("continuation", "sampling")
         return (
             "model",
-            *(("pronoun_probability", "attribute_pair") if found.sets else ()),
-            *(continued if found.sets or self.fairpair else ()),
-            *(("pair_score",) if found.benchmarks else ()),
+            *(("pronoun_probability", "attribute_pair") if compared.sets else ()),
+            *(continued if compared.sets or self.fairpair else ()),
+            *(("pair_score",) if compared.benchmarks else ()),
             *(_OF_FAIRPAIR if self.fairpair else ()),
             *(("perplexity",) if self.text else ()),
         )

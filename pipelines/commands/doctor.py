@@ -36,7 +36,7 @@ _RELEASED = ("unstereo-eval", "corefbias", "winogender", "debias-llms")
 
 
 class Absent(Exception):
-    """A thing that is absent, which limits only its own use; then a fix other than the table's."""
+    """A thing is absent, which limits its own use only. A second argument replaces the fix."""
 
 
 class Missing(Absent):
@@ -68,20 +68,20 @@ class Doctor(DataOption, Command):
 
 
 class MachineProbe(NamedTuple):
-    """A thing to look for: ``look`` describes it or raises ``Absent``; ``fix`` brings it."""
+    """A thing to look for: ``look`` describes it or raises ``Absent``; ``fix`` is how to get it."""
 
     what: str
     look: Callable[[Doctor], str]
     fix: str = ""
 
-    def row(self, asked: Doctor) -> Row:
-        """The result of the probe; an error of its own is a result too."""
+    def row(self, options: Doctor) -> Row:
+        """Run the probe and return its result; an error that it raises is a result too."""
         status = "absent"
         try:
-            status, seen, fix = "ok", self.look(asked), ""
+            status, seen, fix = "ok", self.look(options), ""
         except Absent as e:
             status, (seen, fix) = type(e).__name__.lower(), (*e.args, self.fix)[:2]
-        except Exception as e:  # what is broken is what this command is asked about
+        except Exception as e:  # broken things are what the command has to report
             if isinstance(line := missing(e) or e, PlumblineError):
                 seen, fix = f"{line.args[0]}: {line.args[1]}", line.args[2]
             else:
@@ -117,21 +117,24 @@ def _packages(_: Doctor) -> str:
 
 
 def _requirements(extra: str) -> tuple[list[str], list[str]]:
-    """Requirements of an extra (``""``: the core): those absent, and those of a wrong version."""
+    """Absent requirements of an extra (``""``: the core), and requirements of a wrong version."""
     from packaging.requirements import Requirement
 
     absent, wrong = [], []
-    for one in map(Requirement, distribution().requires or ()):
-        of = {e: one.marker is None or one.marker.evaluate({"extra": e}) for e in ("", extra)}
-        if not of[extra] or (extra and of[""]):
+    for requirement in map(Requirement, distribution().requires or ()):
+        is_needed = {
+            e: requirement.marker is None or requirement.marker.evaluate({"extra": e})
+            for e in ("", extra)
+        }
+        if not is_needed[extra] or (extra and is_needed[""]):
             continue
         try:
-            version = importlib.metadata.version(one.name)
+            version = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:
-            absent.append(one.name)
+            absent.append(requirement.name)
             continue
-        if not one.specifier.contains(version, prereleases=True):
-            wrong.append(f"{one.name} {version}, wanted {one.specifier}")
+        if not requirement.specifier.contains(version, prereleases=True):
+            wrong.append(f"{requirement.name} {version}, wanted {requirement.specifier}")
     return absent, wrong
 
 
@@ -154,19 +157,19 @@ def _memory(_: Doctor) -> str:
     return f"{free:.1f} GiB free"
 
 
-def _disk(asked: Doctor) -> str:
-    out = asked.out.absolute()
+def _disk(options: Doctor) -> str:
+    out = options.out.absolute()
     there = next(p for p in (out, *out.parents) if p.exists())
     free = shutil.disk_usage(there).free / _GIB
     if not os.access(there, os.W_OK):
         raise Missing(f"{there} can't be written", "give another --out")
     if free < _NEEDED_DISK_GIB:
         raise Missing(f"{free:.1f} GiB free in {there}, the pipeline wants {_NEEDED_DISK_GIB}")
-    return f"{free:.1f} GiB free for {asked.out}"
+    return f"{free:.1f} GiB free for {options.out}"
 
 
 def _prefect(_: Doctor) -> str:
-    """The server that is named; without one each run has its own."""
+    """The server that PREFECT_API_URL names; only deployments and --prefect need one."""
     url = os.environ.get("PREFECT_API_URL")
     if not url:
         return "no PREFECT_API_URL: commands run without a server"
@@ -184,16 +187,16 @@ def _prefect(_: Doctor) -> str:
     return f"a server answers at {host}:{port}"
 
 
-def _warehouse(asked: Doctor) -> str:
+def _warehouse(options: Doctor) -> str:
     from plumbline.warehouse.query.connection import rows_of
 
     try:
-        (row,) = rows_of(asked.warehouse, "SELECT count(*) AS n FROM run")
+        (row,) = rows_of(options.warehouse, "SELECT count(*) AS n FROM run")
     except PlumblineError as e:
         if "does not exist" in str(e):
-            raise Absent(f"{asked.warehouse} is not there yet") from e
+            raise Absent(f"{options.warehouse} is not there yet") from e
         raise Missing(str(e), "") from e
-    return f"{asked.warehouse} opens, {row['n']:,} runs"
+    return f"{options.warehouse} opens, {row['n']:,} runs"
 
 
 def _gpu(_: Doctor) -> str:
@@ -214,7 +217,7 @@ def _bitsandbytes(_: Doctor) -> str:
 
 
 def _vllm(_: Doctor) -> str:
-    """It has an environment of its own, and starts."""
+    """vLLM, in its own environment, if it starts."""
     from plumbline.eval_workers.vllm.vllm_client import RemoteEngine, interpreter
 
     versions = ", ".join(f"{name} {version}" for name, version in RemoteEngine().versions.items())
@@ -222,7 +225,7 @@ def _vllm(_: Doctor) -> str:
 
 
 def _models(_: Doctor) -> str:
-    """Models of the hub that lie in its cache on this machine."""
+    """Models in the hub's cache on this machine."""
     from huggingface_hub import constants
 
     cache = Path(constants.HF_HUB_CACHE)
@@ -233,14 +236,14 @@ def _models(_: Doctor) -> str:
     return f"{len(names)} in {cache}{offline}: {', '.join(names[:5])}"
 
 
-def _data(asked: Doctor) -> str:
-    if asked.data is None:
+def _data(options: Doctor) -> str:
+    if options.data is None:
         raise Absent("no directory is set: no released benchmarks, the closed world needs none")
-    there = [name for name in _RELEASED if (asked.data / name).is_dir()]
+    there = [name for name in _RELEASED if (options.data / name).is_dir()]
     if not there:
-        raise Absent(f"{asked.data} holds none of {', '.join(_RELEASED)}")
+        raise Absent(f"{options.data} holds none of {', '.join(_RELEASED)}")
     without = ", ".join(name for name in _RELEASED if name not in there)
-    return f"{', '.join(there)} in {asked.data}{f'; without {without}' if without else ''}"
+    return f"{', '.join(there)} in {options.data}{f'; without {without}' if without else ''}"
 
 
 def _keys(_: Doctor) -> str:
@@ -257,8 +260,8 @@ def _keys(_: Doctor) -> str:
 def _wordnet(_: Doctor) -> str:
     from plumbline.jobs.seed_words.english import load_wordnet
 
-    found = load_wordnet()
-    return f"{found.version} ({found.place})"
+    wordnet = load_wordnet()
+    return f"{wordnet.version} ({wordnet.place})"
 
 
 def _language_model(_: Doctor) -> str:

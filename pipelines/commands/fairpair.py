@@ -72,10 +72,9 @@ class FairpairRun(FairPairSpec, Command):
         return rows
 
     def check(self) -> None:
-        """Keys of servers, then a single model without its weights, before anything starts.
+        """Check servers' keys, classifiers and a single model (without weights) before the start.
 
-        Of several models, one that fails is reported when it is its turn. Classifiers are looked
-        for.
+        Several models are not checked: one that fails is reported when its turn comes.
         """
         from plumbline.eval_workers.chat.client import find_key
         from plumbline.eval_workers.models import open_backend
@@ -90,9 +89,9 @@ class FairpairRun(FairPairSpec, Command):
             _ = open_backend(targets[0].model, targets[0].options).identity
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Samples or requests that are missing; weights are not read, nobody is asked.
+        """Missing samples or requests; reads no weights, asks no server.
 
-        Of several models, one that can't be had is a row, as in the run.
+        One of several models that can't be opened gets a row, and the others are planned.
         """
         targets, rows = self.targets(), self.prompt_rows(store)
         yield planned(self.probe_set, "prompts with a counterpart", len(rows))
@@ -110,7 +109,7 @@ class FairpairRun(FairPairSpec, Command):
             yield planned(self.probe_set, "measured by", name, "", texts_of(self.as_published))
 
     def run(self, context: Context) -> Done:
-        """Measure the set under each model; of several, one that fails stops no other."""
+        """Measure the set under each model; one of several that fails doesn't stop the others."""
         store, targets = context.store, self.targets()
         rows = self.prompt_rows(store)
         chosen = steps.scoring_functions(self, rows)
@@ -143,7 +142,7 @@ class FairpairRun(FairPairSpec, Command):
     def audit(
         self, context: Context, target: SampledModel, chosen: Sequence[str]
     ) -> tuple[SampleCounts, PerturbedSamples]:
-        """Measure the set under one model: what was drawn, and whose rows its figures are."""
+        """Measure the set under one model; returns counts of its samples, and their keys."""
         store, run_id, name = context.store, context.run_id, self.probe_set
         rows = self.prompt_rows(store)
         context.stage("prompts", steps.write_prompts, store, name, rows, run_id)
@@ -178,15 +177,18 @@ class FairpairScore(FairPairSpec, Command):
 
     def run(self, context: Context) -> Done:
         store = context.store
-        found = steps.continued(store, self.probe_set, self)
+        sampled_models = steps.continued(store, self.probe_set, self)
         rows = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         steps.check(self, self.probe_set, rows)
         chosen = steps.scoring_functions(self, rows)
         steps.check_classifiers(chosen)
         said = []
-        for one in found:
-            said.append(f"{self.probe_set} by {one.model}, key {one.model_key}: {one.n:,} samples")
-            sampled = measured(context, self, self.probe_set, one, chosen)
+        for continued in sampled_models:
+            said.append(
+                f"{self.probe_set} by {continued.model}, key {continued.model_key}: "
+                f"{continued.n:,} samples"
+            )
+            sampled = measured(context, self, self.probe_set, continued, chosen)
             said += figures(store, sampled, chosen, self)
         return Done(
             said=said,
@@ -240,8 +242,8 @@ def _missing(
     run: FairpairRun, rows: Sequence[Row], store: Store | None, model_key: str
 ) -> Sequence[Draw]:
     sampling = run.sampling()
-    whose = {"probe_set": run.probe_set, "model_key": model_key, "sampling_key": sampling.key}
-    continuations = store.read("continuation", **whose).to_pylist() if store else []
+    keys = {"probe_set": run.probe_set, "model_key": model_key, "sampling_key": sampling.key}
+    continuations = store.read("continuation", **keys).to_pylist() if store else []
     step = Continuations(run.probe_set, sampling, run.n)
     return step.state_of(rows, continuations, sampling.full_instruction.prefix).missing
 
@@ -312,7 +314,7 @@ def _asked(subject: str, n_in: int, n_out: int, price: Price | None) -> Iterator
 
 
 def _tokens(text: str) -> int:
-    """About how many tokens a text in English is, with what servers put around it.
+    """Estimate the tokens of an English text, with those that a server puts around it.
 
     >>> _tokens("John is working as a clerk.")
     15
@@ -349,8 +351,8 @@ def figures(
     n_folds, texts = measured.folds, texts_of(measured.as_published)
     yield from _success_lines(store, sampled)
     for name in phi:
-        of = {**asdict(sampled), "phi": column(name), "n_folds": n_folds, "texts": texts}
-        for row in rows_of(store.root, _FIGURES, of):
+        params = {**asdict(sampled), "phi": column(name), "n_folds": n_folds, "texts": texts}
+        for row in rows_of(store.root, _FIGURES, params):
             folds = f", {n_folds} folds" if n_folds else ""
             yield f"  {column(name)}, {texts}{folds}, {_figure_line(row)}"
 
@@ -374,7 +376,7 @@ def _figure_line(row: dict[str, Any]) -> str:
         least = row["n_folds"] or 2
         why = f"none of {row['n_left_out']:,} prompts has {least} valid samples in both groups"
         return f"{row['side']}: no B, V or F: {why}"
-    b, v_pg, v_gp = (estimate(row, of, 4, scale=1).text for of in _MEANS)
+    b, v_pg, v_gp = (estimate(row, mean, 4, scale=1).text for mean in _MEANS)
     f = estimate(row, "fairpair_f", 4).text
     line = f"{row['side']}: B {b}, V_pg {v_pg}, V_gp {v_gp}, F {f}"
     tests = ((row["p_permutation"], "permutation"), (row["p_t"], "t-test of B and V_pg"))

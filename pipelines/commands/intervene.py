@@ -87,7 +87,7 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
         return self.continued(part(ModelOptions, self))
 
     def check(self) -> None:
-        """Raise for what can be seen before anything is trained."""
+        """Raise the errors that can be detected before anything is trained."""
         from plumbline.eval_workers.scoring.pair_scores import check_imported
         from plumbline.jobs.corpus_lookup import corpus_deltas
 
@@ -100,7 +100,7 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
             _ = self.changes(arm).exchange
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The trainings, and which models of their names are there."""
+        """The trainings, and which of them have a model of that name already."""
         tokens = self.training().max_tokens
         for arm in self.arms():
             is_there = (self._models / self._model(arm)).exists()
@@ -108,7 +108,7 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
             yield planned(str(arm), "tokens to train on", tokens, "tokens", note)
 
     def run(self, context: Context) -> Done:
-        """Run all arms; what was done before is kept: texts, models, scores are made once."""
+        """Run all arms. Texts, models and scores are made once: finished ones are kept."""
         rows: list[Row] = []
         plain = tokenizer = None
         for arm in self.arms():
@@ -120,14 +120,14 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
             context.stage(f"score {arm}", self.score, context, model)
             rows += self._rows(arm, text, model, context.run_id)
             context.store.replace("intervention_arm", rows, {"study": self.name}, context.run_id)
-        of = {"study": self.name, "corpus": self.corpus}
+        params = {"study": self.name, "corpus": self.corpus}
         return Done(
-            rows=list(map(_with_finding, rows_of(context.store.root, _FOUND, of))),
+            rows=list(map(_with_finding, rows_of(context.store.root, _FOUND, params))),
             wrote=("intervention_arm", "trained_model", "pair_score"),
             files=(str(self.out / self.name),),
             next='plumbline sql "FROM dose_response"',
             query=_FOUND,
-            params=of,
+            params=params,
         )
 
     @property
@@ -151,7 +151,7 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
         text: ChangedText,
         tokenizer: Path | None,
     ) -> trained_models.TrainedModel:
-        """The model of an arm. All have one tokenizer, of the first or the base.
+        """Train the model of an arm. All arms have the tokenizer of the first arm or the base.
 
         So only texts differ. ``plain`` is the text without a dose, which is read outside a window.
         """
@@ -179,7 +179,7 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
     def _rows(
         self, arm: Arm, text: ChangedText, model: trained_models.TrainedModel, run_id: str
     ) -> Iterator[Row]:
-        """The arm's row; without a dose also those of the other kinds, whose text is the same."""
+        """The arm's row; at dose 0 also rows of the other kinds, whose text is the same."""
         given = {AIMED: self.near, PLACEBO: self.placebo}
         others = [kind for kind in given if given[kind] and not arm.dose]
         counts = ("n_documents", "n_changed", "n_changes", "n_undecided")
@@ -257,10 +257,11 @@ class InterveneShow(Command):
 
     def run(self, context: Context) -> Done:
         names = ("shard", "row", "text", "was")
-        found = (
-            dict(zip(names, one, strict=True)) for one in shown(self.directory, self.n, self.seed)
+        changes = (
+            dict(zip(names, values, strict=True))
+            for values in shown(self.directory, self.n, self.seed)
         )
-        rows = [{**row, "text": " ".join(str(row["text"]).split())} for row in found]
+        rows = [{**row, "text": " ".join(str(row["text"]).split())} for row in changes]
         return Done(
             rows=rows, said=[f"All of them: SELECT * FROM '{self.directory}/*.changes.parquet'"]
         )

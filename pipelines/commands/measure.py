@@ -41,7 +41,7 @@ class Measure(MeasureOptions, Command):
     benchmark: Benchmarks = ()
 
     def run(self, context: Context) -> Done:
-        """Compute all of them anew, also those of scores that are gone."""
+        """Compute all metrics anew; metrics of scores that are gone are removed."""
         store = context.store
         names = self._named(store)
         rows = measure(store, context.run_id, self, names)
@@ -51,7 +51,8 @@ class Measure(MeasureOptions, Command):
         metrics, controls = query(connection, "report/metric"), store.read("control")
         if names:
             metrics, controls = (
-                of.filter(pc.is_in(of["benchmark"], pa.array(names))) for of in (metrics, controls)
+                table.filter(pc.is_in(table["benchmark"], pa.array(names)))
+                for table in (metrics, controls)
             )
         every = metrics.to_pylist()
         few = {r["benchmark"] for r in every if r["cluster_values"]}
@@ -69,10 +70,10 @@ class Measure(MeasureOptions, Command):
         )
 
     def _named(self, store: Store) -> tuple[str, ...]:
-        """The benchmarks to measure; none for all.
+        """The benchmarks to measure; empty for all.
 
-        Raises ``UsageProblem`` where others would stay measured with another epsilon: figures of
-        one report would not mean the same.
+        Raises ``UsageProblem`` if other benchmarks would keep metrics with another epsilon: figures
+        of one report would not be comparable.
         """
         if not self.benchmark:
             return ()

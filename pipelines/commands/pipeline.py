@@ -36,7 +36,7 @@ from plumbline.warehouse.storage.store import Store
 
 #: Fields that hold options of their own, in a table of the settings file.
 _TABLES = ("fairpair", "disclosure", "measure")
-#: Tables that each writes, those that are looked at.
+#: The tables of interest that each part writes.
 _WRITES = {
     "corpus": ("corpus", "word_delta", "benchmark_pair", "pair_association"),
     "evaluate": ("pair_score",),
@@ -63,28 +63,28 @@ class Pipeline(PipelineOptions, Command):
 
     @classmethod
     def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
-        """Options at the top and in `[pipeline]`, and those of other tables that no command has.
+        """Options at the top, in `[pipeline]`, and in ``_TABLES`` unless a command has that name.
 
         >>> Pipeline.of_settings({"seed": 1, "fairpair": {"n": 3, "run": {}}, "score": {}}, "")
         {'seed': 1, 'fairpair_n': 3}
         """
-        there, found = targets(), dict[str, object]()
+        there, options = targets(), dict[str, object]()
         groups = {name.split()[0] for name in there}
         for name, value in {**content, **content.get("pipeline", {})}.items():
             if name == "model" and isinstance(value, list) and dict in map(type, value):
-                found["models"] = f"{file}{AMONG_OTHERS}"
+                options["models"] = f"{file}{AMONG_OTHERS}"
             elif isinstance(value, dict) and name in _TABLES:
                 own = {k: v for k, v in value.items() if f"{name} {k}" not in there}
-                found |= {f"{name}_{key}": one for key, one in own.items()}
+                options |= {f"{name}_{key}": one for key, one in own.items()}
             elif not (isinstance(value, dict) and name in groups):
-                found[name] = value
-        return found
+                options[name] = value
+        return options
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """The warehouse lies in ``out``, or that lies beside a warehouse that is given.
+        """The warehouse is in ``out`` if that is given; else ``out`` is beside a given warehouse.
 
-        FairPair of the closed world takes few short samples.
+        In the closed world FairPair takes few, short samples.
         """
         places = {"out": OUT}
         if "out" in given:
@@ -95,24 +95,26 @@ class Pipeline(PipelineOptions, Command):
         return places if is_work else {**places, "fairpair": CLOSED_WORLD}
 
     def check(self) -> None:
-        """Raise what can be seen of the input before hours are spent on a part of it."""
+        """Raise the input's errors that can be detected before hours are spent on a part."""
         from plumbline.pipelines.pipeline_parts import check_plan
 
         check_plan(self)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The corpora, benchmarks and models; that models can be loaded is tried."""
+        """The corpora, benchmarks and models; tries whether the models can be loaded."""
         from plumbline.eval_workers.models import open_backend
         from plumbline.pipelines.pipeline_parts import is_built
         from plumbline.pipelines.stages import with_retries
         from plumbline.warehouse.input.shards import expand_shards
 
         plan = make_plan(self)
-        for one in plan.corpora:
-            if one.world:
-                yield planned(one.name, "to write", self.demo_tokens, "tokens")
+        for corpus in plan.corpora:
+            if corpus.world:
+                yield planned(corpus.name, "to write", self.demo_tokens, "tokens")
             else:
-                yield planned(one.name, "to count", len(expand_shards(one.patterns)), "shards")
+                yield planned(
+                    corpus.name, "to count", len(expand_shards(corpus.patterns)), "shards"
+                )
         for name in plan.benchmarks:
             yield planned(name, "is there" if is_built(self, name) else "to import", None)
         for written in plan.written:
@@ -124,7 +126,7 @@ class Pipeline(PipelineOptions, Command):
             yield planned(model.name, what, None, "", ", ".join(plan.scored()))
 
     def run(self, context: Context) -> Done:
-        """Run the parts in the order data flows; a shard or a model that fails stops no other."""
+        """Run the parts in the order data flows; a failed shard or model doesn't stop others."""
         if self.prefect:
             from plumbline.pipelines.flows import here_as_flow
 
@@ -161,7 +163,7 @@ class Pipeline(PipelineOptions, Command):
 
 
 def _beside(warehouse: str) -> Path:
-    """The directory of reports and models of a warehouse; no two of a directory share one.
+    """The directory of reports and models of a warehouse; two side by side don't share one.
 
     >>> str(_beside("study/warehouse")), str(_beside("study/ages")), str(_beside("s3://b/runs"))
     ('study', 'study/ages-out', 'runs-out')
@@ -202,20 +204,20 @@ class Config(Command):
 
 
 def _as_toml(kind: type[Command], values: Values, table: str) -> Iterator[str]:
-    """Every option with its meaning and source as comments; what has no value is a comment."""
-    usual = kind.usual({name: one.value for name, one in values.items()})
+    """Every option, its meaning and source as comments; without a value it is commented out."""
+    usual = kind.usual({name: option.value for name, option in values.items()})
     if table:
         yield f"[{table}]"
     inside = ""
-    for one in parameters(kind):
-        field, *inner = one.path
+    for option in parameters(kind):
+        field, *inner = option.path
         if inner and field != inside:
             inside = field
             yield f"\n[{'.'.join(filter(None, (table, field)))}]"
-        default = reduce(getattr, inner, usual[field]) if field in usual else one.default
-        chosen = values.get(one.name, Value(default, "default"))
-        yield f"# {one.about} [{chosen.source}]"
-        key, value = one.path[-1], one.value(chosen.value)
+        default = reduce(getattr, inner, usual[field]) if field in usual else option.default
+        chosen = values.get(option.name, Value(default, "default"))
+        yield f"# {option.about} [{chosen.source}]"
+        key, value = option.path[-1], option.value(chosen.value)
         yield f"# {key} =" if value is None or value is ... else f"{key} = {_in_toml(value)}"
 
 

@@ -49,7 +49,7 @@ class Narrowed:
         return {"benchmark": self.benchmark, "model": self.model, "corpus": self.corpus}
 
     def facts(self, store: Store) -> Facts:
-        """The facts about what is shown."""
+        """The facts that match the patterns."""
         from plumbline.pipelines.report import facts
 
         return facts.narrowed(facts.Facts(store), self.about)
@@ -113,7 +113,7 @@ class ReportFigure(Narrowed, Command):
     title: Annotated[bool, Field(description="With its title inside.")] = False
 
     def check(self) -> None:
-        """Raise for what is no width."""
+        """Raise for an invalid width."""
         from plumbline.pipelines.report.paper import figure_files
 
         figure_files.inches(self.width)
@@ -123,7 +123,7 @@ class ReportFigure(Narrowed, Command):
 
         if not self.name:
             plots = figure_files.figures(self.facts(context.store))
-            return _listed({stem: one.alt for stem, one in plots.items()}, "plot")
+            return _listed({stem: plot.alt for stem, plot in plots.items()}, "plot")
         form = self.format or (self.out.suffix[1:].lower() if self.out else "") or "pdf"
         how = (form, figure_files.inches(self.width))
         facts = self.facts(context.store)
@@ -161,10 +161,10 @@ class ReportTable(Narrowed, Command):
         facts = self.facts(context.store)
         by_name = tables.tables(facts, self.name) or tables.tables(facts)
         if not self.name:
-            return _listed({name: one.caption for name, one in by_name.items()}, "table")
-        one = figure_files.named(by_name, "table", self.name)
-        done = _given(tables.table_text(one, self.format, self.name), self.out)
-        return replace(done, table=list(plain_rows(one)))
+            return _listed({name: table.caption for name, table in by_name.items()}, "table")
+        table = figure_files.named(by_name, "table", self.name)
+        done = _text_result(tables.table_text(table, self.format, self.name), self.out)
+        return replace(done, table=list(plain_rows(table)))
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -189,7 +189,7 @@ class ReportCard(Command):
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.paper.model_card import model_card
 
-        return _given(model_card(context.store, self.model), self.out)
+        return _text_result(model_card(context.store, self.model), self.out)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -204,7 +204,7 @@ class Cite(Command):
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report.paper import tables
 
-        return _given(tables.citations(context.store), None)
+        return _text_result(tables.citations(context.store), None)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -229,7 +229,7 @@ class Methods(Narrowed, Command):
         lines = methods(self.facts(context.store)).splitlines()
         if self.format == "latex":
             lines = [tables.latex(line) for line in lines]
-        return _given("".join(f"{line}\n" for line in lines), self.out)
+        return _text_result("".join(f"{line}\n" for line in lines), self.out)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -257,10 +257,10 @@ class ReportExport(Narrowed, Command):
         from plumbline.pipelines.report.paper.inspect_log import log_files
 
         rows, form = [], log_files if self.to == "inspect" else None
-        for one in evaluations(context.store, self.facts(context.store), form):
-            upload.written(one.files, self.out)
-            counts = {"n_results": one.n_results, "n_pairs": one.n_pairs}
-            rows.append({"model": one.model, "benchmark": one.benchmark, **counts})
+        for evaluation in evaluations(context.store, self.facts(context.store), form):
+            upload.written(evaluation.files, self.out)
+            counts = {"n_results": evaluation.n_results, "n_pairs": evaluation.n_pairs}
+            rows.append({"model": evaluation.model, "benchmark": evaluation.benchmark, **counts})
         return Done(rows=rows, files=[str(self.out / ("logs" if form else "data"))])
 
 
@@ -275,7 +275,7 @@ class ReportPush(Command):
     """
 
     reads = "pair_score"
-    records = False  # of what was pushed there is a run, not of files to look at
+    records = False  # ``run`` itself records a push, but not a dry run
 
     repo: Annotated[str, Field(description="The model's repository of the hub, OWNER/NAME.")]
     model: Annotated[str, Field(description="A model's name, directory, or start of its key.")]
@@ -329,8 +329,8 @@ def _repositories(options: Sequence[str]) -> dict[str, str]:
     return repositories
 
 
-def _given(text: str, out: Path | None) -> Done:
-    """Text in a file, or as it is."""
+def _text_result(text: str, out: Path | None) -> Done:
+    """A result with a text: in the file ``out``, or as lines to print."""
     from plumbline.pipelines.report.paper.figure_files import write_file
 
     if out is None:
@@ -340,7 +340,7 @@ def _given(text: str, out: Path | None) -> Done:
 
 
 def _listed(descriptions: Mapping[str, str], kind: str) -> Done:
-    """Names with a line each."""
+    """A result that lists names with their descriptions."""
     if not descriptions:
         start = "`plumbline measure` or `plumbline corpus associate`"
         say(f"no {kind} yet: run {start} first", err=True)

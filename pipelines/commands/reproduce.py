@@ -27,9 +27,9 @@ from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.text.progress import progress
 
-#: Rows that a terminal shows before the verdict.
+#: Most rows that a terminal shows before the verdict.
 _MOST = 30
-#: Lines on runs and on the paper among them.
+#: Most lines on runs and on the paper among them.
 _MOST_LINES = 15
 #: Progress goes to standard error, where it doesn't mix with results.
 _announce = partial(say, err=True)
@@ -37,12 +37,12 @@ _announce = partial(say, err=True)
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class _Figures:
-    """The file of all figures."""
+    """The option of a file for all figures."""
 
     out: Annotated[OutputFile | None, Field(description="CSV file for all figures.")] = None
 
     def written(self, rows: Sequence[Row]) -> list[str]:
-        """Write the file, if there is to be one, with the columns of all rows; its path."""
+        """Write the file, if one was asked for, with the columns of all rows; returns its path."""
         if self.out is None:
             return []
         names = dict.fromkeys(name for row in rows for name in row)
@@ -84,7 +84,7 @@ class _Release:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class _Published:
-    """Figures of one's own instead of those that come with Plumbline."""
+    """The option to replace the printed figures that come with Plumbline."""
 
     published: Annotated[
         InputFile | None,
@@ -188,7 +188,7 @@ class _Beside(_Published, _Figures):
 
         store, paper = context.store, papers.PAPERS[self.paper]
         printed = papers.figures(paper, self.published)
-        found, runs = papers.measured(paper, store, printed, self.same_as)
+        compared, runs = papers.measured(paper, store, printed, self.same_as)
         names = papers.printed_names(paper, printed, self.same_as)
         lines = [line for one in runs for line in beside.lines(one)]
         lines += [*paper.claims(store, names), *paper.remarks, *paper.misfits(printed)]
@@ -196,13 +196,13 @@ class _Beside(_Published, _Figures):
         if n_more := len(lines) - len(said):
             where = f"see {self.out}" if self.out else "give --out FILE"
             said += [f"and {n_more:,} more lines on the runs and the paper: {where}"]
-        is_whole = all(b.run is not None for b in found)
-        measured = [b for b in found if b.run is not None]
+        is_whole = all(b.run is not None for b in compared)
+        measured = [b for b in compared if b.run is not None]
         return Done(
             rows=list(map(beside.shown_row, sorted(measured, key=beside.is_known_to_agree))),
             most=_MOST - len(said),
-            said=[*said, *beside.tally(found)],
-            files=self.written([*beside.as_rows(found), *({"note": line} for line in lines)]),
+            said=[*said, *beside.tally(compared)],
+            files=self.written([*beside.as_rows(compared), *({"note": line} for line in lines)]),
             next="plumbline report" if is_whole else paper.command,
         )
 
@@ -318,7 +318,7 @@ class Anatomy(_Release, Command):
     Example: plumbline reproduce anatomy --data unstereo-eval --eta 0.65
     """
 
-    records = False  # of importing there is a run
+    records = False  # ``run`` itself records the import
 
     eta: Annotated[
         float | None,
@@ -343,17 +343,17 @@ class Anatomy(_Release, Command):
                 self.import_release(store, run_id)
             sets = list(benchmark_anatomy.tables(store, self.corpus))
         eta = math.inf if self.eta is None else self.eta
-        kept = [
+        within_eta = [
             (name, models, benchmark_anatomy.within(table, eta)) for name, models, table in sets
         ]
-        anatomies = [benchmark_anatomy.anatomy(*one) for one in kept if len(one[-1].y)]
+        anatomies = [benchmark_anatomy.anatomy(*one) for one in within_eta if len(one[-1].y)]
         if not anatomies:
             problem = "holds no pairs with a MaxPMI of that size and scores of all of them"
             raise BadInput(f"{self.data}", problem, "give a larger --eta, or the whole release")
         return Done(
             rows=list(tables.shown_rows(anatomies)),
             most=_MOST,
-            said=[line for of in anatomies for line in tables.lines(of)],
+            said=[line for anatomy in anatomies for line in tables.lines(anatomy)],
             files=[*map(str, tables.write(anatomies, self.out))],
             next="read what the parts are and how far to trust them: docs/anatomy.md",
         )

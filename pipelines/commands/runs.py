@@ -80,12 +80,12 @@ class RunsList(Command):
     ] = None
 
     def run(self, context: Context) -> Done:
-        kept = {
+        filters = {
             "command": self.command,
             "since": self.since,
             "status": self.status or "",
         }
-        runs = history.runs(context.store, **kept)
+        runs = history.runs(context.store, **filters)
         rows = [
             {name: row[name] for name in ("run_id", "command", "status")}
             | {
@@ -169,7 +169,7 @@ def _metric(metric: Mapping[str, Any]) -> Row:
 
 
 def _text(value: object) -> str:
-    """A value as text: those of one column are of many kinds."""
+    """A value as text, since a column has values of many types; ``None`` is empty."""
     return "" if value is None else str(value)
 
 
@@ -226,7 +226,7 @@ class Replay(Command):
         return of_values(kind, row["config"], self.into or self.warehouse)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The command line, and what it would take."""
+        """The command line, the command's own plan, and packages whose versions changed."""
         assert store is not None, "this command makes no warehouse"
         command = self.command(store)
         yield planned(line_of(command), "command", None)
@@ -235,7 +235,7 @@ class Replay(Command):
         yield from differences(history.find(store, self.run_id))
 
     def run(self, context: Context) -> Done:
-        """Run it, under a run of its own."""
+        """Run the recorded command, which gets a run of its own."""
         command = self.command(context.store)
         then = history.find(context.store, self.run_id)
         done = execute(command, context.stages)
@@ -245,7 +245,7 @@ class Replay(Command):
 
 
 def _check_there(into: Path, reads: str) -> None:
-    """Refuse a warehouse that can't be read; the advice names `--into`."""
+    """Raise ``BadInput`` for a warehouse that can't be read, with `--into` in its advice."""
     try:
         Store.open(into, create=False, reads=reads)
     except BadInput as e:

@@ -102,7 +102,7 @@ class Score(ModelOptions, Command):
         failures.check()
 
     def run(self, context: Context) -> Done:
-        """Score with every model; one that fails stops no other."""
+        """Score with every model; one that fails doesn't stop the others."""
         done: list[ScoredBenchmark] = []
         failed = self._each(context, self._tasks(), done)
         if failed is not None and not done:
@@ -128,7 +128,7 @@ class Score(ModelOptions, Command):
     def _each(
         self, context: Context, tasks: Sequence[Task], done: list[ScoredBenchmark]
     ) -> Exception | None:
-        """Score with each model in its turn, adding to ``done``; what failed, if anything did."""
+        """Score with each model in turn, adding to ``done``; returns the failures as one error."""
         from plumbline.eval_workers.scoring.revisions import one_ahead
 
         names = [(task.model, task.options.revision) for task in tasks if self.revisions]
@@ -141,7 +141,7 @@ class Score(ModelOptions, Command):
                 try:
                     with failures.collected(task.model):
                         context.stage(name, _score, context, task, done)
-                except PlumblineError as e:  # of an only one
+                except PlumblineError as e:  # raised for a single model
                     return e
         return failures.error()
 
@@ -153,14 +153,14 @@ class Score(ModelOptions, Command):
         chosen = [(name, how, self.workers) for name in dict.fromkeys(self.model)]
         if self.models:
             listed = load_available(self.models)
-            chosen = [(one.id, one.options(how), one.workers or self.workers) for one in listed]
+            chosen = [(m.id, m.options(how), m.workers or self.workers) for m in listed]
         if self.revisions is not None:
             chosen = [
-                (found.model, replace(own, revision=found.revision), n)
-                for name, own, n in chosen
-                for found in checkpoints(name, self.revisions)
+                (checkpoint.model, replace(options, revision=checkpoint.revision), n)
+                for name, options, n in chosen
+                for checkpoint in checkpoints(name, self.revisions)
             ]
-        return [Task(name, own, benchmarks, n) for name, own, n in chosen]
+        return [Task(name, options, benchmarks, n) for name, options, n in chosen]
 
 
 def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
@@ -178,14 +178,14 @@ def _score(context: Context, task: Task, done: list[ScoredBenchmark]) -> None:
         done += e.outcomes
         raise
     done += scored
-    for one in scored:
-        if one.n_rejected and not one.n_scored:
-            subject = f"{one.model_key}/{one.benchmark}"
+    for result in scored:
+        if result.n_rejected and not result.n_scored:
+            subject = f"{result.model_key}/{result.benchmark}"
             reasons = context.store.read("reject", stage="score", subject=subject)["reason"]
             first = f", {reasons[0].as_py()}" if len(reasons) else ""
             fix = "see table `reject`; take another model or other sentences"
-            problem = f"can score no pair of {one.benchmark}{first}"
-            raise BadInput(f"model {one.model}", problem, fix)
+            problem = f"can score no pair of {result.benchmark}{first}"
+            raise BadInput(f"model {result.model}", problem, fix)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -215,7 +215,7 @@ class ScorePerplexity(ModelOptions, Command):
     ] = None
 
     def check(self) -> None:
-        """Raise for texts that there are not."""
+        """Raise for missing texts."""
         from plumbline.eval_workers.scoring.held_out import text_files
 
         text_files(self.text)
@@ -240,16 +240,16 @@ class ScorePerplexity(ModelOptions, Command):
         given = (context.store, self.model, how, steps, context.run_id)
         (done,) = context.stage(f"perplexity of {self.model}", run_steps, *given)
         query = "FROM perplexity_set WHERE text_set = $text_set AND model_key = $model_key"
-        of = {"text_set": done.text_set, "model_key": done.model_key}
+        params = {"text_set": done.text_set, "model_key": done.model_key}
         rejects = ["reject"] if done.n_rejected else []
         said = [f"{done.n_rejected:,} documents were not used: table `reject`"] * len(rejects)
         return Done(
-            rows=rows_of(context.store.root, query, of),
+            rows=rows_of(context.store.root, query, params),
             said=said,
             wrote=(*(["perplexity", "model"] if done.n_new else []), *rejects),
             next="plumbline sql 'FROM perplexity_set'",
             query=query,
-            params=of,
+            params=params,
         )
 
 
@@ -328,7 +328,7 @@ class Choose(ChoiceOptions, Command):
     )
 
     def check(self) -> None:
-        """Raise for benchmarks that are not in the warehouse, wordings and prices."""
+        """Raise for benchmarks that are not in the warehouse, and for bad wordings or prices."""
         from plumbline.eval_workers.scoring.pair_scores import check_imported
         from plumbline.warehouse.storage.store import Store
 
@@ -336,7 +336,7 @@ class Choose(ChoiceOptions, Command):
         _ = self.price(), self.key()
 
     def ready(self) -> None:
-        """Look for the server's key, where a server is going to be asked."""
+        """Raise if a server is going to be asked and its key is missing."""
         from plumbline.eval_workers.chat.client import find_key
 
         if not self.replay:
@@ -361,7 +361,7 @@ class Choose(ChoiceOptions, Command):
     def run(self, context: Context) -> Done:
         names = list(dict.fromkeys(self.benchmark))
         done = [context.stage(f"ask about {n}", self._ask, context, n) for n in names]
-        of = {"benchmarks": names, "key": done[0].model_key, "setting": self.key()}
+        params = {"benchmarks": names, "key": done[0].model_key, "setting": self.key()}
         return Done(
             rows=[asdict(one) for one in done],
             said=[line for one in done for line in self._lines(context.store, one)],
@@ -369,7 +369,7 @@ class Choose(ChoiceOptions, Command):
             next="plumbline report",
             query="FROM forced_choice WHERE list_contains($benchmarks, benchmark) "
             "AND model_key = $key AND setting = $setting ORDER BY ALL",
-            params=of,
+            params=params,
         )
 
     def _ask(self, context: Context, benchmark: str) -> Chosen:
@@ -380,14 +380,14 @@ class Choose(ChoiceOptions, Command):
         with asking_bar("questions", price.currency if price else None) as tell:
             return choose(context.store, benchmark, self, server, context.run_id, tell)
 
-    def _lines(self, store: Store, one: Chosen) -> Iterator[str]:
-        """The preference and that for a place, and what it cost."""
+    def _lines(self, store: Store, done: Chosen) -> Iterator[str]:
+        """Lines on the model's preference, on its preference for a position, and on the cost."""
         from plumbline.eval_workers.chat.chat_session import spending
         from plumbline.eval_workers.chat.ledger import look
         from plumbline.eval_workers.scoring.choices.pair_choices import ledger_name, preferences
 
-        for line in preferences(store, one, self.key()):
-            yield f"{one.benchmark}: {line}"
-        price, spent = self.price(), look(store, ledger_name(one.benchmark, one.model_key)).spent
+        for line in preferences(store, done, self.key()):
+            yield f"{done.benchmark}: {line}"
+        price, spent = self.price(), look(store, ledger_name(done.benchmark, done.model_key)).spent
         total = spending(spent, price.currency if price else None)
-        yield f"{one.benchmark}: spent in all: {total}"
+        yield f"{done.benchmark}: spent in all: {total}"

@@ -45,7 +45,7 @@ class Sql(Command):
     Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
     """
 
-    opens_warehouse = False  # it only looks
+    opens_warehouse = False  # ``run`` opens it, for reading only
     records = False
 
     query: Annotated[
@@ -74,7 +74,7 @@ class Sql(Command):
     )
 
     def form(self) -> str:
-        """The format asked for, or that of the file's extension; without either a table."""
+        """The format: ``format``, else the file's extension, else a table."""
         return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
 
     def __post_init__(self) -> None:
@@ -109,13 +109,13 @@ class Sql(Command):
         text = None if self.write else self.query or None
         try:
             return self._asked(store, text)
-        except UnknownName:  # of all names DuckDB then suggests the nearest
+        except UnknownName:  # with all views, DuckDB suggests the nearest names
             if text is None:
                 raise
             return self._asked(store, None)
 
     def _asked(self, store: OpenWarehouse, text: str | None) -> Done:
-        """Ask a connection that has the views which ``text`` names, or all of them."""
+        """Ask a connection that has the views that ``text`` names; all views for ``None``."""
         connection, console = connect(store, text), Console(highlight=False)
         lock(connection)
         if self.form() != "table":
@@ -123,7 +123,7 @@ class Sql(Command):
         if self.query:
             answer(connection, console, self.query, write=self.write)
             return Done()
-        if isinstance(sys.stdin, TextIOWrapper):  # what isn't UTF-8 is one bad query
+        if isinstance(sys.stdin, TextIOWrapper):  # input that isn't UTF-8 fails one query only
             sys.stdin.reconfigure(errors="surrogateescape")
         remember_lines()
         complete_with_tab(connection)

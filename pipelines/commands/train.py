@@ -21,7 +21,7 @@ from plumbline.warehouse.input.shards import expand_shards, record_form
 from plumbline.warehouse.options import STRICT, part, words
 from plumbline.warehouse.storage.store import Store
 
-#: Options of models that are no options of one that is continued.
+#: Options of models that a model to be continued doesn't have.
 NOT_OF_BASES = ("adapter", "backend", "base_url", "concurrency", "tensor_parallel", *OF_SCORES)
 #: The text that a model is trained on.
 Shards: TypeAlias = Annotated[
@@ -73,9 +73,9 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
         return learner.any_training(self.seed), learner.continued(part(ModelOptions, self))
 
     def check(self) -> None:
-        """Raise for options that contradict each other, names that are paths, and no shards.
+        """Raise for contradicting options, names that are paths, and missing shards.
 
-        And for a corpus that isn't counted, where others are: then the name is probably mistyped.
+        Also for a corpus that isn't counted if others are: its name is probably mistyped.
         """
         from plumbline.jobs.corpus_lookup import corpus_row
 
@@ -85,7 +85,7 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
             corpus_row(store, self.corpus)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """The text, the tokens of the training, and whether a model of the name is there."""
+        """The text, the tokens of the training, and whether a model of that name exists."""
         yield planned(self.corpus, "shards", len(expand_shards(self.shards)))
         options, base = self.how()
         if isinstance(options, TrainOptions):

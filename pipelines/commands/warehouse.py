@@ -45,7 +45,7 @@ class Check(Command):
     ] = ""
 
     def run(self, context: Context) -> Done:
-        """A row for each problem, which also make the command fail."""
+        """Return a row for each problem; any problem makes the command fail."""
         after = check.moment(self.since) if self.since else math.inf
         with progress("check", "files") as update:
             faults = check.check(context.store, apart=True, since=after, update=update)
@@ -53,7 +53,7 @@ class Check(Command):
             return Done(said=[f"{self.warehouse}: no problems"])
         n = f"{len(faults)} problem{'' if len(faults) == 1 else 's'}"
         failed = BadInput(f"warehouse {self.warehouse}", f"has {n}", "see the fix of each")
-        return Done(rows=[{**asdict(one), "path": str(one.path)} for one in faults], failed=failed)
+        return Done(rows=[{**asdict(f), "path": str(f.path)} for f in faults], failed=failed)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -102,12 +102,12 @@ class Migrate(Command):
     Example: plumbline warehouse migrate --dry-run
     """
 
-    opens_warehouse = False  # which takes the current format alone
+    opens_warehouse = False  # opening accepts the current format only
 
     def check(self) -> None:
-        """Raise for what is no warehouse."""
+        """Raise for a directory that isn't a warehouse."""
         if not is_marked(place_of(self.warehouse)):
-            Store.open(self.warehouse, create=False)  # says what it is instead
+            Store.open(self.warehouse, create=False)  # raises for what it is instead
             raise UsageProblem(f"warehouse {self.warehouse}", "not a Plumbline warehouse")
 
     def plan(self, store: Store | None) -> Iterator[Row]:
@@ -139,12 +139,12 @@ class History(Command):
     def run(self, context: Context) -> Done:
         place = context.store.place
         runs = {row["run_id"]: row for row in context.store.read("run").to_pylist()}
-        kept = (log.snapshot(place, v) for v in reversed(log.versions(place)[-self.limit :]))
+        snapshots = (log.snapshot(place, v) for v in reversed(log.versions(place)[-self.limit :]))
         rows = [
             {"version": s.version, "time_utc": f"{s.time:%Y-%m-%d %H:%M:%S}"}
             | {"run_id": s.run_id, "what": s.about}
             | {name: runs.get(s.run_id, {}).get(name) for name in ("author", "note")}
-            for s in kept
+            for s in snapshots
         ]
         return Done(
             rows=rows, next="plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
@@ -188,7 +188,7 @@ class Forget(Command):
     ]
 
     def check(self) -> None:
-        """Raise for a file of no table."""
+        """Raise for a file that belongs to no table."""
         versions.file_of(Store.open(self.warehouse, create=False), self.path)
 
     def run(self, context: Context) -> Done:
@@ -225,7 +225,7 @@ class WarehouseExport(Command):
 
     def run(self, context: Context) -> Done:
         made = export(self.warehouse, self.names, self.out, self.format)
-        rows = [{"name": one.name, "n_rows": one.n_rows, "path": str(one.path)} for one in made]
+        rows = [{"name": e.name, "n_rows": e.n_rows, "path": str(e.path)} for e in made]
         page = f"{self.out}/dictionary.md"
         return Done(rows=rows, files=(page,), next=f"read {page}")
 
@@ -234,7 +234,7 @@ class WarehouseExport(Command):
 class _Copy(Command):
     """A copy to or from elsewhere."""
 
-    records = False  # its runs are those of the source
+    records = False  # the copy gets the runs of its source
 
     uri: Annotated[
         Path,

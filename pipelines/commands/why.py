@@ -138,17 +138,17 @@ class Why(ContrastOption, Command):
             wrote = ("word_evidence", "word_source", "word_snippet")
             lines = tuple(self.surveyed(context.store, self.top))
             return Done(said=lines, wrote=wrote, next="plumbline report", **of_run)
-        found = self.answers(context.store)
-        lines, files = tuple(rendered(found, self.format)), []
+        word_answers = self.answers(context.store)
+        lines, files = tuple(rendered(word_answers, self.format)), []
         if self.out:
             with disk_problems(self.out), replacing(self.out) as temporary:
                 temporary.write_text("\n".join(lines) + "\n", encoding="utf-8")
             files.append(str(self.out))
         if self.format != "text":
-            for line in found.lines:
+            for line in word_answers.lines:
                 say(line, err=True)
         if self.page:
-            files.append(str(write_page(found, self.page)))
+            files.append(str(write_page(word_answers, self.page)))
         is_shown = self.format == "text" or self.out
         return Done(
             said=() if self.out else lines,
@@ -158,7 +158,7 @@ class Why(ContrastOption, Command):
         )
 
     def asked(self) -> list[str]:
-        """The words and phrases asked about, lowercase, each once: those given and of the file.
+        """The words and phrases of the arguments and of the file, lowercase, each once.
 
         Raises:
             UsageProblem: there are none.
@@ -187,11 +187,11 @@ class Why(ContrastOption, Command):
         return names
 
     def answers(self, store: Store) -> WordAnswers:
-        """Explain words in corpora; of one whose documents are not there only the counts.
+        """Explain words in corpora; a corpus without kept documents has only its counts.
 
         Raises:
             UsageProblem: no corpus holds any of the words, or what ``explain`` raises.
-            BadInput: what was kept of the documents is damaged.
+            BadInput: the kept documents are damaged.
         """
         from plumbline.jobs.association.word_summary import describe_word
         from plumbline.jobs.evidence.explanation import explain
@@ -205,8 +205,8 @@ class Why(ContrastOption, Command):
             counts: dict[str, list[str]] = {}
             for word in asked:
                 try:
-                    own = word.split(f" {NEAR}")[0].split()
-                    parts = (describe_word(store, name, w, self.contrast) for w in own)
+                    word_parts = word.split(f" {NEAR}")[0].split()
+                    parts = (describe_word(store, name, w, self.contrast) for w in word_parts)
                     counts[word] = [line for part in parts for line in part]
                 except UsageProblem as e:
                     problems.append(e)
@@ -218,8 +218,8 @@ class Why(ContrastOption, Command):
                 continue
             try:
                 with progress(f"look through {name}", "shards") as update:
-                    found = explain(store, name, list(counts), *how, update)
-                for table, some in found.items():
+                    tables = explain(store, name, list(counts), *how, update)
+                for table, some in tables.items():
                     rows[table] += some
             except UsageProblem as e:  # another corpus may have this contrast
                 problems.append(e)
@@ -229,7 +229,7 @@ class Why(ContrastOption, Command):
         return WordAnswers((*lines, *map(str, problems)), shown)
 
     def surveyed(self, store: Store, top: int) -> Iterator[str]:
-        """Survey the most frequent words of corpora whose documents are there; a line for each.
+        """Survey the most frequent words of corpora that have kept documents; a line per corpus.
 
         Raises:
             UsageProblem: there is no corpus, or none has its documents; or what ``survey`` raises.
@@ -260,7 +260,7 @@ class Why(ContrastOption, Command):
 
 
 def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
-    """Error that says why a corpus has no documents to look through; ``None`` where it has."""
+    """The error that says why a corpus has no kept documents; ``None`` if it has them."""
     from plumbline.jobs.counting.kept_documents import evidence_of
 
     try:
@@ -270,27 +270,27 @@ def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
     return None
 
 
-def rendered(found: WordAnswers, form: str) -> Iterator[str]:
+def rendered(word_answers: WordAnswers, form: str) -> Iterator[str]:
     """The answers as lines in a format; csv has one row per word, json everything."""
-    sections = map(word_section, answers(found.rows))
+    sections = map(word_section, answers(word_answers.rows))
     if form == "json":
-        yield json.dumps(json_value(dict(found.rows)), indent=1, allow_nan=False)
+        yield json.dumps(json_value(dict(word_answers.rows)), indent=1, allow_nan=False)
     elif form == "csv":
-        yield as_csv(found.rows["word_evidence"]).rstrip("\n")
+        yield as_csv(word_answers.rows["word_evidence"]).rstrip("\n")
     elif form == "markdown":
         for section in sections:
             yield from markdown(section)
     else:
         for section in sections:
             yield from (*plain(section), "")
-        yield from found.lines
+        yield from word_answers.lines
 
 
-def write_page(found: WordAnswers, directory: Path) -> Path:
+def write_page(word_answers: WordAnswers, directory: Path) -> Path:
     """The answers as a page; returns its path. Raises ``BadInput`` when it can't be written."""
-    made = [word_section(answer) for answer in answers(found.rows)]
-    leads = list(map(headline, found.rows["word_evidence"]))
-    names = ", ".join(dict.fromkeys(row["word"] for row in found.rows["word_evidence"]))
+    made = [word_section(answer) for answer in answers(word_answers.rows)]
+    leads = list(map(headline, word_answers.rows["word_evidence"]))
+    names = ", ".join(dict.fromkeys(row["word"] for row in word_answers.rows["word_evidence"]))
     lede = (
         "How far words lean between the two sides of a contrast, over documents; which sources and "
         "copies make the lean; and sentences drawn at random from the text that was counted."

@@ -1,4 +1,4 @@
-"""Signals that stop a command: one line and status 5, whatever they break into."""
+"""Signals that stop a command: one line and status 5, whatever they interrupt."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from typing import Any, NoReturn
 
 LINE = "interrupted; run the same command again to resume"
 STATUS = 5
-#: Seconds until a process ends although a library in it is busy or what it cleans up hangs.
+#: Seconds after which a stopped process ends even if a library is busy or its clean-up hangs.
 _GRACE_S = 4.0
 _SOON_S = 0.05
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 _received = threading.Event()
 _complained = threading.Event()
-#: The stop broke into what can raise nothing, and comes once more: as the watching thread and the
-#: handler wait for it.
+#: Set when the exception of a stop was lost and the interrupt is sent again: the watching thread
+#: (``_lost``) and the handler (``_expected``) must not take it for a second signal.
 _lost, _expected = threading.Event(), threading.Event()
 
 
@@ -36,8 +36,8 @@ def received() -> bool:
 def listen() -> None:
     """Have Ctrl-C and SIGTERM raise ``KeyboardInterrupt`` here, and the next one end the process.
 
-    A process that a shell starts in the background keeps ignoring Ctrl-C. To be called again in a
-    process that was forked.
+    A process that a shell starts in the background keeps ignoring Ctrl-C. A forked process has to
+    call this again.
     """
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _stop)
@@ -52,15 +52,14 @@ def listen() -> None:
 def sigterm_interrupts(
     handler: Callable[[int, FrameType | None], object] = signal.default_int_handler,
 ) -> None:
-    """Have SIGTERM end this process as Ctrl-C does; Prefect's flows take it over and call it again.
+    """Have SIGTERM end this process as Ctrl-C does; flows call it again, as Prefect replaces it.
 
-    By default a process ends at once and leaves behind what it started. Prefect's own exception
-    breaks into a running event loop, where an interrupt cancels its tasks in order.
+    By default SIGTERM ends a process at once, and the processes that it started live on. Prefect's
+    own exception breaks into a running event loop; an interrupt cancels its tasks in order.
     """
 
     def interrupt(*_: object) -> None:
-        # What a shell starts in the background ignores Ctrl-C; a SIGTERM is meant for it all the
-        # same.
+        # A process in a shell's background ignores Ctrl-C, but must not ignore SIGTERM.
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             signal.signal(signal.SIGINT, handler)
         signal.raise_signal(signal.SIGINT)
@@ -72,7 +71,7 @@ def sigterm_interrupts(
 def _stop(_number: int, _frame: FrameType | None) -> None:
     if _expected.is_set():
         _expected.clear()
-    elif received():  # somebody is in a hurry: all that is kept is safe from a kill
+    elif received():  # a second signal: end at once, since stored results survive a kill
         _end()
     _received.set()
     if (lock := _compiler_lock()) is None:
@@ -88,7 +87,7 @@ def _compiler_lock() -> AbstractContextManager[None] | None:
 
 
 def _again(unraisable: Any) -> None:
-    """A stop in a destructor or callback of a library is lost there: interrupt what is next."""
+    """Interrupt once more after a stop that was lost in a destructor or a library's callback."""
     if not received():
         sys.__unraisablehook__(unraisable)
     elif isinstance(unraisable.exc_value, KeyboardInterrupt):
@@ -97,27 +96,27 @@ def _again(unraisable: Any) -> None:
 
 def _interrupt_after(busy: AbstractContextManager[None]) -> None:
     with busy:
-        time.sleep(_SOON_S)  # the callback has returned
+        time.sleep(_SOON_S)  # until the callback has returned
         _lost.set()
         _expected.set()
-        # While this thread holds the lock the main one compiles nothing; a signal ends its waiting.
+        # While this thread has the lock, the main thread compiles nothing; the signal ends its wait.
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def _end_in_time(signals: int) -> None:
-    """A handler runs between two steps of Python: a long query or sum would let it wait."""
+    """End the process in time even if a long call, such as a query, keeps the handler waiting."""
     while (first := os.read(signals, 1)[0]) not in _STOPS:
         pass
     end = time.monotonic() + _GRACE_S
     while select.select([signals], [], [], max(0.0, end - time.monotonic()))[0]:
         if os.read(signals, 1)[0] == first and not _lost.is_set():
-            break  # again: somebody is in a hurry
+            break  # a second signal: end at once
         _lost.clear()
     _end()
 
 
 def _end(status: int = STATUS) -> NoReturn:
-    """End at once. What was started ends with its pipes; children of the library don't always."""
+    """End at once and kill children of multiprocessing; others end when their pipes close."""
     if status:
         complain()
     if library := sys.modules.get("multiprocessing.process"):
@@ -128,7 +127,7 @@ def _end(status: int = STATUS) -> NoReturn:
 
 
 def complain() -> None:
-    """Print the line once, by what works also in a process that is half taken down."""
+    """Print ``LINE`` once, in a way that works even while the process shuts down."""
     if not _complained.is_set():
         _complained.set()
         with suppress(OSError):
@@ -136,9 +135,9 @@ def complain() -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End this process with a status; from now on no signal is heard.
+    """End this process with a status; signals are ignored from here on.
 
-    After a stop libraries are not taken down: threads in the middle of work would abort.
+    After a stop libraries are not shut down: threads in the middle of work would abort.
     """
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""Standard streams that are closed, or that nobody reads any more: output goes nowhere then."""
+"""Standard streams that are closed or have lost their reader: output to them is discarded."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any, TextIO
 def open_all() -> None:
     """Open the standard streams that are closed, and let output survive its reader.
 
-    A command's work matters also to whom its words don't. A closed number would go to the next file
-    that is opened, and what a library prints would be written to it.
+    A command has to finish even if its output isn't read. The next file that is opened would get
+    the number of a closed stream, and what a library prints would be written to it.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _surviving(sys.stdout, 1)
     sys.stderr = _surviving(sys.stderr, 2)
@@ -29,7 +29,7 @@ def _surviving(stream: TextIO | None, number: int) -> TextIO:
     return io.TextIOWrapper(
         io.BufferedWriter(_Surviving(number, "w", closefd=False)),
         encoding=stream.encoding if stream else "utf-8",
-        errors="backslashreplace",  # of an encoding that lacks a word's letters
+        errors="backslashreplace",  # for letters that the encoding lacks
         line_buffering=is_lines,
         write_through=number == 2,
     )

@@ -1,4 +1,4 @@
-"""The site of UnStereoEval's release: what is computed from its files, and which they are."""
+"""The site of UnStereoEval's release: results computed from its files, and a list of the files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from plumbline.warehouse.storage.store import Store
 
 _RELEASE = "https://github.com/ucinlp/unstereo-eval"
 _FILES = "files.html"
-#: Most files that stand below a page one by one.
+#: Most files that are listed one by one below a page.
 _LISTED = 8
 #: The documentation's pages on studies, and what they ask.
 STUDIES = {
@@ -48,7 +48,7 @@ STUDIES = {
 class ListedFile:
     """A file of the release: its path there, its size, SHA-256, and what it holds.
 
-    ``kind`` is the section that lists it, ``benchmark`` and ``model`` are empty where it is of all.
+    ``kind`` is the section that lists it; ``benchmark`` and ``model`` are empty if it covers all.
     """
 
     path: str
@@ -69,7 +69,7 @@ KINDS = {
 
 
 def files(data: Path) -> list[ListedFile]:
-    """The files that are read of a release, in the order of their paths, by kind."""
+    """The files of a release that are read, by kind, then sorted by path."""
     release = Release.at(data)
     scores = {file.path: file for file in score_files(release.results)}
     of_kind = {
@@ -78,17 +78,17 @@ def files(data: Path) -> list[ListedFile]:
         "max-pmi": list(release.preprocessed.glob("*.csv*")) if release.preprocessed else [],
         "scores": list(scores),
     }
-    found = []
+    listed = []
     for kind, paths in of_kind.items():
         for path in sorted(paths):
-            name, of = path.relative_to(data).as_posix(), scores.get(path)
-            about = (of.benchmark, of.model) if of else (benchmark_of(path), "")
-            found.append(ListedFile(name, path.stat().st_size, sha256_of(path), kind, *about))
-    return found
+            name, scored = path.relative_to(data).as_posix(), scores.get(path)
+            about = (scored.benchmark, scored.model) if scored else (benchmark_of(path), "")
+            listed.append(ListedFile(name, path.stat().st_size, sha256_of(path), kind, *about))
+    return listed
 
 
 def digest(of: Sequence[ListedFile]) -> str:
-    """The SHA-256 of one file; of several that of what ``sha256sum FILES`` prints of them.
+    """The SHA-256 of one file; for several, that of what ``sha256sum FILES`` prints.
 
     >>> one = ListedFile("b", 1, "01", "scores")
     >>> digest([one]), digest([one, replace(one, path="a")])[:8]
@@ -101,20 +101,20 @@ def digest(of: Sequence[ListedFile]) -> str:
 
 
 def sources(every: Sequence[ListedFile], kind: str = "", name: str = "") -> list[SourceFiles]:
-    """The files behind a page: all kinds, of a model's or benchmark's page its own scores."""
+    """The files behind a page, of all kinds; for a model's or benchmark's page its own, if any."""
     behind = []
-    for of, (_, pattern) in KINDS.items():
-        if of == "max-pmi":  # what is shown is computed from the statistics, and compared with it
+    for file_kind, (_, pattern) in KINDS.items():
+        if file_kind == "max-pmi":  # pages show MaxPMI computed from the statistics, not this one
             continue
-        whole = [f for f in every if f.kind == of]
-        own = [f for f in whole if name and name in (f.model, f.benchmark)] or whole
-        address = f"{_FILES}#{of}"
-        if len(own) == 1 or (len(own) < len(whole) and len(own) <= _LISTED):
-            behind += [SourceFiles(f.path, 1, f.sha256, address) for f in own]
-        elif own:
-            folders = {f.path.rpartition("/")[0] for f in own}
+        whole = [f for f in every if f.kind == file_kind]
+        page_files = [f for f in whole if name and name in (f.model, f.benchmark)] or whole
+        address = f"{_FILES}#{file_kind}"
+        if len(page_files) == 1 or (len(page_files) < len(whole) and len(page_files) <= _LISTED):
+            behind += [SourceFiles(f.path, 1, f.sha256, address) for f in page_files]
+        elif page_files:
+            folders = {f.path.rpartition("/")[0] for f in page_files}
             name_of = f"{folders.pop()}/*.csv*" if len(folders) == 1 else pattern
-            behind.append(SourceFiles(name_of, len(own), digest(own), address))
+            behind.append(SourceFiles(name_of, len(page_files), digest(page_files), address))
     return behind
 
 
@@ -126,16 +126,16 @@ def site(
     command: str,
     docs: str,
 ) -> Site:
-    """The site: a report of all of it, studies, and the files.
+    """The site: a report of all results, the studies, and the files.
 
     Args:
         docs: path from the site's first page to the documentation's; empty without.
     """
-    found = [benchmark_anatomy.anatomy(*one) for one in benchmark_anatomy.tables(store, corpus)]
+    anatomies = [benchmark_anatomy.anatomy(*one) for one in benchmark_anatomy.tables(store, corpus)]
 
     def pages(facts: Facts) -> Mapping[str, Page]:
         return {
-            "studies.html": _studies(facts, outcome, found, docs),
+            "studies.html": _studies(facts, outcome, anatomies, docs),
             _FILES: _files(every, command),
         }
 
@@ -211,8 +211,8 @@ def _anatomy(anatomies: Sequence[BenchmarkAnatomy]) -> list[Section]:
 
 
 def _named(caption: str, rows: Sequence[Row]) -> PageTable:
-    one = rows_table(rows, list(rows[0])) if rows else rows_table([], [])
-    return replace(one, caption=caption, searchable=len(rows) > 12)
+    table = rows_table(rows, list(rows[0])) if rows else rows_table([], [])
+    return replace(table, caption=caption, searchable=len(rows) > 12)
 
 
 def _files(every: Sequence[ListedFile], command: str) -> Page:
@@ -230,11 +230,13 @@ def _files(every: Sequence[ListedFile], command: str) -> Page:
         )
     ]
     for kind, (title, pattern) in KINDS.items():
-        if own := [f for f in every if f.kind == kind]:
-            n = f"{len(own):,} files" if len(own) > 1 else "1 file"
-            intro = [f"{n}, `{pattern}`: SHA-256 `{digest(own)}`."]
+        if of_kind := [f for f in every if f.kind == kind]:
+            n = f"{len(of_kind):,} files" if len(of_kind) > 1 else "1 file"
+            intro = [f"{n}, `{pattern}`: SHA-256 `{digest(of_kind)}`."]
             folder = pattern.partition("*")[0].rpartition("/")[0]
-            sections.append(Section(kind, title, intro, tables=[_file_table(title, folder, own)]))
+            sections.append(
+                Section(kind, title, intro, tables=[_file_table(title, folder, of_kind)])
+            )
     return Page(
         sections=sections,
         title="Files",
@@ -243,10 +245,10 @@ def _files(every: Sequence[ListedFile], command: str) -> Page:
     )
 
 
-def _file_table(title: str, folder: str, own: Sequence[ListedFile]) -> PageTable:
+def _file_table(title: str, folder: str, listed: Sequence[ListedFile]) -> PageTable:
     headings = [f"file in {folder}", "bytes", "SHA-256"]
     rows = [
-        [Cell(f.path.removeprefix(f"{folder}/")), count(f.n_bytes), Cell(f.sha256)] for f in own
+        [Cell(f.path.removeprefix(f"{folder}/")), count(f.n_bytes), Cell(f.sha256)] for f in listed
     ]
     caption = f"{title}, one by one"
-    return PageTable(caption, headings, rows, folded=len(own) > 12, searchable=len(own) > 12)
+    return PageTable(caption, headings, rows, folded=len(listed) > 12, searchable=len(listed) > 12)

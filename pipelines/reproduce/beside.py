@@ -1,4 +1,4 @@
-"""Printed figures beside those of runs in a warehouse, for papers that released no results. Pure.
+"""Printed figures beside figures of a warehouse's runs, for papers that released no results. Pure.
 
 A row of ``warehouse/sql/reproduce/<paper>.sql`` is a figure of a run with its settings; settings
 that differ from the paper's are shown beside the figures.
@@ -22,7 +22,7 @@ Row = Mapping[str, Any]
 COLUMNS = ("table", "inputs", "method", "model", "metric", "value")
 #: Columns of a figure; the others identify its run.
 _OF_A_FIGURE = ("inputs", "method", "metric", "measured", "low", "high")
-#: The interval holds the printed figure or not, or the reason why it is not known.
+#: Outcomes: the interval holds the printed figure, doesn't hold it, or why that is not known.
 OUTCOMES = (HOLDS, OUTSIDE, NO_INTERVAL, NOT_DEFINED, NOT_MEASURED) = (
     *("agrees", "outside", "no interval"),
     *("not defined", "not run"),
@@ -53,9 +53,9 @@ class Paper:
     """A paper to compare with.
 
     Attributes:
-        name: of its command, its query and its printed figures.
+        name: name of its command, its query and its file of printed figures.
         models: its list of models, with the names that it prints.
-        command: measures them.
+        command: command line that measures the models.
         half_units: metric -> half a unit of its last printed digit.
         settings: column of the query -> the paper's setting, for a row.
         by_set: columns that differ between the sets of a run.
@@ -89,7 +89,7 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class Beside:
-    """A printed figure and a run's; None and NaN without a run, or if it is not defined."""
+    """A printed figure and a run's; None and NaN without a run, or if the run's is undefined."""
 
     printed: Printed
     run: MeasuredRun | None
@@ -126,20 +126,22 @@ def read(path: Path) -> list[Printed]:
 def compare(
     paper: Paper, printed: Sequence[Printed], rows: Sequence[Row], names: Mapping[str, str]
 ) -> tuple[list[Beside], list[MeasuredRun]]:
-    """Each printed figure beside that of every run of its model, and these runs.
+    """Each printed figure beside the same figure of every run of its model, and these runs.
 
     ``names``: printed name by the model's name in the warehouse. An interval holds a printed figure
     if it holds a value that is rounded to it.
     """
     runs: dict[str, MeasuredRun] = {}
     rows_of: dict[tuple[str, str, str, str], list[tuple[MeasuredRun, Row]]] = {}
-    own = (*_OF_A_FIGURE, *paper.by_set)
+    figure_columns = (*_OF_A_FIGURE, *paper.by_set)
     for row in rows:
         if row["model"] not in names:
             continue
-        key = repr({c: v for c, v in row.items() if c not in own})
+        key = repr({c: v for c, v in row.items() if c not in figure_columns})
         name = names[row["model"]]
-        run = runs.setdefault(key, _run(len(runs) + 1, name, row, paper.settings(row), own))
+        run = runs.setdefault(
+            key, _run(len(runs) + 1, name, row, paper.settings(row), figure_columns)
+        )
         cell = row["inputs"], row["method"], name.casefold(), row["metric"]
         rows_of.setdefault(cell, []).append((run, row))
     beside = []
@@ -151,9 +153,9 @@ def compare(
 
 
 def _run(
-    number: int, name: str, row: Row, settings: Mapping[str, object], own: Sequence[str]
+    number: int, name: str, row: Row, settings: Mapping[str, object], figure_columns: Sequence[str]
 ) -> MeasuredRun:
-    of_run = {column: value for column, value in settings.items() if column not in own}
+    of_run = {column: value for column, value in settings.items() if column not in figure_columns}
     unknown = tuple(
         f"{column} {_shown(row[column])}"
         for column, value in of_run.items()
@@ -272,12 +274,12 @@ def as_rows(beside: Sequence[Beside]) -> list[dict[str, object]]:
 
 
 def is_known_to_agree(b: Beside) -> bool:
-    """False of figures that somebody looks for first: those outside of the interval."""
+    """False for figures outside of the interval, which readers look for first."""
     return b.outcome != OUTSIDE
 
 
 def shown_row(b: Beside) -> dict[str, object]:
-    """Printed row of a figure and its run's."""
+    """The row to print for a printed figure and a run's."""
     (row,) = as_rows([b])
     long = ("measured_model", "differs", "paper_unknown")  # `lines` has these of each run
     return {**{name: value for name, value in row.items() if name not in long}, "note": b.note}

@@ -1,8 +1,8 @@
 """Study of docs/cause-study.md: a pre-specified design, run from the text to its outcomes.
 
 A design is a TOML file: the text, the intervention's options, a benchmark of templates and words,
-and predictions for rows of views. The packaged one was written before its trainings, which nobody
-outside can check: it is pre-specified, not registered. A figure has the SHA-256 of its design file.
+and predictions for rows of views. The packaged design was written before its trainings; as nobody
+outside can check that, it is pre-specified, not registered. Figures have their design's SHA-256.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TemplatePairs:
 
 @toml_table
 class StudyDesign:
-    """A pre-specified study; ``sha256`` of its file, 64 hex digits. ``shards``: patterns."""
+    """A pre-specified study. ``shards`` are patterns, ``sha256`` is its file's, 64 hex digits."""
 
     question: Text
     corpus: Text
@@ -81,9 +81,9 @@ class StudyDesign:
 class PredictedFigure:
     """A prediction's estimate with its 95% interval, and its outcome.
 
-    ``found`` is ``below 0``, ``above 0``, ``holds 0``, or ``no interval`` of a study of one seed.
+    ``found`` is ``below 0``, ``above 0``, ``holds 0``, or ``no interval`` for a study of one seed.
     An interval that holds 0 doesn't show that there is no response: ``size_bound``, in ``unit``,
-    and ``share_bound`` are how small it is shown to be (view ``dose_response``; None in others).
+    and ``share_bound`` are upper bounds on it (view ``dose_response``; None in other views).
     """
 
     prediction: str

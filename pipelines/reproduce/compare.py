@@ -81,8 +81,8 @@ def compare(
     """Each figure beside its row of ``metric_value``, in the same order.
 
     A difference of more than 0.011 is ``off``, unless the figure is a size that is known to
-    contradict the released data and ours equals theirs. A size is that of the model with most
-    pairs. ``metrics`` also has the rows of ``run.deduplication_rows``.
+    contradict the released data and ours equals the released size. Our size is that of the model
+    with most pairs. ``metrics`` also has the rows of ``run.deduplication_rows``.
     """
     rows = _by_key(metrics)
     compared = []

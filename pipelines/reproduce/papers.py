@@ -1,8 +1,8 @@
 """FairPair and disclosure: printed figures and settings of their papers.
 
-Settings of FairPair are the defaults of its command; those of disclosure are in the paper (sections
-5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4) or, types of weights alone, in the
-authors' scripts (dongxiangjue/Debias-LLMs). Others are ``NOT_KNOWN``.
+FairPair's settings are the defaults of its command; disclosure's are in the paper (sections
+5.1 to 5.3, Table 4, appendix A.3; QLoRA's base is in nf4) or, only for types of weights, in the
+authors' scripts (dongxiangjue/Debias-LLMs). Other settings are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from plumbline.warehouse.storage.store import Store
 
 #: Prompts of a set as released, or as the paper's templates give them.
 _PROMPTS = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template": 160}
-#: ``_hash`` of the instruction of section 5.2, whose sentence isn't ours to keep.
+#: ``_hash`` of the instruction of section 5.2, whose sentence we may not copy.
 _INSTRUCTION = "a7f803a705b6"
 
 
 def _hash(sentence: str) -> str:
-    """Hash of the words alone: the sentence ends with a colon in the authors' code, a stop here."""
+    """Hash of a sentence's words alone: the authors' code ends it with a colon, not a full stop."""
     words = re.findall("[a-z]+", sentence.lower())
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
@@ -221,7 +221,7 @@ def measured(
 ) -> tuple[list[Beside], list[MeasuredRun]]:
     """``compare`` with the runs of a warehouse; nothing is written.
 
-    Raises ``UsageProblem`` if it holds no run of any of the models.
+    Raises ``UsageProblem`` if the warehouse holds no run of the paper's models.
     """
     names = printed_names(paper, printed, given)
     rows = rows_of(store.root, sql(f"reproduce/{paper.name}"))

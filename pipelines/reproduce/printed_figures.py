@@ -19,7 +19,7 @@ SD_N_PAIRS = 4404
 #: Printed figures are rounded to 0.01.
 TOLERANCE = 0.011
 _COLUMNS = ("table", "dataset", "eta", "metric", "value", "hf_id", "log_base")
-#: US of the ``-deduped`` twin of the model minus that of the model, in points (Table 2).
+#: US of the model's ``-deduped`` twin minus US of the model, in points (Table 2).
 DEDUPLICATION = "deduplication"
 #: Number of pairs of a benchmark.
 SIZE = "benchmark_size"
@@ -80,7 +80,7 @@ def known(figure: PrintedFigure) -> Known | None:
 
 
 def convention(figure: PrintedFigure) -> str:
-    """Convention that reproduces a figure, if the paper has another one or none."""
+    """The convention that reproduces a figure if the paper states another or none; else empty."""
     if figure.metric == "US_std":
         return f"deviation with n = {SD_N_PAIRS:,}, not the set's own"
     if figure.metric == "AuFC" and figure.log_base == 10:

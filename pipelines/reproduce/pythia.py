@@ -31,7 +31,7 @@ TASK = "crows_pairs_english_gender"
 #: Share of pairs whose likelier sentence is the stereotype; mean |difference| of log-likelihoods.
 SHARE, DISTANCE = "pct_stereotype", "likelihood_difference"
 PLAIN = "pythia"
-#: Distances of one model with this ratio or a larger one were not computed in one way.
+#: Distances with a gap of this ratio or more come from two ways of evaluating.
 _OTHER_EVALUATION = 3.0
 #: Scores of two models that are compared on the same pairs.
 ONE_CHECKPOINT, ALL_CHECKPOINTS = "one checkpoint", "mean of all checkpoints"
@@ -146,7 +146,7 @@ def _figures(path: Path, record: Record) -> tuple[float, float]:
 
 
 def _evaluated(checkpoints: list[EvaluatedCheckpoint]) -> list[EvaluatedCheckpoint]:
-    """Set ``evaluation``: two where neighbours among the sorted distances differ threefold."""
+    """Set ``evaluation``: 2 below the largest gap of the sorted distances, if it is threefold."""
     distances = np.sort([c.distance_nats for c in checkpoints if c.distance_nats > 0])
     ratios = distances[1:] / distances[:-1]
     if not ratios.size or ratios.max() < _OTHER_EVALUATION:
@@ -158,7 +158,7 @@ def _evaluated(checkpoints: list[EvaluatedCheckpoint]) -> list[EvaluatedCheckpoi
 def jumps(
     checkpoints: Sequence[EvaluatedCheckpoint],
 ) -> list[tuple[EvaluatedCheckpoint, EvaluatedCheckpoint]]:
-    """Neighbouring checkpoints of one model that were not evaluated in one way."""
+    """Neighbouring checkpoints of one model that were evaluated in different ways."""
     return [
         (a, b)
         for a, b in pairwise(checkpoints)
@@ -167,7 +167,7 @@ def jumps(
 
 
 def noise(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[Noise]:
-    """Variation of each unmodified model's checkpoints by evaluation, if there are three."""
+    """Variation of each unmodified model's late checkpoints by evaluation, if at least three."""
     rows = []
     plain = [c for c in checkpoints if c.kind == PLAIN]
     keys = {(c.size, c.evaluation) for c in plain}
@@ -193,9 +193,9 @@ def doses(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[tuple[str, str, fl
         if c.kind != PLAIN:
             steps.setdefault((c.kind, c.size), []).append(c.step)
     return [
-        (*key, (own[-1] - own[0] + min(np.diff(own))) / own[-1])
-        for key, own in steps.items()
-        if len(own) > 1
+        (*key, (model_steps[-1] - model_steps[0] + min(np.diff(model_steps))) / model_steps[-1])
+        for key, model_steps in steps.items()
+        if len(model_steps) > 1
     ]
 
 
@@ -227,8 +227,10 @@ def of_crows_pairs(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[Resolved]
 def _against(
     model: str, what: str, shared: Sequence[tuple[EvaluatedCheckpoint, EvaluatedCheckpoint]]
 ) -> Iterator[Resolved]:
-    """Swapped minus plain over shared steps; every step has the same pairs, so the mean over steps
-    has the error of one."""
+    """Swapped minus plain, the mean over shared steps.
+
+    It has the error of a single step, since every step is evaluated on the same pairs.
+    """
     before, after = (float(np.mean([c[i].share for c in shared])) for i in (0, 1))
     lean, d = before - 0.5, after - before
     n = max(c.n_pairs for pair in shared for c in pair)
@@ -275,7 +277,7 @@ def over_sizes(resolved: Sequence[Resolved]) -> Iterator[dict[str, object]]:
 
 
 def lines(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[str]:
-    """Doses, and neighbouring checkpoints that were not evaluated in one way."""
+    """Doses, and neighbouring checkpoints that were evaluated in different ways."""
     text = [
         f"{size} {kind}: its checkpoints cover the last {share:.0%} of the steps"
         for kind, size, share in doses(checkpoints)

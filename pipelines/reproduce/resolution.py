@@ -1,4 +1,4 @@
-"""Smallest change that a measure of lean resolves, and that of the released Pythia scores.
+"""The smallest change that a measure of lean resolves, in general and on released Pythia scores.
 
 "Resolves": a two-sided test at 5% finds it with power 80%. Measures on any scale are comparable as
 a share of the change of 2 |b| from a lean b to -b, the effect of exchanging she and he in all of
@@ -32,7 +32,7 @@ class Resolved:
 
     Attributes:
         instrument, measure: the benchmark and the measure on it.
-        model: of the lean. ``basis``: the other model, and what varies.
+        model: the model of ``lean``. ``basis``: the other model, and what varies.
         n: units that vary: words, pairs, checkpoints or trainings.
         lean: the figure that exchanging all pronouns would reverse; None if it has no sign.
         difference: the second model's figure minus the first's; None without a second.
@@ -53,7 +53,7 @@ class Resolved:
 
     @property
     def share(self) -> float | None:
-        """``smallest`` as a share of the whole exchange's change, which a share above 1 misses.
+        """``smallest`` as a share of a whole exchange's change; above 1, not even that is found.
 
         None without a lean (None or NaN), infinite if it is 0.
         """
@@ -162,10 +162,10 @@ _PAIRS = """
 def of_pythia(store: OpenWarehouse, corpus: str) -> list[Resolved]:
     """Resolution of each measure between Pythia and Pythia-deduped, by benchmark and size.
 
-    The two of a size are scored on the same pairs; sizes without both are left out. Rows with basis
-    ``unpaired`` and ``paired`` vary over words. A row ``between trainings`` of all sizes takes the
-    two for trainings of one kind, which overstates the noise: the text differs too. There the lean
-    is the mean absolute lean of the models.
+    Both models of a size are scored on the same pairs; sizes without both are left out. Rows with
+    basis ``UNPAIRED`` and ``PAIRED`` vary over words. A row ``TRAININGS`` of all sizes treats the
+    two models as trainings of one kind, which overstates the noise: their texts differ too. Its
+    lean is the mean absolute lean of the models.
     """
     epsilon = MeasureOptions().params()["epsilon_nats"]
     with connect(store, _PAIRS) as connection:

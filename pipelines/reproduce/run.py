@@ -42,7 +42,7 @@ _TABLES = {
 
 
 def benchmark_of(path: Path) -> str:
-    """The benchmark that a table of the release belongs to; empty for another one."""
+    """The benchmark that a table of the release belongs to; empty for any other file."""
     stem = path.name.partition(".csv")[0]
     return next((name for name, stems in _TABLES.items() if stem in stems), "")
 
@@ -90,13 +90,13 @@ class ReleaseResult:
     """Comparisons with the release.
 
     Attributes:
-        compared: every figure beside ours. starts: the pronoun-first split.
+        compared: every printed figure beside ours. starts: the pronoun-first split.
         claims: numbers of the paper outside its tables, beside ours.
         sizes: rows of view `size_trend`, deduplication: of `deduplication_mean`.
         models: hub ids that have scores.
         incomplete: a line for each set of scores with pairs missing or rows rejected.
-        max_pmi: number of released MaxPMI equal to those of our tokeniser, and of all; None
-            without released ones or without the word statistics.
+        max_pmi: number of released MaxPMI that equal those of our tokeniser, and of all released
+            ones; None without released MaxPMI or without the word statistics.
     """
 
     compared: list[ComparedFigure]
@@ -158,7 +158,7 @@ def deduplication_rows(
 ) -> list[dict[str, Any]]:
     """Change of US from each of the models to its ``-deduped`` twin, as rows of ``metric_value``.
 
-    Of the pairs within each of ``etas`` (None: of all); the interval is that of view
+    For the pairs within each of ``etas`` (None: for all pairs), with the interval of view
     `deduplication`.
     """
     text = f"FROM deduplication(eta_limit := $eta) WHERE {_OF_RELEASE} AND measure = 'us'"
@@ -178,7 +178,7 @@ def deduplication_rows(
 def import_release(
     store: Store, release: Release, corpus: str, run_id: str, announce: Announce
 ) -> tuple[list[ImportedScores], tuple[int, int] | None]:
-    """Import benchmarks, MaxPMI, word statistics and scores; returns the latter and ``max_pmi``."""
+    """Import benchmarks, MaxPMI, word statistics, scores; returns the scores and ``max_pmi``."""
     from plumbline.eval_workers.pairs.benchmarks import import_benchmark
     from plumbline.eval_workers.pairs.released.score_import import import_scores
 

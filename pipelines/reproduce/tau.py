@@ -60,8 +60,8 @@ def tau_errors(
 
     A bootstrap: clusters are drawn with replacement and their co-occurrences added. A contrast's
     delta is the log of the quotient of its two counts plus a constant, which doesn't change tau.
-    Words are those with all four counts in the resample. NaN where a resample has no tau, or 1 or
-    -1, and with fewer than ten clusters.
+    Words are those with all four counts in the resample. NaN if tau is undefined, 1 or -1 in a
+    resample, and with fewer than ten clusters.
 
     Args:
         sides: female and male target of each contrast, by index.
@@ -79,7 +79,7 @@ def tau_errors(
     of_cluster = csr_array(
         (counts.n, (word * n_targets + counts.target, counts.cluster)), shape=shape
     )
-    counted = np.array([np.isin(used, some) for some in words])
+    counted = np.array([np.isin(used, contrast_words) for contrast_words in words])
     female, male = np.array(sides).T
     draw, n = np.random.default_rng(0), counts.n_clusters
     z = np.empty((n_resamples, len(both)))

@@ -1,4 +1,4 @@
-"""Comparison of the pairs of a word list: words each covers, and how alike they rank words."""
+"""Comparison of a word list's pairs: how many words each covers, how alike they rank words."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _SIGNS = (
     ("wife/husband", -1, "several"),
     ("girlfriend/boyfriend", -1, "several"),
 )
-#: Places of words in the sorted vocabulary, ascending, and the delta of each, of one contrast.
+#: Of one contrast: ascending indices of words in the sorted vocabulary, and each word's delta.
 Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
@@ -79,7 +79,7 @@ def compare_list(
     As Table 4 (words with a defined delta and their share of the vocabulary) and Figure 5 (Kendall
     tau) of UnStereoEval. Words are not filtered, so rare ones, whose deltas are mostly chance, pull
     tau towards 0; the coverage has the median standard error. Words that were pruned from the
-    corpus are in the vocabulary, and in no tau.
+    corpus count in the vocabulary, but not in tau.
 
     Args:
         name: a built-in list, the corpus's own, or a TOML file; its words must have been counted.
@@ -311,12 +311,12 @@ def claims(agreements: Sequence[TauAgreement]) -> Iterator[str]:
             strong = f"{_STRONG[0]} and {_STRONG[1]} are strongly positive"
             lines.append(f"  {strong}: here {a.tau_b:.2f} ({interval})")
     for contrast, sign, how_many in _SIGNS:
-        own = [a for a in agreements if contrast in (a.contrast_a, a.contrast_b)]
-        n = sum(sign * a.tau_b > 0 for a in own)
-        n_clear = sum(min(sign * a.tau_low, sign * a.tau_high) > 0 for a in own)
+        with_contrast = [a for a in agreements if contrast in (a.contrast_a, a.contrast_b)]
+        n = sum(sign * a.tau_b > 0 for a in with_contrast)
+        n_clear = sum(min(sign * a.tau_low, sign * a.tau_high) > 0 for a in with_contrast)
         name, side = ("positive", "above") if sign > 0 else ("negative", "below")
-        here = f"here with {n} of {len(own)} ({n_clear} with the interval {side} 0)"
-        if own:
+        here = f"here with {n} of {len(with_contrast)} ({n_clear} with the interval {side} 0)"
+        if with_contrast:
             lines.append(f"  {contrast} is {name} with {how_many}: {here}")
     if lines:
         yield "What App. A says of pairs in the Pile, and Kendall's tau here"

@@ -22,7 +22,7 @@ from plumbline.warehouse.text.escape import csv_cell, terminal
 if TYPE_CHECKING:
     import duckdb
 
-#: Rows printed of a result; the rest is counted.
+#: Most rows that are printed of a result; the rest is counted.
 MAX_ROWS = 1000
 _ROWS = 10_000
 
@@ -33,10 +33,10 @@ def show(
     rows: Sequence[Sequence[object]],
     numbers: Sequence[bool] = (),
 ) -> None:
-    """Print a result with every column readable; ``numbers``: which are, where it isn't seen.
+    """Print a result with every column readable.
 
-    As a table where it fits; on a terminal too narrow for it, as one block a row. Output that is
-    not a terminal is as wide as it needs to be.
+    As a table; on a terminal too narrow for that, as one block per row. Output that isn't a
+    terminal is as wide as needed. ``numbers``: True for columns of numbers; empty to infer them.
     """
     if not names:
         return
@@ -99,8 +99,8 @@ def write_result(
 ) -> int:
     """Run a query and write its rows as they come; returns the number of rows.
 
-    A file appears under its name once it is whole. On a terminal whatever could steer it is
-    escaped. Text cells of CSV that a spreadsheet would take for formulas get a ``'`` in front.
+    A file appears under its name once it is whole. On a terminal, control characters are escaped.
+    Text cells of CSV that a spreadsheet would take for formulas get a ``'`` in front.
     Raises ``BadInput`` for a file that can't be written.
     """
     if out is None:
@@ -136,10 +136,10 @@ def _write_parquet(
 
 
 def _batches(reader: Any) -> Iterator[Any]:
-    """The batches of a result; what is wrong with the query is no error of a disk."""
+    """The batches of a result. Raises ``UsageProblem`` for the query's errors, not ``OSError``."""
     try:
         yield from reader
-    except OSError as e:  # as Arrow passes on an error of DuckDB, without a number
+    except OSError as e:  # Arrow passes on DuckDB's errors so, without a number
         if e.errno is not None:
             raise
         raise UsageProblem("SQL", " ".join(str(e).split("\n\nLINE ")[0].split())) from e
@@ -180,23 +180,23 @@ def _write_text(
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Names of columns that may repeat, none of which does: ``a``, ``a_2``.
+    """Column names made unique: a second ``a`` becomes ``a_2``.
 
     >>> _distinct(["a", "b", "a"])
     ['a', 'b', 'a_2']
     """
-    found: list[str] = []
+    unique: list[str] = []
     for name in names:
         other, n = name, 1
-        while other in found:
+        while other in unique:
             n += 1
             other = f"{name}_{n}"
-        found.append(other)
-    return found
+        unique.append(other)
+    return unique
 
 
 def json_value(value: object) -> object:
-    """A value as JSON has it; numbers that are not finite are null, times ISO 8601.
+    """A value in JSON's types: numbers that are not finite are null, times are ISO 8601.
 
     >>> json_value([float("nan"), date(2024, 5, 1), {1: b"a"}])
     [None, '2024-05-01', {'1': '61'}]

@@ -1,4 +1,4 @@
-"""Queries: one that is answered, and the shell of `plumbline sql`."""
+"""A single query, and the shell of `plumbline sql`."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def run_query(
 ) -> tuple[list[str], list[Any]]:
     """Column names and rows of a query; ``([], [])`` for a statement without a result.
 
-    Raises ``UsageProblem`` with DuckDB's own explanation, in one line, for a bad query, and for one
-    that may write files, unless ``write``.
+    Raises ``UsageProblem`` with DuckDB's own explanation, in one line, for a bad query and, unless
+    ``write``, for a query that may write files.
 
     >>> import duckdb
     >>> run_query(duckdb.connect(), "SELECT 1 AS one")
@@ -67,7 +67,7 @@ def shell(
 ) -> None:
     """Read queries and dot commands until ``.quit`` or the end of the input.
 
-    A bad query prints its line and the shell stays open; Ctrl-C drops what was typed.
+    A bad query prints its error in one line and the shell stays open; Ctrl-C drops the input.
     """
     console.print(Text(_HELP, style="dim"))
     for question in questions():
@@ -135,15 +135,15 @@ def _dot_command(
 def _examples(
     connection: duckdb.DuckDBPyConnection, console: Console, numbers: Sequence[str]
 ) -> None:
-    """Show the worked questions; those asked for by number also with their answer."""
-    known = {str(question.number): question for question in questions()}
+    """Show the worked questions with these numbers, and answers; without numbers, all questions."""
+    worked = {str(question.number): question for question in questions()}
     for number in numbers:
-        if number not in known:
-            raise UsageProblem(f"example {number}", f"there are 1 to {len(known)}", "`.examples`")
-        _example(console, known[number])
-        show(console, *run_query(connection, known[number].query))
+        if number not in worked:
+            raise UsageProblem(f"example {number}", f"there are 1 to {len(worked)}", "`.examples`")
+        _example(console, worked[number])
+        show(console, *run_query(connection, worked[number].query))
     if not numbers:
-        for question in known.values():
+        for question in worked.values():
             _example(console, question)
 
 
@@ -174,7 +174,7 @@ def remember_lines() -> None:
     atexit.register(save)
 
 
-#: Commands of the shell itself; a space follows the one that needs a name.
+#: Commands of the shell itself; the one that needs a name ends with a space.
 DOT_COMMANDS = (".examples", ".exit", ".quit", ".schema ", ".tables")
 #: Characters that separate words; a dot is part of a word (`.tables`, `p.word`).
 DELIMITERS = " \t\n()[]{},;:=<>!+-*/%|&^~'\"`"
@@ -235,12 +235,12 @@ def completer(
 
     ``line`` gives what was typed up to the cursor.
     """
-    found: list[str] = []
+    matches: list[str] = []
 
     def complete(word: str, state: int) -> str | None:
         if state == 0:
-            found[:] = completions(connection, line())
-        return found[state] if state < len(found) else None
+            matches[:] = completions(connection, line())
+        return matches[state] if state < len(matches) else None
 
     return complete
 

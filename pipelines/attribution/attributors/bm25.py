@@ -1,9 +1,9 @@
-"""Search scores of documents: likeness to the sentences, with the side that their words are on.
+"""Search scores of documents: similarity to the sentences, signed by each document's own lean.
 
-BM25 (Robertson and Zaragoza 2009, doi:10.1561/1500000019), k1 = 1.2 and b = 0.75, of the kept words
-that both sentences of a pair share, times s - S: s is (n_f - n_m) / (n_f + n_m) with a document's
-occurrences of the contrast's words, S that of all documents. (BM25 of one sentence minus that of
-the other would be about *she* and *he* alone: the rest of the words cancels.)
+A score is BM25 (Robertson and Zaragoza 2009, doi:10.1561/1500000019; k1 = 1.2, b = 0.75) of the
+kept words that both sentences of a pair share, times s - S. s is (n_f - n_m) / (n_f + n_m) of the
+contrast's words in the document, S the same over all documents. (BM25 of one sentence minus BM25
+of the other would depend on *she* and *he* alone: all other words cancel.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _K1, _B = 1.2, 0.75
 
 
 def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
-    """The mean over a query's pairs of BM25 of the shared words, times the document's side."""
+    """Mean BM25 of the shared words over a query's pairs, times s - S; 0 without contrast words."""
     options = subject.text.evidence.options
     tokenizer = Tokenizer(options.targets, language=options.language)
     shared: dict[tuple[str, str], set[str]] = {}
@@ -35,18 +35,18 @@ def scores(queries: Sequence[Query], subject: Subject, progress: Progress = sile
     n_f, n_m = (
         table.n_target[:, np.isin(seen.question.targets, side)].sum(axis=1) for side in sides
     )
-    of_all = (n_f.sum() - n_m.sum()) / max(n_f.sum() + n_m.sum(), 1)
-    side = np.where(n_f + n_m > 0, (n_f - n_m) / np.maximum(n_f + n_m, 1) - of_all, 0)
+    overall = (n_f.sum() - n_m.sum()) / max(n_f.sum() + n_m.sum(), 1)
+    side = np.where(n_f + n_m > 0, (n_f - n_m) / np.maximum(n_f + n_m, 1) - overall, 0)
     length = _K1 * (1 - _B + _B * table.n_kept / max(table.n_kept.mean(), 1))
     n_with = np.bincount(seen.word, minlength=len(words))
     idf = np.log1p((n_documents - n_with + 0.5) / (n_with + 0.5))
     part = idf[seen.word] * seen.n_word * (_K1 + 1) / (seen.n_word + length[seen.document])
-    found = np.zeros((len(queries), n_documents))
-    for row, query in zip(found, queries, strict=True):
+    document_scores = np.zeros((len(queries), n_documents))
+    for row, query in zip(document_scores, queries, strict=True):
         weight = dict.fromkeys(words, 0.0)
         for pair in query.pairs:
             for word in shared[pair.text_f, pair.text_m]:
                 weight[word] += pair.weight
-        of_word = np.array([weight[word] for word in words])
-        row += np.bincount(seen.document, part * of_word[seen.word], n_documents) * side
-    return found
+        word_weights = np.array([weight[word] for word in words])
+        row += np.bincount(seen.document, part * word_weights[seen.word], n_documents) * side
+    return document_scores

@@ -15,9 +15,9 @@ UNIT = "nats of delta"
 
 
 def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
-    """The influences of ``evidence.lean``, the mean over a query's pairs of that on their words.
+    """Each document's influence on the pairs' words (``evidence.lean``), the mean over pairs.
 
-    A document that the model didn't read has 0; so has a word without both counts.
+    0 for a document that the model didn't read, and for a word without counts on both sides.
     """
     words = sorted(set().union(*(query.words for query in queries)))
     if not words:

@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "influence functions of the model (EK-FAC, by kronfluence)"
 UNIT = "nats, to first order at the end of training"
-#: Tokens of each document that count where it isn't known what the model read.
+#: Tokens used from the start of each document if it isn't known what the model read.
 _MOST_TOKENS = 256
 
 Ints = NDArray[np.int64]
 
 
 def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
-    """The influence of each document's tokens, in the rows that the model read, as often as it did.
+    """The influence of each document's tokens in the training rows, weighted by reads of the row.
 
-    Of a model that was trained elsewhere that of the first tokens of every document.
+    For a model that was trained elsewhere: the influence of the first tokens of every document.
     """
     if importlib.util.find_spec("kronfluence") is None:
         raise MissingComponent("kronfluence", "is not installed", install_line("attribution"))
@@ -49,9 +49,9 @@ def scores(queries: Sequence[Query], subject: Subject, progress: Progress = sile
         raise UsageProblem(f"corpus {subject.text.corpus!r}", "holds nothing that the model read")
     drawn = np.random.default_rng(subject.seed).permutation(len(items))[:N_FITTED]
     preferences = [_tokens(query, backend) for query in queries]
-    of = {"text": subject.text.evidence.corpus["run_id"], "seed": subject.seed}
+    fitted_to = {"text": subject.text.evidence.corpus["run_id"], "seed": subject.seed}
     directory = subject.store.work_directory(
-        "attribution", f"{backend.identity.key}-{config_hash(of)}"
+        "attribution", f"{backend.identity.key}-{config_hash(fitted_to)}"
     )
     item_scores = influence(
         backend,
@@ -81,7 +81,7 @@ def _tokens(query: Query, backend: TransformersBackend) -> list[tuple[Tokens, fl
 
 
 def _items(subject: Subject, backend: TransformersBackend) -> tuple[Items, Ints, Ints]:
-    """Parts of rows that are of one document each, their documents, and how often each was read."""
+    """Rows split by document: the items, each item's document, and how often each was read."""
     from plumbline.eval_workers.training.influence import NO_TARGET, Items
 
     text = subject.text
@@ -92,20 +92,21 @@ def _items(subject: Subject, backend: TransformersBackend) -> tuple[Items, Ints,
     else:
         rows, document = _first_tokens(subject, backend)
         row_times = np.ones(len(rows), np.int64)
-    # A token is the target of the one before it.
+    # The target at a position is the next token.
     target = np.concatenate([rows[:, 1:], np.zeros((len(rows), 1), np.int64)], axis=1)
-    of = np.concatenate([document[:, 1:], np.full((len(rows), 1), -1)], axis=1)
+    target_document = np.concatenate([document[:, 1:], np.full((len(rows), 1), -1)], axis=1)
     cells = np.unique(
-        np.stack([np.repeat(np.arange(len(rows)), rows.shape[1]), of.ravel()], axis=1), axis=0
+        np.stack([np.repeat(np.arange(len(rows)), rows.shape[1]), target_document.ravel()], axis=1),
+        axis=0,
     )
     cells = cells[(cells[:, 1] >= 0) & (row_times[cells[:, 0]] > 0)]
-    row, own = cells.T
-    targets = np.where(of[row] == own[:, None], target[row], NO_TARGET)
-    return Items(rows[row], targets), own, row_times[row]
+    row, item_document = cells.T
+    targets = np.where(target_document[row] == item_document[:, None], target[row], NO_TARGET)
+    return Items(rows[row], targets), item_document, row_times[row]
 
 
 def _first_tokens(subject: Subject, backend: TransformersBackend) -> tuple[Ints, Ints]:
-    """A row for each document: BOS, its first tokens, and padding that is no document's."""
+    """A row per document (BOS, first tokens, padding) and its tokens' document; -1 for padding."""
     texts = [text[: 8 * _MOST_TOKENS] for text in subject.text.texts()]
     rows = np.full((len(texts), _MOST_TOKENS), backend.identity.bos_token_id)
     document = np.full(rows.shape, -1)

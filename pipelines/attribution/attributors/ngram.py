@@ -15,7 +15,7 @@ UNIT = "nats of the 5-gram model"
 
 
 def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
-    """The preference of a 5-gram model of the documents that were read, less that without each.
+    """Preference of a 5-gram model of the documents read, minus its preference without each one.
 
     The model is that of `plumbline train --preset 5gram`; counts are exact, while words and
     discounts stay those of all documents (``ngram.left_out``). A document that the model didn't
@@ -35,12 +35,12 @@ def scores(queries: Sequence[Query], subject: Subject, progress: Progress = sile
     n_sentences = [np.count_nonzero(numbered_words([text])[0] == BOS) for text in texts]
     part = np.repeat(np.arange(len(texts)), n_sentences)
     counted = counts(sentences, len(words) + UNKNOWN + 1, NgramOptions().order)
-    asked = sorted({text for query in queries for text, _ in query.texts()})
-    ids = {text: tokenizer.encode(text, add_special_tokens=False).ids for text in asked}
+    query_texts = sorted({text for query in queries for text, _ in query.texts()})
+    ids = {text: tokenizer.encode(text, add_special_tokens=False).ids for text in query_texts}
     model = LeftOut(counted, part, len(texts))
-    found = np.zeros((len(queries), len(subject.text)))
-    for done, (row, query) in enumerate(zip(found, queries, strict=True), 1):
+    document_scores = np.zeros((len(queries), len(subject.text)))
+    for done, (row, query) in enumerate(zip(document_scores, queries, strict=True), 1):
         without = np.sum([w * model.logprob(ids[text]) for text, w in query.texts()], axis=0)
         row[read] = without[-1] - without[:-1]
         progress(done, len(queries))
-    return found
+    return document_scores

@@ -1,4 +1,4 @@
-"""Normal numbers that say nothing: what chance looks like."""
+"""Random scores: a baseline that shows what chance looks like."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNIT = "arbitrary units"
 
 
 def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
-    """Standard normal numbers by the seed and the query's name alone."""
+    """Standard normal numbers, determined by the seed and the query's name alone."""
     names = [zlib.crc32(query.name.encode()) for query in queries]
     draws = [np.random.default_rng([subject.seed, name]) for name in names]
     return np.array([draw.standard_normal(len(subject.text)) for draw in draws])

@@ -1,4 +1,4 @@
-"""Properties of pairs that the lean of released models goes with, and US without them."""
+"""Properties of pairs that predict the lean of released models, and US without them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Without:
 
     ``us`` is each model's, in percent. ``gain`` is the mean gain in US over models, in points, with
     95% intervals as those of ``Share``. Parts named *and ...* are subtracted with the constant, and
-    their gain is over the constant's.
+    their gain is relative to subtracting the constant alone.
     """
 
     taken: str
@@ -67,7 +67,7 @@ class Without:
 
 @dataclass(frozen=True)
 class BenchmarkAnatomy:
-    """A benchmark: mean square of its log ratios (nats squared), shares of it, and US."""
+    """A benchmark: mean square of its log ratios (nats squared), shares of its parts, and US."""
 
     benchmark: str
     n_pairs: int
@@ -82,8 +82,8 @@ class BenchmarkAnatomy:
 def tables(store: OpenWarehouse, corpus: str) -> Iterator[tuple[str, list[str], LogRatioTable]]:
     """Name, models and table of each benchmark with released scores.
 
-    Of natural pairs, and of models that scored all of them; empty without released scores and
-    MaxPMI of the corpus.
+    Only natural pairs, and models that scored all of them. Empty unless there are released scores
+    and MaxPMI of the corpus.
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
@@ -140,7 +140,7 @@ def anatomy(benchmark: str, models: Sequence[str], table: LogRatioTable) -> Benc
 
 
 def without(table: LogRatioTable) -> Iterator[Without]:
-    """US of the log ratios, and without the cross-fitted prediction of parts (``without_fit``)."""
+    """US of the log ratios, whole and minus cross-fitted predictions of parts (``without_fit``)."""
     y, clusters = table.y, table.clusters
     varying = {name: x for name, x in table.properties.items() if np.ptp(x, axis=0).any()}
     none = np.empty((len(y), 0))

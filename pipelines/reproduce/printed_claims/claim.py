@@ -10,7 +10,7 @@ from plumbline.pipelines.reproduce.beside import Printed
 #: Inputs, method, model, metric -> the figure.
 Cell = tuple[str, ...]
 Figures = Mapping[Cell, float]
-#: Each comparison, and True if it is as the paper says.
+#: Yields each comparison as text, and True if it is as the paper says.
 Check = Callable[[Figures], Iterator[tuple[str, bool]]]
 
 
@@ -23,7 +23,7 @@ class PrintedClaim:
     check: Check
 
     def line(self, figures: Figures) -> str:
-        """Number of comparisons that are as stated, and those that are not.
+        """The claim, with the number of comparisons that hold, and the ones that don't.
 
         >>> figures = {("SNLI", "Original", m, "GLD"): v for m, v in (("a", 0.1), ("b", 0.2))}
         >>> PrintedClaim(
@@ -43,8 +43,8 @@ def counted(
 ) -> list[str]:
     """A line per claim with the number of comparisons that hold.
 
-    Empty without figures of all ``tables``. If two tables print a figure, the first counts. A claim
-    without a comparison is left out.
+    Empty unless there are figures of all ``tables``. If two tables print a figure, the first
+    counts. A claim without a comparison is left out.
 
     >>> counted([], [1], [])
     []

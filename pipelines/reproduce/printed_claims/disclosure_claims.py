@@ -28,7 +28,7 @@ def change(
     inputs: Sequence[str] = (*_NATURAL, *_WRITTEN, "Template"),
     models: Sequence[str] = (),
 ) -> Check:
-    """Check that metrics `rises`, `falls` or `stays` from the first to the second of each pair.
+    """Check how metrics change from first to second of each pair; way: rises, falls or stays.
 
     A pair is two methods, or two inputs or models under `Original`.
     """
@@ -69,7 +69,7 @@ def largest_fall(metric: str, printed: float) -> Check:
 
 
 def leans(inputs: str, side: str) -> Check:
-    """Check that, by Table 10, more than half of a set's gendered continuations are of one side."""
+    """Check that by Table 10 more than half of a set's gendered continuations are of ``side``."""
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
         for cell, share in figures.items():

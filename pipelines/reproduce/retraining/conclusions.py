@@ -20,7 +20,7 @@ def shown_row(row: Row) -> dict[str, Any]:
 
 
 def lines(design: AttributionDesign, rows: Sequence[Row]) -> list[str]:
-    """Outcome of each prediction; then for each outcome the methods to trust, or that none is."""
+    """Outcome of each prediction; then for each outcome the methods to trust, if any."""
     shown = [f"{p.name}: expected {p.expected}, found {_side(p, rows)}" for p in design.prediction]
     for own in Rows(rows).groups("corpus", "outcome"):
         if own[0]["outcome"] not in PLACEBOS:
@@ -32,7 +32,7 @@ def lines(design: AttributionDesign, rows: Sequence[Row]) -> list[str]:
 
 
 def page(design: AttributionDesign, rows: Sequence[Row]) -> str:
-    """Results of docs/attribution-study.md: a table for each outcome, then what is concluded."""
+    """Results of docs/attribution-study.md: a table per outcome, then the conclusions."""
     parts = [f"Design `{design.sha256[:16]}...`."]
     heads = ("method", "score (95% interval)", "over the best baseline", "CPU s", "trust it")
     for own in Rows(rows).groups("corpus", "outcome"):

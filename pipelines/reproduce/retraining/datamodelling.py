@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 def halves(n_units: int, n: int, seed: int) -> NDArray[np.bool_]:
-    """Random halves of units, bool[half, unit]; the first ones don't depend on their number.
+    """Random halves of units, bool[half, unit]; a half is the same whatever ``n`` is.
 
     >>> halves(5, 2, seed=0).sum(axis=1)
     array([2, 2])
@@ -36,8 +36,8 @@ def correlations(predicted: Floats, true: Floats) -> Floats:
     x, y = (stats.rankdata(side, axis=-1) for side in np.broadcast_arrays(predicted, true))
     x, y = (side - side.mean(axis=-1, keepdims=True) for side in (x, y))
     size = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
-    found: Floats = (x * y).sum(axis=-1) / np.where(size > 0, size, 1)
-    return found
+    rho: Floats = (x * y).sum(axis=-1) / np.where(size > 0, size, 1)
+    return rho
 
 
 @dataclass(frozen=True)
@@ -83,17 +83,17 @@ def columns(name: str, of: Estimate | None) -> dict[str, float | None]:
 def score(predicted: Floats, true: Floats, other: Floats | None = None) -> Estimate:
     """Mean datamodelling score of words, or its difference from that of ``other`` predictions.
 
-    All are float64[word, half]. The interval is of other words and other halves like these: the
-    variance of both, each by a jackknife, less the noise that is in both. Of one word it is of
-    other halves alone. With Student's quantile of the smaller number, less one.
+    All are float64[word, half]. The interval is for new words and new halves: the variance over
+    each, by a jackknife, minus the noise that both contain. For one word it is for new halves only.
+    Student's quantile has the smaller number, less one, as degrees of freedom.
     """
     n_words, n_halves = true.shape
     every = np.arange(n_halves)
     others = np.array([np.delete(every, half) for half in every])
 
-    def figures(kept: NDArray[np.intp]) -> Floats:
-        of = correlations(predicted[:, kept], true[:, kept])
-        return of if other is None else of - correlations(other[:, kept], true[:, kept])
+    def figures(chosen: NDArray[np.intp]) -> Floats:
+        rho = correlations(predicted[:, chosen], true[:, chosen])
+        return rho if other is None else rho - correlations(other[:, chosen], true[:, chosen])
 
     whole, without = figures(every), figures(others)
     of_halves = float(_jackknife(without.mean(axis=0)))
@@ -118,8 +118,8 @@ def _jackknife(without: Floats) -> Floats:
 def ceiling(first: Floats, second: Floats) -> Estimate:
     """The score that a perfect prediction can reach, from two trainings of each half.
 
-    The root of their correlation: a training differs from the mean of many by its own noise, and a
-    prediction of that mean misses this noise once, where two trainings miss it twice.
+    The root of their correlation: a training differs from the mean of many by its own noise. A
+    prediction of that mean misses this noise once; between two trainings it counts twice.
     """
-    of = score(first, second)
-    return Estimate(*(sqrt(min(max(end, 0), 1)) for end in (of.value, of.low, of.high)))
+    rho = score(first, second)
+    return Estimate(*(sqrt(min(max(end, 0), 1)) for end in (rho.value, rho.low, rho.high)))

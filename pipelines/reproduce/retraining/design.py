@@ -1,4 +1,4 @@
-"""The pre-specified study of attributions: its texts, what is left out, and what is predicted."""
+"""The pre-specified study of attributions: its texts, the units left out, and its predictions."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Record: TypeAlias = Mapping[str, Any]
 
 @toml_table
 class Trainings:
-    """One training on each half, and of the first ones another with a second seed.
+    """One training on each half, and on the first ``n_twice`` another with a second seed.
 
     A half is read up to ``max_epochs`` times.
     """
@@ -65,7 +65,7 @@ class Trainings:
         return of_units[:, units]
 
     def runs(self) -> list[tuple[int, int]]:
-        """Half and seed of each training: first those of which there are two.
+        """Half and seed of each training; the halves that are trained twice come first.
 
         >>> Trainings("closed", 9, 4, 4, 3, 0).runs()
         [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1), (3, 0)]
@@ -79,11 +79,11 @@ class Trainings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Figures that are predicted: sums of the words' preferences, and of their scores.
+    """Figures to predict: weighted sums of the words' preferences, and of their scores.
 
     Attributes:
         true: float64[figure, word], weights of the preferences.
-        predicted: weights of the scores, the same unless it is a placebo.
+        predicted: weights of the scores, the same as ``true`` except for a placebo.
     """
 
     name: str
@@ -92,19 +92,19 @@ class Outcome:
 
 
 def own_parts(n: int) -> Floats:
-    """Weights that leave of each of n words its difference from the mean of all.
+    """Weights, float64[n, n], that give each of n words its difference from the mean of all.
 
     >>> own_parts(2)
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
     """
-    found: Floats = np.eye(n) - 1 / n
-    return found
+    weights: Floats = np.eye(n) - 1 / n
+    return weights
 
 
 @toml_table
 class RealText:
-    """Documents of shards below the data, as many of each: the first ones."""
+    """The first documents of shards below the data directory, equally many of each shard."""
 
     corpus: Text
     shards: Texts
@@ -125,11 +125,11 @@ class RealText:
             yield from map(json.loads, islice(lines(path), n))
 
     def units(self, records: list[Record]) -> NDArray[np.int64]:
-        """Number of what is left out together with a document: each by itself."""
+        """The unit that each document is left out with, from 0: each document is its own."""
         return np.arange(len(records))
 
     def outcomes(self) -> list[Outcome]:
-        """Predicted outcomes; the placebo predicts each word by the scores of another."""
+        """Outcomes to predict; the placebo predicts each word by the scores of another word."""
         n = len(self.words)
         own, every = own_parts(n), np.full((1, n), 1 / n)
         return [
@@ -142,10 +142,10 @@ class RealText:
 
 @toml_table
 class ClosedWorld:
-    """Sources of a written world: words lean in the planted one, in all others none does.
+    """Sources of a written world: words lean in the source ``planted`` only.
 
-    The benchmark has some of the words with the largest planted lean, by the number of occurrences
-    that it moves, and as placebos some of those with the smallest. What is left out is sources.
+    The benchmark has the ``n_leaning`` words whose lean moves most occurrences and, as placebos,
+    the ``n_placebo`` words with the smallest lean. Whole sources are left out.
     """
 
     corpus: Text
@@ -164,7 +164,7 @@ class ClosedWorld:
 
     @cached_property
     def leaning(self) -> dict[str, int]:
-        """Leaning words with the side that they lean to, 1 for she."""
+        """Leaning words with the side that they lean to: 1 for she, -1 for he."""
         by_moved = sorted(self._planted.items(), key=lambda of: -abs(of[1][1]))[: self.n_leaning]
         return {word: 1 if moved > 0 else -1 for word, (_, moved) in sorted(by_moved)}
 
@@ -185,7 +185,7 @@ class ClosedWorld:
         return (*self.leaning, *self.placebos)
 
     def records(self, data: Path) -> Iterator[Record]:
-        """The documents; those of a source have its number."""
+        """The documents; each names its source by number."""
         for source in range(self.n_sources):
             world = "straight" if source == self.planted else "mixed"
             left = self.words_per_source
@@ -196,11 +196,11 @@ class ClosedWorld:
                     break
 
     def units(self, records: list[Record]) -> NDArray[np.int64]:
-        """Number of what is left out together with a document: its source."""
+        """The unit that each document is left out with, from 0: its source."""
         return np.array([int(r["meta"]["pile_set_name"].split()[1]) for r in records])
 
     def outcomes(self) -> list[Outcome]:
-        """Predicted outcomes; that of the benchmark is the mean lean to the planted sides."""
+        """Outcomes to predict; the benchmark's is the mean lean to the planted sides."""
         n, m = len(self.leaning), len(self.placebos)
         side = np.array([[*self.leaning.values()] + [0] * m]) / n
         words = np.eye(n + m)[:n]
@@ -219,7 +219,7 @@ StudyText: TypeAlias = RealText | ClosedWorld
 
 @toml_table
 class ScorePrediction:
-    """Expected place of a row's interval: of ``score`` less ``chance``, or ``over_baseline``."""
+    """Side of 0 expected of a row's interval: of ``score`` - ``chance``, or ``over_baseline``."""
 
     name: Text
     corpus: Text
@@ -233,7 +233,7 @@ class ScorePrediction:
 class AttributionDesign:
     """A pre-specified study; ``sha256`` of its file, 64 hex digits.
 
-    ``least_ceiling``: outcomes of which no prediction could reach it are not scored.
+    Outcomes with a ceiling below ``least_ceiling`` are not scored, except for placebos.
     """
 
     question: Text

@@ -56,7 +56,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class MethodScores:
-    """A method's scores of the words, float64[word, document], and what they cost."""
+    """A method's scores of the words, float64[word, document], and the CPU time they took."""
 
     method: str
     scores: Floats
@@ -95,16 +95,16 @@ class Study:
         return self.of.trainings.documents(self.of.units(self.records))
 
     def prepare(self) -> TrainedModel:
-        """Count the text, import the pairs, train the model that is asked about, on all of it."""
-        of, shard = self.of.corpus, self._shard("text", range(len(self.records)))
-        self.stages.run(f"count {of}", count_text, self.store, of, (shard,))
+        """Count the text, import the pairs, and train the model to attribute on the whole text."""
+        corpus, shard = self.of.corpus, self._shard("text", range(len(self.records)))
+        self.stages.run(f"count {corpus}", count_text, self.store, corpus, (shard,))
         self.stages.run(f"pairs of {self.benchmark}", self._import)
-        return self.stages.run(f"train on all of {of}", self._train, "all", 0, None)
+        return self.stages.run(f"train on all of {corpus}", self._train, "all", 0, None)
 
     def preferences(self, whole: TrainedModel) -> Floats:
         """Preference of each word in each training, float64[seed, half, word]; NaN without one.
 
-        Once there are two of the first halves, it says what a prediction can reach.
+        Reports the ceiling of each outcome once the first halves are trained twice.
         """
         preferences = np.full((2, len(self.halves), len(self.of.words)), np.nan)
         runs = self.of.trainings.runs()
@@ -143,7 +143,7 @@ class Study:
             import_pairs(self.of.benchmark, self.out, self.store, self.run_id)
 
     def _train(self, name: str, seed: int, tokenizer: Path | None) -> TrainedModel:
-        """The model of the whole text, or of a half: all have the tokenizer of the whole."""
+        """Train on the whole text or a half; all models have the tokenizer of the whole text."""
         shard = self.out / "text.jsonl.zst"
         if name != "all":
             shard = self._shard(name, np.flatnonzero(self.halves[int(name.split("-")[1])]))
@@ -168,11 +168,11 @@ class Study:
 
     @cached_property
     def queries(self) -> list[Query]:
-        """The preference of each word."""
+        """A query for each word's preference."""
         return of_words(self.store, self.of.words, self.benchmark)
 
     def _scored(self, method: str, whole: TrainedModel) -> MethodScores | None:
-        """A method's scores, computed once; None where its packages are not installed."""
+        """A method's scores, computed once; None if its packages are not installed."""
         made_of = {"design": self.design.sha256, "model": whole.row("")["revision"]}
         path = self.out / "scores" / f"{method}-{config_hash(made_of)}.npz"
         if not path.exists():
@@ -189,12 +189,12 @@ class Study:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replacing(path) as temporary, temporary.open("wb") as file:
                 np.savez(file, scores=scores, cpu_seconds=_cpu_seconds() - start)
-        kept = np.load(path)
-        return MethodScores(method, kept["scores"], float(kept["cpu_seconds"]))
+        stored = np.load(path)
+        return MethodScores(method, stored["scores"], float(stored["cpu_seconds"]))
 
 
 def _cpu_seconds() -> float:
-    """Processor time of this process and those that it has waited for."""
+    """CPU time of this process and of the children that it has waited for."""
     return sum(os.times()[:4])
 
 
@@ -207,20 +207,20 @@ def run(
     stages: Stages,
     say: Callable[[str], None],
 ) -> list[Row]:
-    """Run a study; the rows of its table, which is replaced. The same call resumes."""
+    """Run a study, replace its table and return the rows. The same call resumes."""
     rows = []
-    for of in design.texts:
-        study = Study(design, of, data, out / of.corpus, store, run_id, stages, say)
+    for text in design.texts:
+        study = Study(design, text, data, out / text.corpus, store, run_id, stages, say)
         whole = study.prepare()
         preferences = study.preferences(whole)
         methods = study.methods(whole)
-        found = datamodelling_rows(design, of.outcomes(), preferences, study.halves, methods)
-        if isinstance(of, ClosedWorld):
-            found += first_rows(design, of, of.units(study.records), methods)
-        kept = {"corpus": of.corpus, "design_sha256": design.sha256, "run_id": run_id}
-        found = [{**row, **kept, "is_trusted": is_trusted(design, row)} for row in found]
-        store.replace("datamodelling_score", found, {"corpus": of.corpus}, run_id)
-        rows += found
+        table = datamodelling_rows(design, text.outcomes(), preferences, study.halves, methods)
+        if isinstance(text, ClosedWorld):
+            table += first_rows(design, text, text.units(study.records), methods)
+        constant = {"corpus": text.corpus, "design_sha256": design.sha256, "run_id": run_id}
+        table = [{**row, **constant, "is_trusted": is_trusted(design, row)} for row in table]
+        store.replace("datamodelling_score", table, {"corpus": text.corpus}, run_id)
+        rows += table
     return rows
 
 
@@ -244,12 +244,14 @@ def datamodelling_rows(
         if best.value < design.least_ceiling and outcome.name not in PLACEBOS:
             continue
         true = outcome.true @ preferences[0].T
-        predicted = {of.method: outcome.predicted @ of.scores @ documents.T for of in methods}
-        for of in methods:
+        predicted = {
+            scored.method: outcome.predicted @ scored.scores @ documents.T for scored in methods
+        }
+        for scored in methods:
             over, baseline = _hardest(
-                design, of.method, predicted, partial(score, predicted[of.method], true)
+                design, scored.method, predicted, partial(score, predicted[scored.method], true)
             )
-            row = _row(of, outcome.name, score(predicted[of.method], true), best, over)
+            row = _row(scored, outcome.name, score(predicted[scored.method], true), best, over)
             n = {"n_words": len(true), "n_halves": true.shape[1]}
             rows.append({**row, "baseline": baseline, "chance": 0.0, **n})
     return rows
@@ -257,28 +259,30 @@ def datamodelling_rows(
 
 def first_rows(
     design: AttributionDesign,
-    of: ClosedWorld,
+    world: ClosedWorld,
     units: NDArray[np.int64],
     methods: Sequence[MethodScores],
 ) -> list[Row]:
     """Share of the words for which a method puts the planted source first."""
-    sources = (units[:, None] == np.arange(of.n_sources)).astype(float)
-    sides, rows = np.array([*of.leaning.values()])[:, None], []
-    leaning = {one.method: one.scores[: len(sides)] @ sources * sides for one in methods}
-    placebo = {one.method: one.scores[len(sides) :] @ sources for one in methods}
-    # A placebo leans to neither side: both are looked at, and each counts half.
+    sources = (units[:, None] == np.arange(world.n_sources)).astype(float)
+    sides, rows = np.array([*world.leaning.values()])[:, None], []
+    leaning = {scored.method: scored.scores[: len(sides)] @ sources * sides for scored in methods}
+    placebo = {scored.method: scored.scores[len(sides) :] @ sources for scored in methods}
+    # A placebo leans to neither side: both sides are tried, and each counts half.
     for name, sums, signs in ((FIRST, leaning, (1,)), (PLACEBO_FIRST, placebo, (1, -1))):
         firsts = {
-            method: np.mean([(sign * own).argmax(axis=1) == of.planted for sign in signs], axis=0)
+            method: np.mean(
+                [(sign * own).argmax(axis=1) == world.planted for sign in signs], axis=0
+            )
             for method, own in sums.items()
         }
-        for one in methods:
-            own = firsts[one.method]
+        for scored in methods:
+            own = firsts[scored.method]
             over, baseline = _hardest(
-                design, one.method, firsts, partial(Estimate.of_difference, own)
+                design, scored.method, firsts, partial(Estimate.of_difference, own)
             )
-            row = _row(one, name, Estimate.of_share(float(own.mean()), len(own)), over=over)
-            about = {"chance": 1 / of.n_sources, "n_words": len(own), "n_halves": None}
+            row = _row(scored, name, Estimate.of_share(float(own.mean()), len(own)), over=over)
+            about = {"chance": 1 / world.n_sources, "n_words": len(own), "n_halves": None}
             rows.append({**row, "baseline": baseline, **about})
     return rows
 
@@ -286,30 +290,35 @@ def first_rows(
 def _hardest(
     design: AttributionDesign,
     method: str,
-    found: Mapping[str, Floats],
+    figures: Mapping[str, Floats],
     difference: Callable[[Floats], Estimate],
 ) -> tuple[Estimate | None, str | None]:
-    """A method's difference from the baseline that is hardest to beat, and its name."""
+    """A method's difference from the hardest baseline, and that one's name; None for a baseline."""
     others = () if method in design.baselines else design.baselines
-    beaten = [(difference(found[name]), name) for name in others if name in found]
-    return min(beaten, key=lambda one: one[0].low, default=(None, None))
+    differences = [(difference(figures[name]), name) for name in others if name in figures]
+    return min(differences, key=lambda one: one[0].low, default=(None, None))
 
 
 def _row(
-    of: MethodScores,
+    scored: MethodScores,
     outcome: str,
-    found: Estimate,
+    value: Estimate,
     best: Estimate | None = None,
     over: Estimate | None = None,
 ) -> Row:
-    estimates = columns("score", found) | columns("ceiling", best) | columns("over_baseline", over)
-    return {"method": of.method, "outcome": outcome, **estimates, "cpu_seconds": of.cpu_seconds}
+    estimates = columns("score", value) | columns("ceiling", best) | columns("over_baseline", over)
+    return {
+        "method": scored.method,
+        "outcome": outcome,
+        **estimates,
+        "cpu_seconds": scored.cpu_seconds,
+    }
 
 
 def is_trusted(design: AttributionDesign, row: Row) -> bool:
     """True if a method is better than chance and than every baseline.
 
-    No interval may hold what it is compared with; a placebo's row is not to be trusted or not.
+    Both intervals have to lie above. False for baselines and for rows of placebos.
     """
     if row["method"] in design.baselines or row["outcome"] in PLACEBOS:
         return False

@@ -47,7 +47,7 @@ class _ClaimFile:
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """A printed value beside ours, None if there is none, and the outcome.
+    """A printed value beside ours, which is None if undefined, and the outcome.
 
     ``of``: the row of the claim's query, empty if it has only one.
     """
@@ -76,9 +76,10 @@ def check(
     """Each printed value of the claims beside the result of its query.
 
     Args:
-        models: whose released scores the queries read. corpus: of the released word statistics.
+        models: models whose released scores are read. corpus: name of the released word statistics.
 
-    Claims are of the whole release: empty without all 28 models, five sets and the word statistics.
+    Claims are about the whole release: empty unless the store has the scores of all 28 models on
+    all five sets, and the word statistics.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
@@ -98,7 +99,7 @@ _IS_WHOLE = """
 
 
 def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> pa.Table:
-    """Statistics of Table 7 of every set, of all pairs and of those within 0.5 nats."""
+    """Table 7's statistics of every set: of all pairs, and of those with |MaxPMI| <= 0.5 nats."""
     from plumbline.eval_workers.writing.sharing.benchmark_card import statistics
 
     text = """
