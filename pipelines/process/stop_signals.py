@@ -99,7 +99,7 @@ def _interrupt_after(busy: AbstractContextManager[None]) -> None:
         time.sleep(_SOON_S)  # until the callback has returned
         _lost.set()
         _expected.set()
-        # While this thread has the lock, the main thread compiles nothing; the signal ends its wait.
+        # While this thread has the lock the main one compiles nothing; the signal ends its wait.
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
