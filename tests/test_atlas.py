@@ -148,7 +148,7 @@ def test_what_has_no_name_is_no_benchmark(release: Path) -> None:
     assert {f.kind for f in found} == {"statistics", "pairs", "scores"}
     assert {f.benchmark for f in found if f.kind != "statistics"} == {"use-5"}
     assert [s.n_files for s in atlas.sources(found)] == [1, 1, 3]
-    assert [s.n_files for s in atlas.sources(found, "models", "org/other")] == [1, 1, 1]
+    assert [s.n_files for s in atlas.sources(found, "org/other")] == [1, 1, 1]
 
 
 @pytest.fixture(scope="module")

@@ -72,6 +72,7 @@ from plumbline.pipelines.reproduce import beside, printed_figures, pythia
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
+from plumbline.warehouse.input.token_files import n_sequences
 from plumbline.warehouse.options import make
 from plumbline.warehouse.query import connection
 from plumbline.warehouse.storage.store import Store
@@ -563,6 +564,8 @@ CALLS = [
         ".parquet)"),
     of_file(taken, "empty.csv", "",
         "benchmark mine: no usable pair in empty.csv, which has no rows"),
+    Called("Megatron shard without its index", lambda: n_sequences(Path("a.bin")),
+        "shard a.idx: ... (fetch or make it again)", BadInput),
     of_file(taken, "semicolons.csv", "sentence_a;sentence_b\nTea.;Rum.\n",
         "semicolons.csv: no column sentence_a, sentence_b (it has sentence_a;sentence_b: "
         "columns are parted by commas, or by tabs in .tsv)"),
@@ -1049,6 +1052,8 @@ CALLS = [
     of_file(load_instructions, "a.jsonl", '"x"\n{"instruction": " "}',
         "a.jsonl, row 2: holds no instruction (expected a text)"),
     of_file(load_instructions, "a.jsonl", '"x"\n{',
+        "a.jsonl, row 2: no valid JSON: ..."),
+    of_file(load_instructions, "a.jsonl", '"x"\n' + "[" * 100_000,
         "a.jsonl, row 2: no valid JSON: ..."),
     of_file(load_instructions, "a.txt", "x\ny\nx",
         "a.txt, row 3: repeats row 1 (leave it out)"),

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +29,8 @@ from plumbline.eval_workers.chat.ledger import look, open_ledger
 from plumbline.eval_workers.disclosure import neutral
 from plumbline.eval_workers.models.local.source import find_source
 from plumbline.eval_workers.models.sampling_contract import Sample
+from plumbline.eval_workers.pairs.benchmarks import import_benchmark
+from plumbline.eval_workers.pairs.benchmarks.own import file_rows
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.eval_workers.work.chunk_plan import Chunk, ChunkPlan
@@ -574,6 +577,21 @@ def test_a_released_table_that_unpacks_without_end_is_refused(
     (tmp_path / name).write_bytes(content)
     with pytest.raises(BadInput, match="more than 1,048,576 bytes"):
         read_text(tmp_path / name)
+
+
+def test_pairs_that_unpack_without_end_are_refused_in_little_memory(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_rows, "LARGEST", 1 << 20)
+    path = tmp_path / "pairs.csv.gz"
+    path.write_bytes(gzip.compress(bytes(1 << 26)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadInput, match="more than 1,048,576 bytes"):
+            import_benchmark(store, "mine", path, "run")
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_table_packed_in_parts_is_read_whole(tmp_path: Path) -> None:

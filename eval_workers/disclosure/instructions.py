@@ -59,7 +59,7 @@ def _of_json(what: str, lines: list[tuple[int, str]]) -> Iterator[tuple[int, obj
     for i, line in lines:
         try:
             row = json.loads(line)
-        except ValueError as e:
+        except (ValueError, RecursionError) as e:
             raise BadInput(f"{what}, row {i}", f"no valid JSON: {e}") from e
         yield i, row.get("instruction") if isinstance(row, dict) else row
 

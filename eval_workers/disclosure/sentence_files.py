@@ -91,7 +91,7 @@ def _text_of(line: str, key: str | None) -> tuple[str, str | None]:
         return line, None
     try:
         row = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return line, "the line is no JSON"
     value = row.get(key) if isinstance(row, dict) else None
     return (value, None) if isinstance(value, str) else (line, f"{key!r} is not a text")

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.rows import Row, Rows, filled
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.query.connection import answer, connect, model_labels, opened, query, sql
+from plumbline.warehouse.query.connection import (
+    arrow_rows,
+    connect,
+    model_labels,
+    opened,
+    query,
+    sql,
+)
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
 if TYPE_CHECKING:
@@ -69,7 +76,7 @@ class Facts:
 
     def query(self, text: str) -> Rows:
         """Rows of a query that isn't a file of ``sql/report``, over any tables and views."""
-        return self._once(text, lambda: answer(self.connection, text))
+        return self._once(text, lambda: arrow_rows(self.connection, text))
 
     def metrics(self, name: str, **wanted: object) -> Rows:
         """Rows of ``metric_value`` of one metric, where columns have the ``wanted`` values."""

@@ -48,9 +48,16 @@ class Rows(list[Row]):
         return Rows(rows, self._text, (*self._conditions, *map(_is, wanted, wanted.values())))
 
     def but(self, **unwanted: object) -> Rows:
-        """Rows in which each of these columns differs from its value."""
+        """Rows in which each of these columns differs from its value, as ``None`` does.
+
+        >>> rows = Rows([{"a": 1}, {"a": None}], "FROM t;").but(a=1)
+        >>> rows, rows.sql.splitlines()[-1]
+        ([{'a': None}], 'WHERE "a" IS DISTINCT FROM 1;')
+        """
         rows = [row for row in self if all(row[c] != value for c, value in unwanted.items())]
-        conditions = (f"NOT {_is(column, value)}" for column, value in unwanted.items())
+        conditions = (
+            f'"{column}" IS DISTINCT FROM {literal(value)}' for column, value in unwanted.items()
+        )
         return Rows(rows, self._text, (*self._conditions, *conditions))
 
     def only(self, is_wanted: Callable[[Row], object]) -> Rows:

@@ -100,7 +100,7 @@ def digest(of: Sequence[ListedFile]) -> str:
     return hashlib.sha256(listed.encode()).hexdigest()
 
 
-def sources(every: Sequence[ListedFile], kind: str = "", name: str = "") -> list[SourceFiles]:
+def sources(every: Sequence[ListedFile], name: str = "") -> list[SourceFiles]:
     """The files behind a page, of all kinds; for a model's or benchmark's page its own, if any."""
     behind = []
     for file_kind, (_, pattern) in KINDS.items():
@@ -150,7 +150,7 @@ def site(
     ]
     if docs:
         links.append(Link("Documentation", docs, "How to do the same with your text and model."))
-    return Site(links, command, lambda kind, name: sources(every, kind, name), pages)
+    return Site(links, command, lambda _, name: sources(every, name), pages)
 
 
 def _studies(

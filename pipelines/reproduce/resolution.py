@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
-from plumbline.warehouse.query.connection import answer, connect
+from plumbline.warehouse.query.connection import arrow_rows, connect
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
 LEVEL, POWER = 0.05, 0.8
@@ -170,7 +170,7 @@ def of_pythia(store: OpenWarehouse, corpus: str) -> list[Resolved]:
     epsilon = MeasureOptions().params()["epsilon_nats"]
     with connect(store, _PAIRS) as connection:
         params = {"corpus": corpus, "epsilon_nats": epsilon}
-        table = answer(connection, _PAIRS, params)
+        table = arrow_rows(connection, _PAIRS, params)
     scores = {name: table[name].to_numpy() for name in table.column_names}
     keys = set(zip(scores["benchmark"], scores["size"], strict=True))
     resolved: list[Resolved] = []

@@ -67,7 +67,8 @@ def shell(
 ) -> None:
     """Read queries and dot commands until ``.quit`` or the end of the input.
 
-    A bad query prints its error in one line and the shell stays open; Ctrl-C drops the input.
+    A bad query prints its error in one line and the shell stays open; Ctrl-C drops the input. An
+    unfinished query runs at the end of the input, and raises ``UsageProblem`` if it is bad.
     """
     console.print(Text(_HELP, style="dim"))
     for question in questions():

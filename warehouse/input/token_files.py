@@ -319,9 +319,15 @@ def indexed(path: Path, *, sequences: bool = False) -> Iterator[tuple[int, Token
 
 
 def n_sequences(path: Path) -> int:
-    """Number of sequences in a `.bin`, in all its parts; ``BadInput`` for an invalid index."""
-    with open_file(index_of(path)) as file:
-        return _Index(index_of(path), file, True).n_documents
+    """Number of sequences in a `.bin`, in all its parts.
+
+    Raises ``BadInput`` for an index that is invalid or can't be read.
+    """
+    try:
+        with open_file(index_of(path)) as file:
+            return _Index(index_of(path), file, True).n_documents
+    except OSError as e:
+        raise unreadable(index_of(path), e) from e
 
 
 class _Index:

@@ -259,11 +259,11 @@ def rows_of(
     [{'n': 0}]
     """
     with connect(source, text) as connection:
-        rows = answer(connection, text, params)
+        rows = arrow_rows(connection, text, params)
     return list(rows.to_pylist())
 
 
-def answer(
+def arrow_rows(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
     """Rows of one query, which is planned once: for a relation of it DuckDB plans it twice.
@@ -310,4 +310,4 @@ def query(
     text = sql(name)
     parameters = {p for s in connection.extract_statements(text) for p in s.named_parameters}
     used = {key: value for key, value in (params or {}).items() if key in parameters}
-    return answer(connection, text, used)
+    return arrow_rows(connection, text, used)

@@ -110,7 +110,8 @@ def _read_own(name: str, source: Path) -> Parsed:
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
         raise BadInput(f"{path}", "does not exist", "give --source the directory of all eight")
-    return [_LINE_NUMBER.sub("", line, count=1).strip() for line in read_text(path).splitlines()]
+    lines = read_text(path).rstrip("\n").split("\n")
+    return [_LINE_NUMBER.sub("", line, count=1).strip() for line in lines]
 
 
 def _template(pro: str, anti: str) -> str | None:

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from plumbline.eval_workers.scoring.statistics.cluster_covariances import Floats
-from plumbline.warehouse.query.connection import answer, connect
+from plumbline.warehouse.query.connection import arrow_rows, connect
 from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
@@ -205,7 +205,7 @@ def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
     """Rows of table ``control``, less ``run_id``, of all models and n-gram models."""
     connection = connect(root, "control_point")
     query = f"FROM control_point ORDER BY {', '.join((*_GROUP, 'pair_id'))}"
-    table = answer(connection, query).combine_chunks()
+    table = arrow_rows(connection, query).combine_chunks()
     keys = table.select(list(_GROUP)).to_pylist()
     starts = [i for i, key in enumerate(keys) if i == 0 or key != keys[i - 1]]
     rows: list[dict[str, object]] = []

@@ -14,7 +14,7 @@ from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOpt
 from plumbline.eval_workers.scoring.statistics.power import powers
 from plumbline.eval_workers.scoring.statistics.ranks import model_ranks
 from plumbline.eval_workers.scoring.statistics.scored import scored
-from plumbline.warehouse.query.connection import answer, connect, query, sql, sql_names
+from plumbline.warehouse.query.connection import arrow_rows, connect, query, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.storage.store import Store, cast
@@ -53,7 +53,7 @@ def compute(
             rows = schema.with_new_names(query(connection, name, options.params()))
             if "pair_id" in rows.column_names:  # one row per pair: summarise them
                 connection.register("pair", rows)
-                rows = answer(connection, _OF_PAIRS)
+                rows = arrow_rows(connection, _OF_PAIRS)
             rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
             parts.append(cast(schema, rows))
         update(len(names), len(names))

@@ -186,9 +186,9 @@ def _preference(value: float, low: float | None, high: float | None) -> Finding:
 
 
 def _brief(word: Word) -> float | None:
-    """The lean beside a word in a list, from the first text that has one; else ``None``."""
+    """The lean beside a word in a list, from the first text with a finite one; else ``None``."""
     leans = (row["delta_nats"] for _, row in sorted(word.leans.items()))
-    return next((round(lean, 2) for lean in leans if lean is not None), None)
+    return next((round(x, 2) for x in leans if x is not None and math.isfinite(x)), None)
 
 
 def _record(found: Explorer, word: Word) -> dict[str, Any]:
@@ -223,8 +223,8 @@ def _pair(pair: Pair, known: Collection[str]) -> list[Any]:
 
 
 def _rounded(values: Iterable[Any]) -> list[Any]:
-    """Values for a script; infinite ones, which JSON lacks, become ``None``."""
-    finite = (None if isinstance(v, float) and math.isinf(v) else v for v in values)
+    """Values for a script; infinite ones and NaN, which JSON lacks, become ``None``."""
+    finite = (None if isinstance(v, float) and not math.isfinite(v) else v for v in values)
     return [round(v, 5) if isinstance(v, float) else v for v in finite]
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.rows import Row
-from plumbline.warehouse.query.connection import answer
+from plumbline.warehouse.query.connection import arrow_rows
 from plumbline.warehouse.text.escape import terminal
 
 #: Most pairs, log ratios, and log ratios by word (one per pair and model): a page loads no more.
@@ -226,7 +226,7 @@ def _named(row: Row) -> tuple[str, str, str]:
 
 def _rows(facts: Facts, text: str, **params: object) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]]
-    rows = answer(facts.connection, text, params).to_pylist()
+    rows = arrow_rows(facts.connection, text, params).to_pylist()
     return rows
 
 

@@ -42,9 +42,10 @@ _MEANING = (
 def sections(facts: Facts) -> Iterator[Section | Missing]:
     """Correlations of delta, the words that differ most, and what `corpus compare` found."""
     pairs = _pairs(facts)
-    for rows in facts.query("FROM word_change ORDER BY ALL").groups("text_a", "text_b"):
+    for rows in facts.query("FROM word_change ORDER BY ALL").groups("text_a", "text_b", "contrast"):
         yield change_section(rows, TOP_WORDS, folded=True)
-    for rows in facts.query("FROM corpus_audit ORDER BY ALL").groups("text_before", "text_after"):
+    audits = facts.query("FROM corpus_audit ORDER BY ALL")
+    for rows in audits.groups("text_before", "text_after", "contrast"):
         yield audit_section(rows, TOP_WORDS, folded=True)
     if not pairs:
         yield Missing(_TITLE, "plumbline corpus associate --corpus ANOTHER")

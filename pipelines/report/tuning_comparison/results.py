@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plumbline.pipelines.report.rows import Row, Rows, literal, with_ends
-from plumbline.warehouse.query.connection import answer, connect
+from plumbline.warehouse.query.connection import arrow_rows, connect
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.scoring_contract import Identity
@@ -84,7 +84,7 @@ def read_results(order: ComparedModels) -> Results:
     with connect(order.warehouse, "".join(queries.values())) as connection:
         return Results(
             **{
-                name: Rows(answer(connection, text).to_pylist(), text)
+                name: Rows(arrow_rows(connection, text).to_pylist(), text)
                 for name, text in queries.items()
             }
         )

@@ -139,7 +139,7 @@ def _text(path: Path) -> str:
         with ByteStream(path) as stream, io.BufferedReader(stream) as reader:
             data = reader.read(LARGEST + 1)
             if data[:2] == b"\x1f\x8b":
-                data = gzip.decompress(data)
+                data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(LARGEST + 1)
     except (OSError, EOFError, zlib.error, pa.ArrowInvalid) as e:
         raise unreadable(path, e) from e
     if len(data) > LARGEST:
