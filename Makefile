@@ -101,7 +101,7 @@ $(VENV)/.bench: $(STAMP) requirements-bench.lock
 	@touch $@
 
 dist: $(STAMP) ## write dist/: the archive and application for spark-submit (docs/cluster.md)
-	@$(BIN)/python -m plumbline.pipelines.dist dist
+	@$(BIN)/python -m plumbline.pipelines.cluster_files dist
 
 clean: ## remove what was built and written (not the environments)
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(OUT)

@@ -21,7 +21,7 @@ from benchmarks.scoring import BENCHMARKS
 from benchmarks.scoring_model import SHAPES, sentences, write_model
 from plumbline.eval_workers.models import devices, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.prospect import model_size
+from plumbline.eval_workers.models.size_forecast import model_size
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.vllm.vllm_client import interpreter
 from plumbline.warehouse.errors import MissingComponent, PlumblineError

@@ -89,7 +89,7 @@ def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -
 def _dist(options: PipelineOptions) -> str:
     """Directory of archive and application: the setting ``dist``, or ``out``/dist, now written."""
     if not options.dist:
-        from plumbline.pipelines.dist import write_dist
+        from plumbline.pipelines.cluster_files import write_dist
 
         return str(write_dist(options.out / "dist")[0].parent)
     if "://" not in options.dist:

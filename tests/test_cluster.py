@@ -24,10 +24,10 @@ from plumbline.jobs.kernel.cache import SHIPPED
 from plumbline.jobs.spark.archive import NAME, write_archive
 from plumbline.jobs.spark.java import find_java_home
 from plumbline.jobs.spark.spark_session import CODE_ARCHIVE, read_conf
+from plumbline.pipelines.cluster_files import write_dist
 from plumbline.pipelines.command.main import main as plumbline
 from plumbline.pipelines.command.value_sources import made
 from plumbline.pipelines.commands.pipeline import Pipeline
-from plumbline.pipelines.dist import write_dist
 from plumbline.pipelines.spark_submit import submit_command
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.conftest import REPOSITORY

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import transformers
 
-from plumbline.eval_workers.models import prospect as prospects
+from plumbline.eval_workers.models import size_forecast as prospects
 from plumbline.eval_workers.models.model_options import ModelOptions
-from plumbline.eval_workers.models.prospect import model_size, prospect
+from plumbline.eval_workers.models.size_forecast import model_size, prospect
 from plumbline.eval_workers.scoring.scoring_forecast import Task, _memory, todo
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.storage.store import Store

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
+from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import fingerprint
 from plumbline.eval_workers.pairs.harness.every_eval_ever_records import import_records
 from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure

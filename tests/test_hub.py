@@ -21,7 +21,7 @@ from huggingface_hub import DatasetCard, constants
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
+from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import fingerprint
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure
 from plumbline.eval_workers.writing.sharing.dataset import dataset

@@ -20,7 +20,7 @@ from plumbline.jobs.count_corpus import CountRequest, count_corpus
 from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.evidence.cluster_counts import ClusterCounts, cluster_counts
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce.tau import TauAgreement, tau_errors, tau_interval
+from plumbline.pipelines.reproduce.tau_interval import TauAgreement, tau_errors, tau_interval
 from plumbline.pipelines.reproduce.word_lists import (
     agreement,
     alike,

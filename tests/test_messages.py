@@ -68,7 +68,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.every_eval_ever import evaluations
 from plumbline.pipelines.report.paper.figure_files import inches
 from plumbline.pipelines.report.write import write_report
-from plumbline.pipelines.reproduce import beside, printed_figures, pythia
+from plumbline.pipelines.reproduce import beside_runs, printed_figures, pythia
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, MissingComponent, PlumblineError, UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
@@ -1128,15 +1128,15 @@ CALLS = [
         "evals.csv, row 1: the row holds 2 fields, expected 8 (mend or remove the row)"),
     of_file(pythia.read, "evals.csv", f'{CHECKPOINTS}pythia,1b,1,{pythia.TASK},"a\n',
         "evals.csv, row 1: the row holds 5 fields, expected 8 (mend or remove the row)"),
-    of_file(beside.read, "printed.csv", f"{RUNS}3,s,j,m,B,many\n",
+    of_file(beside_runs.read, "printed.csv", f"{RUNS}3,s,j,m,B,many\n",
         "printed.csv, row 1: value is 'many', expected a finite number (mend or remove the row)"),
-    of_file(beside.read, "printed.csv", f"{RUNS}x,s,j,m,B,1\n",
+    of_file(beside_runs.read, "printed.csv", f"{RUNS}x,s,j,m,B,1\n",
         "printed.csv, row 1: table is 'x', expected a whole number (mend or remove the row)"),
-    of_file(beside.read, "printed.csv", f"{RUNS}3,s,j,m,B,nan\n",
+    of_file(beside_runs.read, "printed.csv", f"{RUNS}3,s,j,m,B,nan\n",
         "printed.csv, row 1: value is 'nan', expected a finite number (mend or remove the row)"),
-    of_file(beside.read, "printed.csv", f"{RUNS}3,s,,m,B,1\n",
+    of_file(beside_runs.read, "printed.csv", f"{RUNS}3,s,,m,B,1\n",
         "printed.csv, row 1: method is empty (mend or remove the row)"),
-    of_file(beside.read, "printed.csv", f"{RUNS}3,s,j,m,B\n",
+    of_file(beside_runs.read, "printed.csv", f"{RUNS}3,s,j,m,B\n",
         "printed.csv, row 1: the row holds 5 fields, expected 6 (mend or remove the row)"),
     # warehouse and settings
     Called("folder of something else", lambda: Store.open("mine"),

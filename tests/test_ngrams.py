@@ -37,8 +37,8 @@ from plumbline.eval_workers.models.ngram.ngram_model import (
 )
 from plumbline.eval_workers.models.ngram.text_words import BOS, UNKNOWN, numbered_words
 from plumbline.eval_workers.models.ngram_backend import NgramBackend
-from plumbline.eval_workers.models.prospect import prospect
 from plumbline.eval_workers.models.sampling_contract import Draw, SamplingOptions
+from plumbline.eval_workers.models.size_forecast import prospect
 from plumbline.eval_workers.training.trained_models import train_model
 from plumbline.pipelines.command.app import app
 from plumbline.warehouse.errors import BadInput, UsageProblem

@@ -19,7 +19,7 @@ from plumbline.eval_workers.disclosure.attributes import WORD_LIST
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
 from plumbline.eval_workers.fairpair.figures.fairpair_set import score_set
 from plumbline.pipelines.command.main import main
-from plumbline.pipelines.reproduce.beside import (
+from plumbline.pipelines.reproduce.beside_runs import (
     HOLDS,
     NO_INTERVAL,
     NOT_DEFINED,

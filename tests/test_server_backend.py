@@ -234,7 +234,7 @@ def test_one_text_that_has_no_score_leaves_the_others_theirs(saved: dict[str, Pa
 
 
 def test_what_needs_a_model_that_is_loaded_here_is_refused(saved: dict[str, Path]) -> None:
-    from plumbline.eval_workers.models.prospect import prospect
+    from plumbline.eval_workers.models.size_forecast import prospect
 
     kind = "opt-adds-bos"
     with echoing(saved[kind], KINDS[kind].bos) as (server, _):

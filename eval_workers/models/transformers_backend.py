@@ -23,8 +23,8 @@ from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBa
 from plumbline.eval_workers.models.kinds.forward_passes import LocalContinuer
 from plumbline.eval_workers.models.kinds.masked import MaskedBackend
 from plumbline.eval_workers.models.kinds.model_files import Files, Kind, read_files
-from plumbline.eval_workers.models.local.hidden import hidden_of_trees, on_device
 from plumbline.eval_workers.models.local.tree import end_of_tree, forest, n_nodes
+from plumbline.eval_workers.models.local.tree_passes import hidden_of_trees, on_device
 from plumbline.eval_workers.models.local.weights import is_int8
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from plumbline.eval_workers.models.model_options import ModelOptions
 
 if TYPE_CHECKING:
-    from plumbline.eval_workers.models.prospect import Prospect
+    from plumbline.eval_workers.models.size_forecast import Prospect
     from plumbline.warehouse.storage.store import Store
 
 Row = Mapping[str, Any]
@@ -69,7 +69,7 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
 
     Yields rows of ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """
-    from plumbline.eval_workers.models.prospect import prospect
+    from plumbline.eval_workers.models.size_forecast import prospect
     from plumbline.eval_workers.scoring.statistics.power import power_of, said
 
     model = prospect(task.model, task.options)
@@ -97,7 +97,7 @@ def _row(subject: str, what: str, amount: object, unit: str = "", note: str = ""
 
 def _memory(model: Prospect, task: Task) -> Iterator[Row]:
     from plumbline.eval_workers.models.devices import batch_tokens, n_threads
-    from plumbline.eval_workers.models.prospect import chosen_device, free_bytes
+    from plumbline.eval_workers.models.size_forecast import chosen_device, free_bytes
 
     options, name = task.options, model.identity.model
     device, free = chosen_device(options), free_bytes(options)

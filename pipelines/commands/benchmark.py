@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from plumbline.eval_workers.chat.chat_session import Build, spending
 from plumbline.eval_workers.chat.client import find_key
 from plumbline.eval_workers.pairs import benchmarks as room
-from plumbline.eval_workers.pairs.benchmarks.own import pushed, recipe
+from plumbline.eval_workers.pairs.benchmarks.own import pushed_set, recipe
 from plumbline.eval_workers.scoring.statistics.power import power_of, said
 from plumbline.eval_workers.writing import build, opinion
 from plumbline.eval_workers.writing.build_spec import BuildSpec
@@ -84,7 +84,7 @@ class BenchmarkImport(DataOption, Command):
             source = located(self.source) if self.source else None
             return tuple(dict.fromkeys(self.names)), source
         source = located(self.names[0])
-        return (pushed.name_at(source),), source
+        return (pushed_set.name_at(source),), source
 
     def how(self) -> room.How:
         """Options of reading a source as pairs."""

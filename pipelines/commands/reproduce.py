@@ -184,13 +184,13 @@ class _Beside(_Published, _Figures):
 
     def run(self, context: Context) -> Done:
         """Compare what the warehouse holds; nothing is written to it."""
-        from plumbline.pipelines.reproduce import beside, papers
+        from plumbline.pipelines.reproduce import beside_runs, papers
 
         store, paper = context.store, papers.PAPERS[self.paper]
         printed = papers.figures(paper, self.published)
         compared, runs = papers.measured(paper, store, printed, self.same_as)
         names = papers.printed_names(paper, printed, self.same_as)
-        lines = [line for one in runs for line in beside.lines(one)]
+        lines = [line for one in runs for line in beside_runs.lines(one)]
         lines += [*paper.claims(store, names), *paper.remarks, *paper.misfits(printed)]
         said = lines[:_MOST_LINES]
         if n_more := len(lines) - len(said):
@@ -199,10 +199,15 @@ class _Beside(_Published, _Figures):
         is_whole = all(b.run is not None for b in compared)
         measured = [b for b in compared if b.run is not None]
         return Done(
-            rows=list(map(beside.shown_row, sorted(measured, key=beside.is_known_to_agree))),
+            rows=[
+                beside_runs.shown_row(figure)
+                for figure in sorted(measured, key=beside_runs.is_known_to_agree)
+            ],
             most=_MOST - len(said),
-            said=[*said, *beside.tally(compared)],
-            files=self.written([*beside.as_rows(compared), *({"note": line} for line in lines)]),
+            said=[*said, *beside_runs.tally(compared)],
+            files=self.written(
+                [*beside_runs.as_rows(compared), *({"note": line} for line in lines)]
+            ),
             next="plumbline report" if is_whole else paper.command,
         )
 

@@ -18,7 +18,7 @@ from plumbline.eval_workers.disclosure.probe_options import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions, texts_of
 from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.training.mitigation.tuning_options import TuneOptions
-from plumbline.pipelines.reproduce.beside import (
+from plumbline.pipelines.reproduce.beside_runs import (
     NOT_KNOWN,
     Beside,
     MeasuredRun,

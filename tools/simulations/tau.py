@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plumbline.jobs.evidence.cluster_counts import ClusterCounts
-from plumbline.pipelines.reproduce.tau import kendall, tau_errors, tau_interval
+from plumbline.pipelines.reproduce.tau_interval import kendall, tau_errors, tau_interval
 
 ABOUT = (
     "How often the 95% interval of Kendall's tau between two pairs' deltas contains the mean tau "

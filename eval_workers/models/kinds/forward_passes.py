@@ -15,8 +15,8 @@ import transformers
 
 from plumbline.eval_workers.models import devices
 from plumbline.eval_workers.models.continuer import Continuer
-from plumbline.eval_workers.models.kinds.lanes import in_lanes
 from plumbline.eval_workers.models.kinds.model_files import Files
+from plumbline.eval_workers.models.kinds.parallel_passes import in_lanes
 from plumbline.eval_workers.models.local import loading
 from plumbline.eval_workers.models.local.drawing import Read, draw
 from plumbline.eval_workers.models.local.scorer import TextReader

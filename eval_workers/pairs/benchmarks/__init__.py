@@ -192,7 +192,7 @@ def import_benchmark(
     unknown name without a source, ``MissingComponent`` for a default source without ``data``,
     ``BadInput`` for a source that can't be read or holds no usable pair: nothing is written then.
     """
-    from plumbline.eval_workers.pairs.benchmarks.own.pushed import pushed, read_pushed
+    from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import pushed, read_pushed
 
     how = how or How()
     path: Path | None

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from plumbline.eval_workers.pairs.benchmarks.own.pushed import METADATA, fingerprint
+from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import METADATA, fingerprint
 from plumbline.eval_workers.writing.sharing.benchmark_card import (
     Constraint,
     all_pairs,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from plumbline.eval_workers.pairs.benchmarks.own.pushed import pushed
+from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import pushed
 from plumbline.eval_workers.writing.sharing.dataset import DATA
 from plumbline.pipelines.report.facts import Facts
 from plumbline.warehouse.errors import BadInput, UsageProblem

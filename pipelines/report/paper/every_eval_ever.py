@@ -19,7 +19,7 @@ from importlib import resources
 from typing import Any
 
 import plumbline
-from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
+from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import fingerprint
 from plumbline.eval_workers.pairs.harness.every_eval_ever_records import SAMPLES, SCORES
 from plumbline.eval_workers.pairs.harness.plumbline_pairs import process_results
 from plumbline.eval_workers.pairs.harness.samples import PREFIX

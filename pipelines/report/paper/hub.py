@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from textwrap import indent
 
 import plumbline
-from plumbline.eval_workers.pairs.benchmarks.own.pushed import fingerprint
+from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import fingerprint
 from plumbline.eval_workers.writing.sharing.dataset import task_id
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.data_sets import DataSet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from plumbline.pipelines.reproduce.beside import Printed
+from plumbline.pipelines.reproduce.beside_runs import Printed
 
 #: Inputs, method, model, metric -> the figure.
 Cell = tuple[str, ...]

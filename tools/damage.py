@@ -6,7 +6,7 @@ one; size and time kept or not) and runs one command in a child process. It may 
 or end as it does on the whole warehouse: with the same output, and the same rows once the file is
 mended. `plumbline warehouse check` must name the file. Status 1 when anything else happened.
 
-    python tools/decay.py --trials 300 --seed 1
+    python tools/damage.py --trials 300 --seed 1
 """
 
 from __future__ import annotations

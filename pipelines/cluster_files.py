@@ -1,4 +1,4 @@
-"""Files for spark-submit on a cluster: ``python -m plumbline.pipelines.dist DIRECTORY``.
+"""Files for spark-submit on a cluster: ``python -m plumbline.pipelines.cluster_files DIRECTORY``.
 
 plumbline.zip   the project, for --py-files
 submit.py       the application
