@@ -70,6 +70,7 @@ def asked(place: Path, *command: str, capsys: pytest.CaptureFixture[str]) -> Any
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_words_and_why_are_what_the_commands_say(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -95,6 +95,7 @@ def sorted_tables(store: Store, corpus: str) -> list[pa.Table]:
     return tables
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["pairs", "windows"])
 @pytest.mark.parametrize("little", [False, True])
 def test_equals_a_fresh_count(
@@ -130,6 +131,7 @@ def test_equals_a_fresh_count(
     assert {(r["word"], r["target"]): r["n_pair"] for r in found} == expected.pairs
 
 
+@pytest.mark.slow
 def test_lists_are_kept_until_the_corpus_is_counted_again(
     store: Store, shards: tuple[Path, ...], tmp_path: Path
 ) -> None:

@@ -223,6 +223,7 @@ def test_dispersion_of_windows_is_that_of_the_windows_a_pair_lies_in() -> None:
     assert dispersion(5, 50, "windows", 10) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 @pytest.mark.parametrize("rule", ["pairs", pytest.param("windows", marks=pytest.mark.slow)])
 def test_standard_errors_agree_with_the_spread_over_documents(

@@ -90,6 +90,7 @@ def site(release: Path) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_all_links_are_relative_and_lead_somewhere(site: Path) -> None:
     assert {f"{name}.html" for name in PAGES} <= {p.name for p in (site / "atlas").glob("*.html")}
     assert check_links(site) > 150

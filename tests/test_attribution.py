@@ -147,6 +147,7 @@ def test_a_model_of_other_text_has_read_nobody_knows_what(world: World, tmp_path
     assert training_text(world.store, "c", "EleutherAI/pythia-70m").n_read is None
 
 
+@pytest.mark.slow
 def test_an_ngram_model_has_read_every_word_once(
     world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

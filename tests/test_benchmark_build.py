@@ -96,6 +96,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, Sen
     yield store, counts, server.n_asked
 
 
+@pytest.mark.slow
 def test_every_sentence_has_one_fate(whole: tuple[Store, SentenceCounts, int]) -> None:
     store, counts, n_asked = whole
     assert counts.n_words == 40 and 200 < counts.n_kept < 40 * 6

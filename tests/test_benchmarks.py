@@ -141,6 +141,7 @@ def test_of_several_without_files_each_is_named_and_the_advice_is_given_once(
     assert "crows_pairs_anonymized.csv" in lines[2] and "winobias" in lines[3]
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 def test_released_files_give_the_published_numbers_of_pairs(
     store: Store, data: Path, monkeypatch: pytest.MonkeyPatch

@@ -118,6 +118,7 @@ def test_a_bucket_is_migrated(root: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "does not exist" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_four_writers_of_one_merged_file_and_one_that_is_killed(root: Path) -> None:
     store = Store.open(root)
     for unit in "abcd":
@@ -367,6 +368,7 @@ def test_a_sound_bucket_has_no_problems_with_a_cold_cache(
     assert "no problems" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("answer", "status", "what"),
     [

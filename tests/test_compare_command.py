@@ -144,6 +144,7 @@ def test_an_adapter_is_compared_with_its_base(
     assert order[-2:] == ["macros", "missing"]
 
 
+@pytest.mark.slow
 def test_a_set_that_was_tuned_on_is_marked_and_fairpair_is_of_both(
     made: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,6 +110,7 @@ def nothing_is_left(store: Store) -> bool:
     return not [path for path in (store.root / "_work").rglob("*.*") if path.suffix != ".jsonl"]
 
 
+@pytest.mark.slow
 def test_killed_midway_it_is_resumed_with_the_same_rows(
     name: str,
     case: Computed,

@@ -91,6 +91,7 @@ def handed_over(
     return result, OracleCounts(words, pairs, result.n_pairs), calls["words"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [False, True])
 @pytest.mark.parametrize("rule", RULES)
 def test_little_memory_changes_nothing(rule: str, every: bool, monkeypatch: MonkeyPatch) -> None:

@@ -147,6 +147,7 @@ def test_sql_and_python_hash_again_what_was_seen_a_day_ago_or_before_the_machine
         assert status() == 3
 
 
+@pytest.mark.slow
 def test_check_since_reads_what_was_hashed_before_and_what_was_never(
     tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

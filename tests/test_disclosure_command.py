@@ -103,6 +103,7 @@ def _rows(store: Store, query: str) -> list[dict[str, Any]]:
     return rows_of(store.root, query)
 
 
+@pytest.mark.slow
 def test_prompts_tells_rows_prompts_and_why_others_are_none(ran: Ran) -> None:
     counts = {"probe_set": "mine", "n_rows": 8, "n_prompts": 6, "n_rejected": 2}
     assert ran.done["prompts"]["rows"] == [counts]

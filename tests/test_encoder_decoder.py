@@ -171,6 +171,7 @@ def _rows(store: Store) -> list[dict[str, Any]]:
     return sorted(kept, key=lambda row: (row["prompt_id"], row["side"], row["sample"]))
 
 
+@pytest.mark.slow
 def test_fairpair_measures_one_and_resumes_where_it_was_stopped(
     saved: dict[str, Path],
     tmp_path: Path,

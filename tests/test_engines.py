@@ -96,6 +96,7 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("executors", "cores", "variants"),
@@ -143,6 +144,7 @@ def test_spark_gives_the_rows_of_one_machine(
     assert sentences[0] == sentences[1] != []
 
 
+@pytest.mark.slow
 def test_one_machine_loads_no_spark_and_needs_no_java(shards: Path, tmp_path: Path) -> None:
     """With Java nowhere, not even its wheel, and pyspark out of reach."""
     (tmp_path / "bin").mkdir()

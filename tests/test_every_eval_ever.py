@@ -89,6 +89,7 @@ def _valid(record: object, schema: str) -> None:
     jsonschema.Draft7Validator(known).validate(record)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -94,6 +94,7 @@ def test_every_sentence_is_kept_rejected_or_revised(store: Store) -> None:
     assert "Here is a draft: I left the room at once." in second["prompt"]
 
 
+@pytest.mark.slow
 def test_revisions_use_the_wordings_in_turn_and_end(store: Store) -> None:
     def stubborn(prompt: str, count: int) -> Say:
         return Say("1. The room was empty.") if "different" in prompt else Say("Still no change.")

@@ -120,6 +120,7 @@ def by_hand(store: Store, name: str) -> dict[tuple[str, str | None], dict[str, l
     return found
 
 
+@pytest.mark.slow
 def test_figures_and_differences_are_those_of_a_loop(built: tuple[Store, Any]) -> None:
     store, counts = built
     hand = {name: by_hand(store, name) for name in counts}

@@ -107,6 +107,7 @@ def _line(capsys: pytest.CaptureFixture[str]) -> str:
     return errors[0]
 
 
+@pytest.mark.slow
 def test_what_is_pushed_comes_back_the_same(
     store: Store, uploads: Uploads, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -451,6 +452,7 @@ def test_results_that_nobody_measured_are_asked_for(
     assert "it has no US and PD yet, run `plumbline measure`" in _line(capsys)
 
 
+@pytest.mark.slow
 def test_results_are_a_pull_request_with_what_was_measured(
     store: Store, uploads: Uploads, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -514,6 +516,7 @@ def test_results_of_five_words_have_their_interval(store: Store, uploads: Upload
     )
 
 
+@pytest.mark.slow
 def test_a_dry_run_of_results_writes_what_would_be_pushed(
     store: Store, uploads: Uploads, tmp_path: Path
 ) -> None:

@@ -38,6 +38,7 @@ def python(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Path:
     return found
 
 
+@pytest.mark.slow
 def test_the_sdist_holds_every_file_once_and_builds_the_wheel(tmp_path: Path, wheel: Path) -> None:
     sdist = build("sdist", copy_sources(tmp_path / "sources"), tmp_path / "sdist")
     with tarfile.open(sdist) as archive:

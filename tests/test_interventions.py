@@ -185,6 +185,7 @@ def one_sided(figures: np.ndarray, of: np.ndarray, bound: float) -> float:
     return float(max(below, above))
 
 
+@pytest.mark.slow
 def test_views_of_an_intervention(store: Store) -> None:
     """Leans and responses against scipy, from scores that are made so; chosen words and others."""
     rng = np.random.default_rng(1)

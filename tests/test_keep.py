@@ -284,6 +284,7 @@ def unnamed(store: Store) -> set[str]:
 KILLED = {"restore": ("warehouse", "restore", "4"), "measure": ("measure",)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KILLED)
 def test_the_next_command_of_a_kind_removes_what_a_killed_one_left(kept: Store, name: str) -> None:
     command, where = KILLED[name], ["--warehouse", str(kept.root)]
@@ -304,6 +305,7 @@ def test_the_next_command_of_a_kind_removes_what_a_killed_one_left(kept: Store, 
     assert {one.problem for one in check(kept)} <= {"its run r is not in `run`"}  # of ``filled``
 
 
+@pytest.mark.slow
 def test_nothing_that_another_writer_may_still_name_is_removed(kept: Store) -> None:
     """It is about to make its commit; then it computes, under a run that has no end yet."""
     where = ["--warehouse", str(kept.root)]

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CODE = """
 from plumbline.jobs.kernel.memory import rehash
 rehash(0, 0, 0, 0)
@@ -15,6 +17,7 @@ print(sum(stats.cache_misses.values()), sum(stats.cache_hits.values()))
 """
 
 
+@pytest.mark.slow
 def test_one_process_compiles_what_several_need(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     started = [

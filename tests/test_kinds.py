@@ -203,6 +203,7 @@ def test_measures_have_keys_of_their_own(saved: dict[str, Path]) -> None:
     assert plain.key == "6e4af7e75dc61a2a"  # as before there were measures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pll", ["within-word-l2r", "crows-pairs"])
 def test_the_command_scores_masked_models_and_names_the_measure(
     saved: dict[str, Path], store: Store, capsys: pytest.CaptureFixture[str], pll: str

@@ -73,6 +73,7 @@ def test_every_language_has_a_text() -> None:
     assert sorted(TEXTS) == BUNDLED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", BUNDLED)
 def test_words_are_those_of_spacy(code: str) -> None:
     from importlib import import_module
@@ -359,6 +360,7 @@ def test_rules_that_are_not_told_have_no_shapes() -> None:
     assert [int(unit[ord(c)]) for c in "kmgaA"] == [1, 1, 1, 1, 2]
 
 
+@pytest.mark.slow
 def test_every_list_of_ours_can_be_counted() -> None:
     for code in BUNDLED:
         language = languages.load(code)

@@ -287,6 +287,7 @@ def test_many_shards_are_named_by_a_pattern(store: Store, tmp_path: Path) -> Non
     assert command is not None and f"'{out}/*.jsonl.zst'" in command
 
 
+@pytest.mark.slow
 def test_a_corpus_grows_changes_and_shrinks(store: Store, tmp_path: Path) -> None:
     paths = [tmp_path / f"{n}.jsonl.zst" for n in range(4)]
     for n, path in enumerate(paths):

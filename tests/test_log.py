@@ -86,6 +86,7 @@ def started(code: str, *arguments: str) -> subprocess.Popen[str]:
 # Others at the same time
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_rounds", [8, pytest.param(40, marks=pytest.mark.slow)])
 def test_readers_see_every_row_once_while_others_replace_and_compact(
     store: Store, n_rounds: int
@@ -107,6 +108,7 @@ def test_readers_see_every_row_once_while_others_replace_and_compact(
         assert reader.returncode == 0 and set(json.loads(out)) == {str((n, n))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_times", [8, pytest.param(60, marks=pytest.mark.slow)])
 def test_units_of_one_merged_file_are_published_by_four_processes(
     store: Store, n_times: int
@@ -163,6 +165,7 @@ def n_operations(patch: pytest.MonkeyPatch, act: Callable[[], object]) -> int:
     return seen.n
 
 
+@pytest.mark.slow
 def test_whoever_comes_between_the_operations_of_a_commit_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +232,7 @@ ACTIONS: dict[str, Callable[[Store], object]] = {
 _SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("ENOSPC", "EACCES")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["EIO", "death", *_SLOW])
 @pytest.mark.parametrize(
     "action",

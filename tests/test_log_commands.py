@@ -57,6 +57,7 @@ def tables(store: Store) -> dict[str, list[str]]:
     return {name: rows for name, rows in found.items() if rows}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "every"),
     [

@@ -84,6 +84,7 @@ def share(ratios: list[float], epsilon: float) -> float:
     return sum(at_most(r, epsilon) for r in ratios) / len(ratios)
 
 
+@pytest.mark.slow
 @settings(max_examples=5, deadline=None)
 @given(st.lists(_pairs, min_size=5, max_size=8))
 def test_metrics_equal_brute_force(made: list[list[Any]]) -> None:

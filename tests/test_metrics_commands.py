@@ -116,6 +116,7 @@ def test_measure_on_an_empty_warehouse_says_what_to_run(store: Store) -> None:
     assert "plumbline score" in run("measure", "--warehouse", store.root)
 
 
+@pytest.mark.slow
 def test_report_names_the_page(scored: Path, tmp_path: Path) -> None:
     run("measure", "--warehouse", scored)
     output = run("report", "--warehouse", scored, "--out", tmp_path / "page")

@@ -247,6 +247,7 @@ def evidence(word: str, error: float) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_a_slope_on_a_sample_has_its_reliability_and_a_corrected_slope(store: Store) -> None:
     """First with errors of counts, then with one word's over documents, then with all of them."""
     x, y, error = noisy(store)
@@ -306,6 +307,7 @@ def spoken(corpus: str, code: str | None) -> dict[str, Any]:
     return {**row, "corpus": corpus, "source": "counted", "language": code, "run_id": "r"}
 
 
+@pytest.mark.slow
 def test_pairs_are_fitted_on_corpora_in_their_language(store: Store) -> None:
     """Of a language's file, of a corpus that they were constrained with, English otherwise."""
     sources = {"nl-pairs": "warehouse/languages/nl.toml", "own": "own.csv", "plain": "plain.csv"}

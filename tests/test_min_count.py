@@ -75,6 +75,7 @@ def both(request: pytest.FixtureRequest, shards: list[Path], tmp_path_factory: A
     return store
 
 
+@pytest.mark.slow
 def test_the_tables_are_those_of_brute_force(both: Store) -> None:
     rule = both.read("corpus", corpus="some")["rule"][0].as_py()
     counts = oracle(texts(), TARGETS, rule, 10)

@@ -122,6 +122,7 @@ def test_words_are_as_likely_as_when_probing(saved: dict[str, Path], kind: str) 
     assert several > 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", [0, 1, 2])
 @pytest.mark.parametrize(("kind", "longest"), [("neox", None), ("gpt2", 0)])
 def test_gradients_are_those_of_finite_differences(

@@ -117,6 +117,7 @@ def of_families(
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure_name", ["us", "pd", "|pd|", "slope"])
 def test_changes_with_size_are_those_of_families(measured: Measured, measure_name: str) -> None:
     """Slopes by scipy; the error of their mean by leaving one family out at a time."""
@@ -206,6 +207,7 @@ FAMILY_OF = {
 }
 
 
+@pytest.mark.slow
 def test_a_family_is_what_names_begin_with(store: Store) -> None:
     """SQL and the report's sentences put the 28 listed models into the same seven families."""
     listed = {entry.name for entry in load("unstereoeval")}
@@ -356,6 +358,7 @@ def test_the_report_says_no_more_than_the_intervals(measured: Measured) -> None:
     assert f"it rose in {row['n_rose']} and fell in {row['n_fell']}." in change.intro[0]
 
 
+@pytest.mark.slow
 def test_models_of_one_size_have_no_section_of_size(store: Store) -> None:
     """Nor has a model without its twin one of deduplication."""
     names = [f"org/m{k}" for k in range(6)]

@@ -116,6 +116,7 @@ def configurations() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_the_shipped_sizes_are_those_of_the_models() -> None:
     """Built from their configurations, without weights."""
     torch = pytest.importorskip("torch")

@@ -81,6 +81,7 @@ def test_skipped() -> None:
     return tmp_path / "source"
 
 
+@pytest.mark.slow
 def test_a_fault_is_noticed_in_a_copy_only(tree: Path, tmp_path: Path) -> None:
     before = (tree / "jobs/half.py").read_bytes()
     copy = Copy(tree, tmp_path)
@@ -92,6 +93,7 @@ def test_a_fault_is_noticed_in_a_copy_only(tree: Path, tmp_path: Path) -> None:
     assert not copy.run(HALF.tests).failed  # the copy is whole again, and not a stale compilation
 
 
+@pytest.mark.slow
 def test_what_cannot_tell_a_fault_is_an_error(tree: Path, tmp_path: Path) -> None:
     texts = product(tree)
     with pytest.raises(BadMutant, match="no file"):

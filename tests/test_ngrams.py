@@ -277,6 +277,7 @@ def split_by_us(texts: list[str]) -> list[list[str]]:
     return [[names[k - 2] for k in numbers[a:b]] for a, b in zip(starts, ends, strict=False)]
 
 
+@pytest.mark.slow
 def test_words_are_those_of_tokenizers() -> None:
     """Every character, between letters; and drawn texts of those that end words and sentences."""
     every = "".join(f"a{chr(k)}b " for k in range(0x110000) if not 0xD800 <= k < 0xE000)

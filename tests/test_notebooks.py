@@ -16,6 +16,7 @@ NOTEBOOKS = sorted((REPOSITORY / "docs" / "notebooks").glob("*.ipynb"))
 SHORT = "why"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path",
     [

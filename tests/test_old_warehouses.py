@@ -48,6 +48,7 @@ def figures(store: Store) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_row_of_every_table_and_view_is_read(old: Store) -> None:
     empty = set()
     with connect(old) as connection:

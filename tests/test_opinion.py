@@ -84,6 +84,7 @@ def differences(model: Path) -> dict[str, float]:
     return found
 
 
+@pytest.mark.slow
 def test_pairs_beyond_the_limit_are_marked_beside_the_judge_s(
     store: Store, model: Path, differences: dict[str, float]
 ) -> None:

@@ -73,6 +73,7 @@ def test_readme_from_texts_and_pairs_to_a_preference(
     assert released.startswith("git clone https://github.com/ucinlp/unstereo-eval\n")
 
 
+@pytest.mark.slow
 def test_every_row_is_a_pair_with_figures(ran: Path) -> None:
     rows = rows_of(
         ran / "out/warehouse",

@@ -112,6 +112,7 @@ _FIELD = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.lists(_FIELD, min_size=4, max_size=4), max_size=8))
 def test_rows_in_are_words_and_rejects(rows: list[list[str]]) -> None:
@@ -287,6 +288,7 @@ def _differ(ours: float | None, published: float) -> bool:
     return abs(ours - published) > 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.reference
 def test_max_pmi_is_the_released_one(
     store: Store, data: Path, monkeypatch: pytest.MonkeyPatch

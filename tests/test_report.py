@@ -309,6 +309,7 @@ def test_the_answer_is_made_from_the_figures(world: Store, written: Path) -> Non
         assert f"by {shown(row['value'], 2, signed=True)} nats" in text
 
 
+@pytest.mark.slow
 def test_the_answer_names_the_direction(store: Store, tmp_path: Path) -> None:
     interval = r"\(95% interval "
     expected = {
@@ -335,6 +336,7 @@ def test_the_answer_names_the_direction(store: Store, tmp_path: Path) -> None:
         assert re.search(f"m {said}", text), said
 
 
+@pytest.mark.slow
 def test_the_most_even_is_named_only_where_it_can_be_told(store: Store) -> None:
     """The two models of the highest US, told apart by a paired t test or not."""
     rng, n = np.random.default_rng(3), 400
@@ -421,6 +423,7 @@ def test_an_empty_warehouse_says_what_to_run(store: Store, tmp_path: Path) -> No
     assert not list(path.parent.glob("*.svg"))
 
 
+@pytest.mark.slow
 def test_sections_come_and_go_with_their_data(store: Store, tmp_path: Path) -> None:
     out = tmp_path / "report"
     fill(store, "word_delta", [delta(f"w{i}", i / 10 - 1) for i in range(20)])
@@ -477,6 +480,7 @@ def test_failed_shards_and_rejects_are_prominent(store: Store, tmp_path: Path) -
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'&{{ 7*7 }}$x^{$\x00\ud83d"
 
 
+@pytest.mark.slow
 def test_hostile_text_is_escaped(store: Store, tmp_path: Path) -> None:
     bad = HOSTILE.replace("\ud83d", "").replace("\x00", "")
     build_world(store, name=bad)

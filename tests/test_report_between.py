@@ -258,6 +258,7 @@ def test_many_models_are_held_against_the_one_in_the_middle(store: Store, tmp_pa
     assert "compare-b" in check_page(path, facts.connection)
 
 
+@pytest.mark.slow
 def test_few_models_are_compared_two_by_two(store: Store) -> None:
     put_models(store, 3)
     measure(store, "r")
@@ -266,6 +267,7 @@ def test_few_models_are_compared_two_by_two(store: Store) -> None:
     assert two == {("m1", "m0"), ("m2", "m0"), ("m2", "m1")}
 
 
+@pytest.mark.slow
 def test_one_of_a_kind_is_compared_with_nothing(store: Store, tmp_path: Path) -> None:
     put_models(store, 1)
     fill(store, "word_delta", [delta(f"w{i}", i / 10) for i in range(9)])

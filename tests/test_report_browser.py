@@ -60,6 +60,7 @@ def driven(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield started
 
 
+@pytest.mark.slow
 def test_every_query_gives_what_stands_above_it(facts: Facts, index: Path) -> None:
     lock(facts.connection)
     names = check_page(index, facts.connection)

@@ -119,6 +119,7 @@ def test_four_workers_publish_the_rows_of_one(
     assert not list((store.root / "_work").rglob("*.*"))
 
 
+@pytest.mark.slow
 def test_a_helper_that_dies_is_told_and_its_work_is_done(
     store: Store, model: Path, logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

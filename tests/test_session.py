@@ -105,6 +105,7 @@ def test_spark_listens_on_this_machine_alone() -> None:
     assert any(map(is_loopback, listening(os.getsid(0))))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_session_that_runs_keeps_its_master() -> None:
     session = spark_session()

@@ -197,6 +197,7 @@ def test_a_web_server(
     assert {s.state for s in shard_states(Store.open(tmp_path / "w"), "c")} == {"counted"}
 
 
+@pytest.mark.slow
 def test_the_hub(shards: Path, local: dict[str, Any], tmp_path: Path) -> None:
     with hub({}, {"org/text": shards}) as server:
         names = ["hf://datasets/org/text/*.jsonl*", "hf://datasets/org/text/b.parquet"]

@@ -24,6 +24,7 @@ def run(connection: duckdb.DuckDBPyConnection, text: str) -> list[dict[str, Any]
     return found
 
 
+@pytest.mark.slow
 def test_every_view_of_an_empty_warehouse_is_empty(store: Store) -> None:
     connection = connect(store.root)
     names = {row["name"] for row in run(connection, "SHOW TABLES")}

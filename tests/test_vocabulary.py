@@ -90,6 +90,7 @@ def test_a_word_is_kept_by_the_three_rules(
         assert (v.language_score is None) == (v.has_synset is None) == (v.word not in letters)
 
 
+@pytest.mark.slow
 def test_the_model_says_how_english_a_word_is(model: Path) -> None:
     import fasttext
 

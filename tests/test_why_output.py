@@ -161,6 +161,7 @@ def test_markdown(store: Store) -> None:
     assert all(r["source"] in SOURCES for r in stored) and r"<b>\x1b[2J|" in said
 
 
+@pytest.mark.slow
 def test_page_and_report(store: Store, tmp_path: Path) -> None:
     """Every table equals its query; nothing of the text is taken for the page's own."""
     printed = why(store, *WORDS, "--corpus", "c", "--page", str(tmp_path / "page")).stdout
