@@ -48,7 +48,6 @@ from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
     PlumblineError,
-    UsageProblem,
     is_outage,
 )
 from plumbline.warehouse.input.shards import expand_shards
@@ -84,15 +83,8 @@ class TaskStages(Stages):
 
 
 def here_as_flow(out: Path, work: Callable[[Context], Done], context: Context) -> Done:
-    """Run a pipeline as a flow on the server of PREFECT_API_URL, whose address is printed.
-
-    Raises ``UsageProblem`` without that address: no server is started, and no profile's is used.
-    """
-    address = os.environ.get("PREFECT_API_URL")
-    if not address:
-        fix = "run `prefect server start` and set PREFECT_API_URL=http://127.0.0.1:4200/api"
-        raise UsageProblem("PREFECT_API_URL", "is not set", fix)
-    say(f"Prefect server: {address}")
+    """Run a pipeline as a flow on the server of PREFECT_API_URL, whose address is printed."""
+    say(f"Prefect server: {os.environ['PREFECT_API_URL']}")
 
     @flow(name="plumbline", flow_run_name=f"pipeline into {out}")
     def plumbline() -> Done:

@@ -252,8 +252,7 @@ COMMAND_LINES = [
         "command scores: is unknown (there is pipeline, ...)"),
     Typed("pipeline --prefect", 2,
         "PREFECT_API_URL: is not set (run `prefect server start` and set "
-        "PREFECT_API_URL=http://127.0.0.1:4200/api)",
-        is_recorded=True),
+        "PREFECT_API_URL=http://127.0.0.1:4200/api)"),
     # pipeline
     Typed("pipeline --corpus nowhere/*.jsonl", 3,
         "shards nowhere/*.jsonl: no such file (check the path or the pattern, docs/corpora.md)"),

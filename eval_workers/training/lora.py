@@ -57,9 +57,11 @@ def without_dropout(model: Any) -> Iterator[None]:
     dropouts = [m.lora_dropout for m in model.modules() if isinstance(m, LoraLayer)]
     for dropout in dropouts:
         dropout.eval()
-    yield
-    for dropout in dropouts:
-        dropout.train()
+    try:
+        yield
+    finally:
+        for dropout in dropouts:
+            dropout.train()
 
 
 def save_adapter(model: Any, directory: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from functools import reduce
@@ -98,6 +99,10 @@ class Pipeline(PipelineOptions, Command):
         """Raise the input's errors that can be detected before hours are spent on a part."""
         from plumbline.pipelines.pipeline_parts import check_plan
 
+        # No server is started, and no profile's is used.
+        if self.prefect and not os.environ.get("PREFECT_API_URL"):
+            fix = "run `prefect server start` and set PREFECT_API_URL=http://127.0.0.1:4200/api"
+            raise UsageProblem("PREFECT_API_URL", "is not set", fix)
         check_plan(self)
 
     def plan(self, store: Store | None) -> Iterator[Row]:

@@ -82,6 +82,6 @@ def _place(row: Row) -> str:
 
 def _figure(row: Row) -> str:
     """The score with its interval: a linear datamodelling score (LDS), or a share of the words."""
-    measure = "share" if row["outcome"] == FIRST else "LDS"
+    measure = "share" if row["outcome"] in (FIRST, PLACEBO_FIRST) else "LDS"
     span = f"{row['score']:.2f} ({row['score_low']:.2f} to {row['score_high']:.2f})"
     return f"{measure} {span} on {_place(row)}"
