@@ -130,7 +130,8 @@ def test_a_preference_is_claimed_of_models_whose_interval_excludes_0(
     said = preferences(TrainingTexts(facts), rows)
     n = {"she": sum(low > 0 for low, _ in ends), "they": sum(high < 0 for _, high in ends)}
     for side, count in n.items():
-        claims = {f"{count} of {len(ends)} models prefer the {side}", f", {count} the {side} one"}
+        verb = "prefers" if count == 1 else "prefer"
+        claims = {f"{count} of {len(ends)} models {verb} the {side}", f", {count} the {side} one"}
         claims |= {f"all {count} models prefer the {side}", f"m prefers the {side}"}
         claims |= {f"both models prefer the {side}"} if count == 2 else set()
         assert (count > 0) == any(claim in said for claim in claims)

@@ -85,7 +85,7 @@ def prospect(model: str, options: ModelOptions) -> Prospect:
     Raises ``UsageProblem`` for an n-gram model and for backends that don't read a configuration.
     """
     scorer: Any = open_backend(model, options)
-    what = "" if hasattr(scorer, "config") else f"a model of the backend {options.backend}"
+    what = "" if hasattr(scorer, "config") else f"a model of the backend {scorer.identity.backend}"
     if not what and getattr(scorer.config, "model_type", None) == NGRAM:
         what = "an n-gram model"
     if what:

@@ -33,10 +33,14 @@ def preference(row: Mapping[str, Any]) -> str:
 
     >>> preference({"preference_nats": -0.512, "n_pairs": 4, "model": "small"})
     'small prefers the male sentences by 0.51 nats, the mean over 4 pairs.'
+    >>> preference({"preference_nats": 0.0, "n_pairs": 4, "model": "dummy"})
+    'dummy prefers neither group: the mean over 4 pairs is 0.'
     """
+    pairs = counted(row["n_pairs"], "pair")
+    if not row["preference_nats"]:
+        return f"{row['model']} prefers neither group: the mean over {pairs} is 0."
     side = "female" if row["preference_nats"] > 0 else "male"
     size = shown(abs(row["preference_nats"]), 2)
-    pairs = counted(row["n_pairs"], "pair")
     return f"{row['model']} prefers the {side} sentences by {size} nats, the mean over {pairs}."
 
 

@@ -136,10 +136,11 @@ def _check_dependence(server: EchoServer, echoes: Sequence[Echo]) -> None:
             n = min(len(echo.text_pieces), len(other.text_pieces))
             if echo.text_logprobs_nats[:n] == other.text_logprobs_nats[:n]:
                 _refuse(server, "gives different texts the same log-probabilities")
-    ends = {(echo.pieces[-2], echo.logprobs_nats[-2]) for echo in echoes}
-    piece, value = ends.pop()
-    if not ends and value is not None and value < -ROUNDING_NATS:  # it may be certain each time
-        _refuse(server, f"gives {piece!r} log-probability {value:g} whatever comes before it")
+    for k in (-2, -1):  # a full stop, and the word before it, which may hold it
+        ends = {(echo.pieces[k], echo.logprobs_nats[k]) for echo in echoes}
+        piece, value = ends.pop()
+        if not ends and value is not None and value < -ROUNDING_NATS:  # it may be certain each time
+            _refuse(server, f"gives {piece!r} log-probability {value:g} whatever comes before it")
 
 
 def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:

@@ -180,12 +180,21 @@ def preferences(texts: TrainingTexts, rows: Rows) -> str:
     if named:
         k, way = named[0]
         many = _all(n) if k == n else f"{k} of {n}"
-        sentence = f"{many} models prefer the {way} sentence of {name}"
+        sentence = f"{many} models prefer{'s' * (k == 1)} the {way} sentence of {name}"
         sentence += "".join(f", {k} the {way} one" for k, way in named[1:])
         sentence += (
             f"; {ways['']} {'shows' if ways[''] == 1 else 'show'} {UNTOLD}" if ways[""] else ""
         )
+    if n_by_q := sum(map(_is_untold_by_q, rows)):
+        sentence += f", {n_by_q} of them only after correction for all models (q)"
     return sentence + _over_families(texts, rows, "PD", 1, " points")
+
+
+def _is_untold_by_q(row: Row) -> bool:
+    """True if an interval excludes 0 and only the correction for several models says otherwise."""
+    low, high = row["value_low"], row["value_high"]
+    has_ends = low is not None and high is not None and not finding(row).lack
+    return has_ends and not low <= 0 <= high and not side(row)
 
 
 def _all(n: int) -> str:

@@ -89,7 +89,8 @@ def _check_columns(path: Path, row: SourceRow, recipe: Recipe) -> None:
     if missing or unknown:
         what = ", ".join(dict.fromkeys([*unknown, *(recipe.columns.get(n, n) for n in missing)]))
         has = ", ".join(map(str, row.fields)) or "none"
-        fix = f"it has {has}: name them with --column sentence_a=NAME, docs/pairs.md"
+        name = next(iter(missing), required[0])
+        fix = f"it has {has}: name them with --column {name}=NAME, docs/pairs.md"
         if len(row.fields) == 1 and ";" in has:
             fix = f"it has {has}: columns are parted by commas, or by tabs in .tsv"
         raise BadInput(str(path), f"no column {what}", fix)
