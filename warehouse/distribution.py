@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
 
-#: `plumbline` on PyPI is somebody else's.
+#: Somebody else's project has the name `plumbline` on PyPI.
 NAME = "plumbline-lm"
 #: The name before 0.2, in environments and in rows of ``run`` of that time.
 OLD_NAME = "plumbline"

@@ -46,8 +46,8 @@ _OF_CLIENTS = {
     "requests": frozenset(("ConnectionError", "Timeout", "ChunkedEncodingError")),
 }
 _OF_CLIENTS["httpx2"] = _OF_CLIENTS["httpx"]
-#: Start of the object-store client's messages, which alone tell its errors apart (some are plain
-#: ``OSError``). A message without an HTTP status means wrong input only if it matches ``_WRONG``.
+#: Start of the object-store client's messages. Only the message tells its errors apart, since some
+#: are plain ``OSError``. Without an HTTP status it means wrong input only if ``_WRONG`` matches.
 _OF_STORES = re.compile(r"Generic \S+ error: ")
 _STATUS = re.compile(r"status code: (\d{3})")
 _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]nsupported|Range req")
@@ -150,7 +150,8 @@ def disk_problems(path: Path) -> Iterator[None]:
 def _is_of_disk(error: OSError) -> bool:
     """True if an error of the system is about a file: it names one, or its class and number fit.
 
-    Libraries' own subclasses are about connections; `urllib` sets the file name to an address.
+    Subclasses of libraries are taken for errors of connections, even if they name a file: `urllib`
+    gives an address there.
 
     >>> _is_of_disk(OSError(28, "No space left on device")), _is_of_disk(ConnectionResetError())
     (True, False)

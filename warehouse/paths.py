@@ -46,7 +46,7 @@ class Address(type(Path())):  # type: ignore[misc]
 
 
 def address(text: str | Path) -> Path | None:
-    """A text or path as an address; ``None`` for a path of this machine.
+    """A text or path as an address of an object store; ``None`` for anything else.
 
     >>> str(address(Path("s3://bucket/w"))), address("out/warehouse")
     ('s3://bucket/w', None)
@@ -55,7 +55,7 @@ def address(text: str | Path) -> Path | None:
 
 
 def as_url(path: Path) -> str:
-    """The address of any kind that a path was made from, as typed; empty for a path of a disk.
+    """The address, of any scheme, that a path was made from; empty for a path of a disk.
 
     >>> as_url(Path("https://host/w")), as_url(Path("out/warehouse"))
     ('https://host/w', '')
@@ -65,7 +65,7 @@ def as_url(path: Path) -> str:
 
 
 def segment(name: str, before: str = "", after: str = "") -> str:
-    """A name as one part of a path, between two fixed texts; different names stay different.
+    """``name`` quoted as a part of a path, between two fixed texts; different names stay different.
 
     Raises ``BadInput`` for names that are too long for a file, not Unicode, or that would lead to
     another directory.
@@ -124,7 +124,7 @@ def replacing(path: Path) -> Iterator[Path]:
     ('tea', 1)
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A name of its own, since "." has none; absolute, since libraries take `a:b/c` for an address.
+    # Not named after ``path``, which may be "."; absolute: libraries take `a:b/c` for an address.
     temporary = path.parent.absolute() / f"_{uuid.uuid4().hex}.tmp"
     try:
         yield temporary
@@ -134,14 +134,14 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def replace_directory(directory: Path, destination: Path) -> None:
-    """Replace ``destination`` by ``directory``; an empty ``directory`` only removes it.
+    """Replace ``destination`` by ``directory``; if that is empty, remove both.
 
-    The last of concurrent calls wins. Without ``exchange`` neither directory is at ``destination``
-    for an instant; a process killed then leaves the old one beside ``directory``, under a name that
-    ends with ``-retired``.
+    The last of concurrent calls wins. Where ``exchange`` isn't supported, ``destination`` is
+    missing for an instant; a process killed then leaves the old one beside ``directory``, under a
+    name that ends with ``-retired``.
     """
     destination.parent.mkdir(parents=True, exist_ok=True)
-    old = [directory]  # which holds the old files after an exchange
+    old = [directory]  # after an exchange it holds the old files
     if any(directory.iterdir()):
         while not _moved(directory, destination):
             old += _retired(destination, directory.parent)

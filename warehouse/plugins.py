@@ -53,28 +53,28 @@ class Registry:
 
     def names(self) -> list[str]:
         """Names of all parts, sorted; none is imported."""
-        return sorted({*self._ours, *(entry.name for entry in self._theirs())})
+        return sorted({*self._own_names, *(entry.name for entry in self._other_entries())})
 
     def find(self, name: str) -> EntryPoint | None:
-        """The entry point of a name; ``None`` for a part of Plumbline's.
+        """The entry point of the part ``name``; ``None`` if the part is one of Plumbline's.
 
         Raises ``UsageProblem`` for a name that no package registers, or several do.
         """
-        theirs = [entry for entry in self._theirs() if entry.name == name]
-        holders = [*(["plumbline"] if name in self._ours else []), *map(_package, theirs)]
+        entries = [entry for entry in self._other_entries() if entry.name == name]
+        holders = [*(["plumbline"] if name in self._own_names else []), *map(_package, entries)]
         if not holders:
             advice = f"there are {', '.join(self.names())}{self.instead and f'; or {self.instead}'}"
             raise UsageProblem(f"{self.noun} {name!r}", "unknown", advice)
         if len(holders) > 1:
             problem = f"{' and '.join(holders)} each have one of this name"
             raise UsageProblem(f"{self.noun} {name!r}", problem, "rename or uninstall one")
-        return theirs[0] if theirs else None
+        return entries[0] if entries else None
 
     def load(self, name: str) -> Any:
         """The module of a part, or the object that its entry point names.
 
-        Raises as ``find``, and ``BadInput`` for a part of another package that can't be imported
-        or lacks a member of the contract.
+        Raises what ``find`` raises, and ``BadInput`` for a part of another package that can't be
+        imported or lacks a member of the contract.
         """
         if (entry := self.find(name)) is None:
             return import_module(f"{self.package}.{name}{self.suffix.removesuffix('.py')}")
@@ -87,7 +87,7 @@ class Registry:
         return part
 
     def text(self, name: str) -> str:
-        """The text of a part's file. Raises as ``load``; ``BadInput`` for a missing file."""
+        """The text of a part's file. Raises as ``load``; ``BadInput`` if a package lacks it."""
         file = f"{name}{self.suffix}"
         if (entry := self.find(name)) is None:
             return (self._folder() / file).read_text("utf-8")
@@ -99,12 +99,12 @@ class Registry:
         return resources.files("plumbline").joinpath(*self.package.split(".")[1:])
 
     @cached_property
-    def _ours(self) -> frozenset[str]:
+    def _own_names(self) -> frozenset[str]:
         names = (file.name for file in self._folder().iterdir() if file.name[0] != "_")
         stems = (name.removesuffix(self.suffix) for name in names if name.endswith(self.suffix))
         return frozenset((*stems, *self.made))
 
-    def _theirs(self) -> tuple[EntryPoint, ...]:
+    def _other_entries(self) -> tuple[EntryPoint, ...]:
         return _entry_points(self.group, tuple(sys.path)) if self.group else ()
 
     @contextmanager
@@ -122,7 +122,7 @@ class Registry:
 
 @cache
 def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Entry points of the packages on ``path``, which is ``sys.path``."""
+    """Entry points of a group; ``path`` is ``sys.path``, so that a change of it is noticed."""
     # Takes longer to import than all the rest of this module.
     from importlib.metadata import entry_points
 

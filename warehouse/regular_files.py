@@ -32,7 +32,7 @@ def opened(path: Path) -> io.BufferedReader:
     # Not blocking: opening a pipe would wait for its writer.
     try:
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except ValueError as e:  # a zero byte
+    except ValueError as e:  # the path holds a zero byte
         raise OSError(errno.EINVAL, str(e), str(path)) from e
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
@@ -48,7 +48,7 @@ def kind_of(path: Path) -> int | None:
     """
     try:
         return stat.S_IFMT(os.stat(path).st_mode)
-    except (OSError, ValueError):  # a zero byte
+    except (OSError, ValueError):  # ValueError: the path holds a zero byte
         return None
 
 
@@ -106,7 +106,7 @@ def _check_place(path: Path, what: str) -> None:
         raise UsageProblem(f"{what} {url}", "is not a path of this machine", fix)
     try:
         real = Path(os.path.realpath(path))
-    except ValueError as e:  # a zero byte
+    except ValueError as e:  # the path holds a zero byte
         raise UsageProblem(f"{what} {path}", "is not a valid path", _ANOTHER) from e
     if not _NOT_ON_DISK.isdisjoint(real.parts[1:2]) and real.parts[1:3] != _ON_DISK:
         raise UsageProblem(f"{what} {path}", "is no place for files", _ANOTHER)
@@ -125,7 +125,7 @@ def content(path: Path) -> bytes:
 
 
 def json_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Raises ``OSError``, ``ValueError`` for anything else in it."""
+    """The JSON object in a file. Raises ``OSError``, or ``ValueError`` if it holds no object."""
     return object_of(content(path))
 
 
@@ -133,7 +133,8 @@ def begin_directory(directory: Path, ledger: str, facts: Mapping[str, Any]) -> N
     """Write ``facts`` as JSON to the file ``ledger`` of an empty directory.
 
     A directory whose ledger already holds these facts is left as it is. Raises ``UsageProblem`` for
-    one that holds anything else, ``BadInput`` for one that can't be written.
+    a directory that holds anything else, ``BadInput`` for one that can't be written and for a
+    ledger that isn't a JSON object.
     """
     path, facts_json = directory / ledger, json.dumps(facts)
     try:
@@ -176,6 +177,6 @@ def kept_object(row: Mapping[str, Any], column: str) -> dict[str, Any]:
     """
     try:
         return object_of(row[column])
-    except (ValueError, TypeError) as e:  # NULL is not a text
+    except (ValueError, TypeError) as e:  # TypeError: NULL
         what, fix = f"column {column} of run {row.get('run_id')}", "was it written by Plumbline?"
         raise BadInput(what, str(e), fix) from e

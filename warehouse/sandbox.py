@@ -20,10 +20,10 @@ MOST_BYTES = 8 << 30
 MOST_SECONDS = 600
 #: Most cores that are used, since each thread reserves address space.
 _MOST_CORES = 4
-#: Name of the processor, its number in seccomp, and its number of the system call ``socket``.
+#: Name of the processor -> its number in seccomp, and its number of the system call ``socket``.
 _PROCESSORS = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 _IO_URING_SETUP = 425  # on all processors; it can make sockets too
-#: On x86_64, system calls from this number on are the others under a second number (x32).
+#: On x86_64, each system call also has a second number, higher by this one (x32).
 _X32 = 0x40000000
 #: Signals that a person or a system short of memory sends; no crash ends with one of them.
 _KILLS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -32,11 +32,11 @@ _EACCES = 0x00050000 | 13
 
 
 def status_of_child() -> int | None:
-    """Fork; returns ``None`` in the child, which is in the sandbox, its exit status in the parent.
+    """Fork; returns ``None`` in the child and, once it has ended, its exit status in the parent.
 
-    Call it while no other thread runs. The child ends with the parent. Raises in the parent
-    ``BadInput`` when the child crashed or reached a limit, ``Interrupted`` when it was killed,
-    ``MissingComponent`` on a system without a sandbox.
+    The child is in the sandbox and ends with the parent. Call it while no other thread runs. Raises
+    in the parent ``BadInput`` when the child crashed or reached a limit, ``Interrupted`` when it
+    was killed, ``MissingComponent`` on a system without a sandbox.
     """
     processor()
     parent = os.getpid()
@@ -71,7 +71,7 @@ def end_with(parent: int) -> None:
     """Let Linux kill this process when its parent, whose number is ``parent``, ends."""
     if platform.system() == "Linux":
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:  # it ended already
+        if os.getppid() != parent:  # the parent has ended already
             os._exit(1)
 
 
@@ -85,7 +85,7 @@ def limit() -> None:
 
 
 def limit_time(seconds: int) -> None:
-    """Let the system end this process after so many more seconds of processor time."""
+    """Let the system end this process after ``seconds`` more of processor time."""
     signal.signal(signal.SIGXCPU, signal.SIG_DFL)
     used = resource.getrusage(resource.RUSAGE_SELF)
     _lower(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime) + seconds, is_final=False)

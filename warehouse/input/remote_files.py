@@ -100,7 +100,7 @@ def located(text: str | Path) -> Path:
 
 @dataclass(frozen=True)
 class Description:
-    """A file's metadata; ``mark`` changes with its content, None where no server reports one."""
+    """A file's metadata; ``mark`` changes with its content, None on a disk or if not reported."""
 
     n_bytes: int
     is_directory: bool
@@ -108,7 +108,9 @@ class Description:
 
 
 def find(pattern: str) -> list[tuple[Path, Description | None]]:
-    """The files of a path, address or glob pattern (sorted), with their metadata or ``None``.
+    """The files of a path, address or glob pattern (sorted), each with its metadata.
+
+    The metadata is ``None`` if a path or address has no file; a pattern may have no files.
 
     Raises ``Interrupted`` when a server can't be reached, ``BadInput`` when it refuses the request,
     ``UsageProblem`` as :func:`located` and for a pattern on a web server.
@@ -203,8 +205,8 @@ def open_file(path: Path) -> pa.NativeFile:
 def fetched(directory: Path, patterns: Sequence[str]) -> Path:
     """Copy files of a remote directory to the user's cache, unless it has them already.
 
-    Only files that match a pattern are copied, no subdirectories. Returns the copy, a directory of
-    the same name. Raises ``BadInput`` if no file matches or one can't be read.
+    Only files that match one of ``patterns`` are copied, and no subdirectories. Returns the copy, a
+    directory of the same name. Raises ``BadInput`` if no file matches or a file can't be read.
     """
     import platformdirs  # Spark's executors lack it: they have only what counting needs
 
@@ -240,7 +242,7 @@ def _copy(path: Path, to: Path) -> None:
             while block := file.read(_BLOCK):
                 copy.write(block)
     except OSError as e:
-        if e.errno is not None:  # of this machine's disk
+        if e.errno is not None:  # an error of this machine's disk
             raise
         raise unreadable(path, e) from e
 
@@ -348,8 +350,8 @@ def _file_system(scheme: str) -> Any:
         host, _, rest = path.removeprefix(f"{scheme}://").partition("/")
         return host, rest
 
-    # A web server lists nothing: a name without a file is missing. Obstore itself takes the host of
-    # an address with a port, such as localhost:8000/a.jsonl, for a scheme.
+    # A web server lists nothing: a name without a file is missing. Without `split`, obstore takes
+    # the host of an address with a port, such as localhost:8000/a.jsonl, for a scheme.
     web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
     kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})
     client = {"allow_http": is_plain(scheme)}
@@ -357,9 +359,9 @@ def _file_system(scheme: str) -> Any:
 
 
 def is_plain(scheme: str) -> bool:
-    """True if connections aren't encrypted: the scheme, or that of an endpoint, is ``http``.
+    """True if connections aren't encrypted: ``scheme`` or a variable's address is ``http``.
 
-    Raises ``UsageProblem`` for an endpoint that is not an address.
+    The variables are ``_ENDPOINTS``. Raises ``UsageProblem`` if one is not an address.
 
     >>> is_plain("http")
     True

@@ -48,8 +48,8 @@ _JSON_LINES = ".jsonl"
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """Files named by paths and glob patterns, each once, in the order given (globs sorted).
 
-    Raises ``BadInput`` without patterns, and for one that matches no file, a directory, a pipe, or
-    a file without a shard's suffix; ``UsageProblem`` for the addresses that ``located`` refuses.
+    Raises ``BadInput`` without patterns, for a pattern without files, and for a directory, a pipe
+    or a file without a shard's suffix; ``UsageProblem`` for the addresses that ``located`` refuses.
 
     >>> expand_shards([])
     Traceback (most recent call last):
@@ -107,7 +107,7 @@ def fingerprint(path: Path) -> str:
 
 @dataclass(frozen=True)
 class RecordForm:
-    """The field of a record that holds its text, and a decoder if it holds tokens instead.
+    """The field of a record that holds its text, and a decoder for shards that hold tokens.
 
     Attributes:
         text_field: name of the field or column that holds the text; ``a.b`` is ``b`` in ``a``.
@@ -119,7 +119,7 @@ class RecordForm:
 
 
 def record_form(text_field: str, tokenizer: str) -> RecordForm:
-    """The form of records with text or, if ``tokenizer`` names a model, with that model's tokens.
+    """The form of records of text or, if ``tokenizer`` names a model, of that model's tokens.
 
     Raises ``BadInput`` for a model whose tokenizer can't be read.
     """
@@ -132,12 +132,12 @@ DEFAULT = RecordForm()
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of shard: the reader of its texts, and the reason why it rejects a document.
+    """A kind of shard: the reader of its texts, and its reason for rejecting a document.
 
-    ``texts`` yields the documents in order, in batches of large strings or binaries; a rejected one
-    is NULL. ``missing`` is the reason; ``None``: its text field itself is NULL. ``texts`` raises
-    ``BadInput`` for an unreadable, truncated or damaged file and for a column that is missing or
-    not text, ``UsageProblem`` for tokens without a decoder.
+    ``texts`` yields the documents in order, in batches of large strings or binaries; a rejected
+    document is NULL. ``missing`` is the reason; ``None`` if NULL means a text field that is NULL.
+    ``texts`` raises ``BadInput`` for an unreadable, truncated or damaged file and for a column that
+    is missing or not text, ``UsageProblem`` for tokens without a decoder.
     """
 
     texts: Callable[[Path, RecordForm], Iterator[pa.Array]]
@@ -203,7 +203,7 @@ _STREAMS = (_JSON_LINES, ".wet", ".warc")
 
 
 def documents(path: Path, form: RecordForm = DEFAULT) -> Iterator[str]:
-    """The documents of a shard that are counted, in the same order, as Python strings.
+    """The documents of a shard that counting doesn't reject, in their order, as Python strings.
 
     Rejected records (see ``jobs.kernel.json_lines``) are skipped. Convenience API, not optimised.
     Raises ``BadInput`` for a truncated, damaged or unreadable shard, or a line of more than

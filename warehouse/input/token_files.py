@@ -29,7 +29,7 @@ NOT_DECODED = "holds a token that the tokenizer lacks: name the model's own with
 Tokens = NDArray[np.integer[Any]]
 
 _MAGIC = b"MMIDIDX\0\0"
-#: Magic, version, code of the tokens' type, numbers of sequences and of entries of documents.
+#: Magic, version, code of the tokens' type, number of sequences, length of the list of documents.
 _HEADER = struct.Struct("<9sQBQQ")
 _TYPES = {1: "<u1", 2: "<i1", 3: "<i2", 4: "<i4", 5: "<i8", 8: "<u2"}
 #: The name of a part of a `.bin`: parts are cut at any byte and share one index.
@@ -76,8 +76,8 @@ def digest(content: bytes) -> str:
 def texts(path: Path, content: bytes) -> Iterator[pa.LargeStringArray]:
     """The documents of a token file in order, in batches; NULL for one with an unknown token.
 
-    ``content`` is that of :func:`decoder`. Raises ``UsageProblem`` without one, ``BadInput`` for a
-    truncated, damaged or unreadable file or index.
+    ``content`` are the bytes that :func:`decoder` returned. Raises ``UsageProblem`` if they are
+    empty, ``BadInput`` for a truncated, damaged or unreadable file or index.
     """
     if not content:
         raise UsageProblem(f"shard {path}", "holds tokens, not text", "name their --tokenizer")
@@ -130,7 +130,7 @@ def write_sequences(path: Path, sequences: Iterable[Tokens]) -> None:
 
 
 class Decoder:
-    """A tokenizer, of tokens below ``n_ids``; ``end`` is the token that ends a text, or None."""
+    """A tokenizer; its tokens are below ``n_ids``, ``end`` is the one that ends a text, or None."""
 
     def __init__(self, content: bytes) -> None:
         try:
@@ -182,11 +182,14 @@ class Decoder:
             ]
         # The same texts, many times as fast: the bytes of all tokens lie one after the other.
         tokens = self._bytes.take(pa.array(number))
-        lost = np.concatenate([[0], np.cumsum(tokens.is_null().to_numpy(zero_copy_only=False))])
+        is_unknown = tokens.is_null().to_numpy(zero_copy_only=False)
+        n_unknown = np.concatenate([[0], np.cumsum(is_unknown)])  # before each token
         _, places, data = tokens.buffers()
         at, view = np.frombuffer(places, np.int64), memoryview(data)
         return [
-            None if lost[end] > lost[start] else str(view[at[start] : at[end]], "utf-8", "replace")
+            None
+            if n_unknown[end] > n_unknown[start]
+            else str(view[at[start] : at[end]], "utf-8", "replace")
             for start, end in zip([0, *ends], ends, strict=False)
         ]
 
@@ -247,7 +250,7 @@ def _file(name: str, file: str) -> bytes | None:
 
 
 def _array(path: Path, decode: Decoder) -> Iterator[Tokens]:
-    """The documents of an array of tokens, with NumPy's header or, like OLMo's files, without."""
+    """The documents of an array file, with NumPy's header or, like OLMo's files, without one."""
     where = f"shard {path.name}"
     if decode.end is None:
         problem = "the tokenizer has no eos_token, which ends documents"
@@ -272,8 +275,9 @@ def _array(path: Path, decode: Decoder) -> Iterator[Tokens]:
 def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
     """The type of an array's values, by NumPy's header; leaves the file at the first value.
 
-    Without a header it is 16 bits if they can hold ``n_values`` values, else 32. Raises
-    ``BadInput`` for a header of another kind, or of more or fewer values than follow it.
+    Without a header values have 16 bits if these can tell ``n_values`` values apart, else 32.
+    Raises ``BadInput`` for a header of values that aren't integers, or of more or fewer values than
+    follow it.
     """
     magic = read(file, 6)
     file.seek(0)
@@ -296,7 +300,7 @@ def array_type(file: pa.NativeFile, where: str, n_values: int) -> np.dtype[Any]:
 
 
 def indexed(path: Path, *, sequences: bool = False) -> Iterator[tuple[int, Tokens]]:
-    """Number from 0 and tokens of each document, or sequence, that begins in a `.bin` or a part."""
+    """Number from 0 and tokens of each document (or sequence) that begins in a `.bin` or a part."""
     before, after = _parts(path)
     first, size, index_path = sum(map(_size, before)), _size(path), index_of(path)
     with open_file(index_path) as index_file, open_file(path) as file:
@@ -331,7 +335,7 @@ def n_sequences(path: Path) -> int:
 
 
 class _Index:
-    """An open `.idx`, which holds where documents begin; it can be large, so it is read in parts.
+    """An open `.idx`, a list of where documents begin; it can be large, so it is read in parts.
 
     With ``sequences``, each sequence is a document, whatever the list of documents says.
     """
@@ -354,7 +358,7 @@ class _Index:
         self.n_documents: int = n_entries - 1 if self._has_documents else self._n_sequences
 
     def starts(self, low: int, high: int) -> NDArray[np.int64]:
-        """Offsets of documents ``low`` to ``high``, both included; ``n_documents`` has the end."""
+        """Byte offsets of documents ``low`` to ``high`` (included); ``n_documents`` is the end."""
         places: Tokens = np.arange(low, high + 1)
         if self._has_documents:
             places = self._numbers("<i8", self._documents + 8 * low, high + 1 - low)
@@ -372,7 +376,7 @@ class _Index:
         return int(self.starts(self.n_documents, self.n_documents)[0]) if self.n_documents else 0
 
     def search(self, offset: int) -> int:
-        """The first document that begins at or after a byte."""
+        """Number of the first document that begins at byte ``offset`` or later."""
         low, high = 0, self.n_documents
         while low < high:
             middle = (low + high) // 2
@@ -391,7 +395,7 @@ class _Index:
 
 
 def _parts(path: Path) -> tuple[list[Path], list[Path]]:
-    """The parts of a cut `.bin` before and after this one."""
+    """The parts of a cut `.bin` before and after ``path``; both empty if it isn't a part."""
     if not (part := _PART.fullmatch(path.stem)):
         return [], []
     numbers, number = range(int(part[3]) + 1), int(part[2])

@@ -38,10 +38,10 @@ class TrainingOrder:
     """The sequences of a training's shards by step, and blocks of steps.
 
     Attributes:
-        step_sequences: sequences that a step reads.
-        block_steps: steps of a block; the last block may have fewer.
-        n_read: sequences that all steps read; the last step may have fewer.
-        sequence_tokens: tokens of a sequence of an array; 0 for a `.bin`.
+        step_sequences: number of sequences that a step reads.
+        block_steps: number of steps of a block; the last block may have fewer.
+        n_read: number of sequences that all steps together read; the last step may have fewer.
+        sequence_tokens: number of tokens of each sequence of an array; 0 for a `.bin`.
         index: file with the numbers of the arrays' sequences in the order in which they are read;
             empty for the order of the shards.
         index_mark: hash of the content of that file; empty without one.
@@ -77,9 +77,9 @@ def training_order(
 ) -> bytes:
     """The order in which a training reads shards, as bytes for :func:`blocks`.
 
-    Arrays are given in the order in which the training numbers their sequences. Raises
-    ``UsageProblem`` for shards without tokens and options that don't fit their kind, ``BadInput``
-    for shards of several indexes and a file that can't be read.
+    Shards that are arrays must be in the order in which the training numbers their sequences.
+    Raises ``UsageProblem`` for shards without tokens and for options that don't fit their kind,
+    ``BadInput`` for shards of several indexes and for a file that can't be read.
     """
     suffixes = {path.suffix for path in shards}
     where = f"shard {shards[0]}"
@@ -113,7 +113,7 @@ def blocks(path: Path, decoder: bytes, content: bytes) -> Iterator[tuple[int, pa
     """The documents of a shard as its training read them, in batches within a block of steps.
 
     Yields the last step of the block with each batch. A document ends at a token that ends a text,
-    or with its sequence, the end of its context in training. NULL for one with an unknown token.
+    or with its sequence, the end of its context in training. It is NULL if it has an unknown token.
     Raises ``BadInput`` for a truncated, damaged or unreadable file, index or order.
     """
     order, decode = TrainingOrder(**json.loads(content)), loaded(decoder)
@@ -161,7 +161,10 @@ class _Array:
 
 
 def _places(order: TrainingOrder, first: int, n: int) -> Iterator[NDArray[np.int64]]:
-    """Batches of rows: a sequence's position in the training, and its number in the array."""
+    """Batches of rows: a sequence's position in the training, and its number in the array.
+
+    The array has ``n`` sequences, the first of which is number ``first`` of the training.
+    """
     if not order.index:
         yield np.stack([np.arange(first, first + n), np.arange(n)], axis=1)
         return

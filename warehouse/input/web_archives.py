@@ -22,7 +22,7 @@ _BLOCK_BYTES = 1 << 22
 
 
 def texts(path: Path) -> Iterator[pa.LargeBinaryArray]:
-    """The contents of an archive's records in order, in batches; NULL if it isn't plain text.
+    """The contents of an archive's records in order, in batches; NULL for one not in plain text.
 
     Raises ``BadInput`` for a truncated, damaged or unreadable file, or another kind of file.
     """

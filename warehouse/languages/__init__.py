@@ -1,4 +1,4 @@
-"""Languages, one TOML file each: Plumbline's are here, users give the path of another.
+"""Languages, one TOML file per language: in this directory, or at a path that a user gives.
 
 docs/languages.md describes the file. English has no file: its rules are compiled.
 """
@@ -32,7 +32,7 @@ class TokenRules:
         kept: spaCy's stop words that are ordinary words.
         added: further stop words.
         clitics: endings that are split off behind a letter.
-        exceptions: pieces of chunks that spaCy's rules would cut differently.
+        exceptions: the pieces of each chunk that spaCy's rules would cut differently.
     """
 
     spacy: str
@@ -148,10 +148,10 @@ class Language:
         return self.rules.text if self.rules else ""
 
     def word_list(self, name: str) -> WordList:
-        """The language's word list of a name; for a file, and in English, :func:`wordlists.load`.
+        """The language's list ``name``; for a file, and in English, that of :func:`wordlists.load`.
 
-        Raises ``UsageProblem`` that names the language's lists for any other name, also for that of
-        an English list, which must be given by the path of its file.
+        Raises ``UsageProblem`` that names the language's lists for any other name. The name of an
+        English list is such a name: give the path of its file instead.
 
         >>> load("fr").word_list("gendered").pairs[0].contrast
         'elle/il'
@@ -173,10 +173,10 @@ LANGUAGES = Registry(
 
 
 def load(name: str) -> Language:
-    """A language by its code, or by the path of a TOML file, whose name it then has.
+    """A language by its code, or from a TOML file by its path; its name is then the file's stem.
 
-    Raises ``UsageProblem`` for an unknown code, or a file with the name of a language; for a file
-    that isn't valid, ``BadInput`` that names the key and the reason.
+    Raises ``UsageProblem`` for an unknown code or file, and for a file whose stem is the code of a
+    language; ``BadInput`` that names the key and the reason for an invalid file.
 
     >>> load("en").token_rules, load("de").rules.spacy
     ('', 'de')

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) ([\w.]+)")
 _MACRO = re.compile(r"CREATE OR REPLACE MACRO (\w+)\s*\(([^;]*?)\)\s+AS TABLE\b")
 _NAME = rf"(?:{OLD_SCHEMA}\.)?\w+"
-#: Queries that list tables, views or columns, so all of them must exist.
+#: Words of queries that list tables, views or columns: for these all views must exist.
 _LISTS = re.compile(r"(?i)\b(show|describe|pragma|information_schema|sqlite_\w+|(duckdb|pg)_\w+)\b")
 _READ = re.compile(rf'\b(?:from|join)\s+"?(?:main\.)?({_NAME})')
 _COMMENT = re.compile(r"--.*")
@@ -47,7 +47,7 @@ def connect(
     empty view with the right columns. Nothing is written to the warehouse, and DuckDB neither loads
     nor fetches extensions. ``text``: the SQL that will be run; views and tables that it doesn't use
     are then not made, which saves half of the time. Raises ``BadInput`` if ``source`` isn't a
-    warehouse of this version, or a table's file can't be read, is damaged or has other columns.
+    warehouse of this version, or if a table's file can't be read, is damaged or has other columns.
 
     >>> import tempfile
     >>> connection = connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w"))
@@ -133,7 +133,7 @@ def _old_view(name: str, parameters: str | None) -> str:
 
 
 def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
-    """A line with the first empty tables of a query and the commands that fill them, or empty.
+    """A line with a query's first empty tables and the commands that fill them, or "".
 
     >>> import tempfile
     >>> with connect(OpenWarehouse.open(tempfile.mkdtemp() + "/w")) as connection:
@@ -153,7 +153,7 @@ def unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 def _made_all(connection: duckdb.DuckDBPyConnection) -> bool:
     """Make all views; returns false where no temporary file can be written.
 
-    The first call in a process binds them, in 0.7 s; later ones copy the result, in a tenth of it.
+    The first call in a process binds them, in 0.7 s; later ones copy the result, in 0.07 s.
     """
     try:
         with TemporaryDirectory(prefix="plumbline-") as directory:
@@ -218,7 +218,7 @@ def init_sql(source: str | Path | OpenWarehouse, relative_to: Path | None = None
 
     The Parquet files are named by their absolute path, or by their path from the directory
     ``relative_to``, in which DuckDB must then be started. The views are of one commit: make the SQL
-    again to see later ones. Raises ``BadInput`` if ``source`` isn't a warehouse of this version.
+    again to see later commits. Raises ``BadInput`` if ``source`` isn't a warehouse of this version.
 
     >>> import tempfile
     >>> store = OpenWarehouse.open(tempfile.mkdtemp() + "/w")
@@ -266,12 +266,12 @@ def rows_of(
 def arrow_rows(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Rows of one query, which is planned once: for a relation of it DuckDB plans it twice.
+    """Rows of one query, run by ``execute``, which plans it once; a DuckDB relation plans it twice.
 
     Raises as DuckDB where the query is wrong.
     """
     with warnings.catch_warnings():
-        # Here rows are copied, which takes less time than views that use views.
+        # The warning is about a copy of the rows, which takes less time than planning twice.
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return connection.execute(text, params or None).to_arrow_table()
 

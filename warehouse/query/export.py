@@ -99,7 +99,7 @@ def _export(
 
 
 def _without_formulas(connection: duckdb.DuckDBPyConnection, name: str) -> str:
-    """A query of a view that escapes its text, so that no spreadsheet takes it for a formula."""
+    """A query for the rows of a table or view, with text escaped by ``csv_cell``'s rule."""
     columns = []
     for column, kind, *_ in connection.execute(f"DESCRIBE {name}").fetchall():
         quoted = f'"{column}"'

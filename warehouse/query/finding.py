@@ -30,7 +30,7 @@ def verdict(
 ) -> Verdict:
     """The verdict on a figure.
 
-    ``above`` and ``below``: the interval excludes ``null`` on that side, and ``q``, if there is
+    ``above`` or ``below``: the whole interval lies on that side of ``null``, and ``q``, if there is
     one, is at most ``ALPHA``. ``within``: the interval lies within ``small`` of ``null``, a
     negligible distance. Else ``cannot be told``, also for fewer than ``LEAST_CLUSTERS`` clusters,
     NaN, and a missing figure or end. Without an interval the test, ``q`` or else ``p``, decides,
@@ -73,7 +73,8 @@ class Finding:
         low, high: ends of its 95% interval; None without one.
         null: the value of no effect.
         small: a smaller distance from ``null`` is negligible; None: no distance is.
-        p: p-value of its own test. ``q``: p corrected for the number of tests. None without one.
+        p: p-value of the figure's test; None without a test.
+        q: ``p`` corrected for the number of tests; None without such a correction.
         n_clusters: number of clusters of the kind ``clusters``; of two kinds (``frame, word``) the
             smaller number; None if unknown.
         query: the SQL behind it.
@@ -108,7 +109,7 @@ class Finding:
         )
 
     def pick(self, *, above: T, below: T, untold: T, within: T | None = None) -> T:
-        """The argument of the verdict; ``untold`` for "cannot be told" and a missing ``within``.
+        """The argument named as the verdict; ``untold`` also stands in for a missing ``within``.
 
         >>> Finding("m", "slope", 0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'
@@ -134,7 +135,7 @@ class Finding:
 
     @property
     def lack(self) -> str:
-        """A note if there are too few clusters for an interval; else empty.
+        """A note if there are too few clusters for a verdict; else empty.
 
         >>> Finding("m", "pd", 2.0, n_clusters=3, clusters="word").lack
         'cannot be told: 3 words'

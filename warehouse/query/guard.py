@@ -23,7 +23,7 @@ _READING = frozenset(
     {"SELECT", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "ALTER", "DROP", "SET"}
     | {"VARIABLE_SET", "TRANSACTION", "ANALYZE", "VACUUM", "RELATION"}
 )
-#: Kinds that write files, or contain other statements of unknown kind.
+#: Kinds that may write files, or contain another statement of any kind.
 _WRITING = frozenset(
     {"COPY", "EXPORT", "COPY_DATABASE", "ATTACH", "DETACH", "PREPARE", "EXECUTE", "PRAGMA"}
     | {"CALL", "MULTI", "EXPLAIN"}
@@ -33,9 +33,9 @@ _PLANNED = frozenset(
     {"SELECT", "CREATE", "INSERT", "UPDATE", "DELETE", "MERGE_INTO", "MULTI", "RELATION"}
     | {"EXPLAIN"}
 )
-#: Nodes of such a plan that may write: a COPY may be the body of a WITH, and SQL may come as JSON.
+#: Nodes of a plan that may write: a COPY may be the body of a WITH, and SQL may come as JSON.
 _WRITING_NODE = re.compile(r'"name": *"([^"]*COPY[^"]*|JSON_EXECUTE_SERIALIZED_SQL)"')
-#: First words of statements of several parts (`MULTI`: those that pivot) that only read.
+#: First words of the `MULTI` statements that only read: those that DuckDB splits up for a pivot.
 _PIVOTING = frozenset({"pivot", "unpivot", "from", "with", "select", "create", "insert"})
 
 
@@ -45,7 +45,7 @@ class UnknownName(UsageProblem):
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Turn DuckDB's errors, except for lack of memory, into ``UsageProblem`` with their message."""
+    """Turn DuckDB's errors, except lack of memory, into ``UsageProblem`` with their message."""
     try:
         yield
     except duckdb.OutOfMemoryException:
@@ -93,7 +93,7 @@ def _rows(
 
 
 def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Lock a connection's settings; queries can't read Python's variables nor stored secrets.
+    """Lock a connection's settings; its queries then read no Python variables or stored secrets.
 
     Some settings name files that DuckDB writes to, others let it fetch extensions. ``SET VARIABLE``
     still works.
@@ -182,7 +182,7 @@ def _kind(statement: duckdb.Statement) -> str:
 
 
 def _only_reads(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bool:
-    """True if an EXPLAIN, or a statement of several parts, only reads."""
+    """True if an EXPLAIN or a `MULTI` statement only reads; false for other kinds."""
     kind, text = _kind(statement), statement.query
     words = _words(text)
     if kind == "MULTI" and words[0][1] in _PIVOTING:
@@ -209,7 +209,7 @@ def _after_explain(words: list[tuple[int, str]]) -> int:
 
 
 def _words(text: str) -> list[tuple[int, str]]:
-    """Offset and lowercase text of each token, without comments."""
+    """Offset in characters and lowercase text of each token that isn't a comment."""
     encoded = text.encode()  # DuckDB counts offsets in bytes
     tokens = duckdb.tokenize(text)
     ends = [start for start, _ in tokens[1:]] + [len(encoded)]

@@ -37,7 +37,10 @@ def runs(store: Store, *, command: str = "", since: str = "", status: str = "") 
 
 
 def _with_state(store: Store, row: Row) -> Row:
-    """The row of a run; without an end, ``error`` gives its process's state and its last write."""
+    """A row of ``run``; if it has no end, ``error`` gives its process's state and last write.
+
+    Its status is then ``interrupted`` if the process has ended.
+    """
     if row["status"] != "running":
         return row
     process = (row["error"] or "").removeprefix("no end yet: ")
@@ -49,7 +52,7 @@ def _with_state(store: Store, row: Row) -> Row:
 
 
 def _last_write(store: Store, row: Row) -> datetime:
-    """Time of a run's start or last write; rows that a compaction has merged don't count."""
+    """Time of a run's last write or, without one, its start; merged files don't count."""
     now, run = store.snapshot(), {row["run_id"]}
     written_ms = (
         file.written_ms
@@ -89,8 +92,8 @@ def note(store: Store, prefix: str, text: str) -> Row:
 def written(store: Store, run_id: str) -> dict[str, int]:
     """Number of rows that a run wrote and that still exist, by table, without `run` itself.
 
-    They are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
-    list of its files.
+    Rows are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
+    units of the table's files.
     """
     query = "SELECT table_name, n_rows FROM run_written WHERE run_id = $run"
     rows, snapshot = rows_of(store.root, query, {"run": run_id}), store.snapshot()
@@ -103,9 +106,9 @@ def written(store: Store, run_id: str) -> dict[str, int]:
 
 
 def details(store: Store, prefix: str) -> Row:
-    """Details of a run: its row, options, versions and seeds, what it wrote and rejected.
+    """A run's row with its options, versions and seeds, and numbers of rows written and rejected.
 
-    Raises as ``find``.
+    ``written`` is by table, ``rejects`` by reason. Raises as ``find``.
     """
     row = find(store, prefix)
     options = kept_object(row, "config")
@@ -164,9 +167,10 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, t
 def compare(store: Store, first: str, second: str) -> Row:
     """Two runs: which options and versions differ, and the metrics that exist for both.
 
-    A run that measured has the metrics that it computed and no later run has replaced; a run that
-    scored has those of the models and benchmarks that it scored. ``difference`` is the second value
-    minus the first, in the metric's unit; ``None`` if one is missing. Raises as ``find``.
+    A run's metrics are those that it computed and no later run has replaced; without any, those of
+    the models and benchmarks that it scored. If each run has one model, the models may differ.
+    ``difference`` is the second value minus the first, in the metric's unit; ``None`` if a value is
+    missing. Raises as ``find``.
     """
     a, b = find(store, first), find(store, second)
     metrics = _metrics(store, a["run_id"], b["run_id"])

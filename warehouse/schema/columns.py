@@ -113,8 +113,8 @@ def tables(text: str) -> tuple[Table, ...]:
 
     Each is ``NAME: DESCRIPTION``, then ``by: COMMAND``, then ``key: PARTITIONS / FURTHER COLUMNS``,
     then its columns, one per line: ``name: type[?] [unit] -- meaning``, where ``?`` marks a column
-    that may be NULL; several names, separated by commas, share the rest. Bare names are columns of
-    ``_SHARED``.
+    that may be NULL; several names, separated by commas, share the rest. A line of names alone
+    stands for columns of ``_SHARED``.
 
     >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  corpus\\n  pmi_nats: float? [nats] -- PMI"
     >>> (demo,) = tables(text)

@@ -10,7 +10,7 @@ OLD_SCHEMA = "v0_1"
 #: the versions of a warehouse that name them.
 REMOVED = frozenset({"fairpair_length"})
 
-#: One line per table, view or macro: ``name: new (old), ...``. The first old name is that of 0.1.
+#: One entry per table, view or macro: ``name: new (old), ...``. The first old name is that of 0.1.
 _TEXT = """
 word_list: word_a (female), word_b (male)
 word_association: pmi_nats_se (pmi_se_nats)

@@ -164,8 +164,8 @@ def _store(address: str) -> Any:
 def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Iterator[None]:
     """Turn the server's errors inside the block into one-line errors.
 
-    A refused request is ``BadInput``, a server that is down or fails ``Interrupted``. A read of a
-    missing file still raises ``FileNotFoundError``.
+    A refused request is ``BadInput``, a server that is down or fails ``Interrupted``. If the block
+    reads the file ``name`` and it is missing, ``FileNotFoundError`` passes unchanged.
     """
     from obstore.exceptions import BaseError
 

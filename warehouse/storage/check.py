@@ -56,15 +56,15 @@ def check(
     since: float = math.inf,
     update: Callable[[int, int], None] = lambda *_: None,
 ) -> list[WarehouseProblem]:
-    """All problems of a warehouse, in the order of their paths; nothing is written.
+    """All problems of a warehouse, sorted by path; nothing is written to it.
 
-    All files of all kept versions are read, if need be from the object store, and compared with
-    their hash; the rows of the newest version are checked too. While a run may be writing,
-    leftovers are not reported, since they may be its unfinished work.
+    The data files of all kept versions are read, from an object store if the warehouse is in one,
+    and compared with their hashes; the rows of the newest version are checked too. While a run may
+    be writing, leftovers are not reported, since they may be its unfinished work.
 
     Args:
         apart: read rows in a child process with at most 8 GiB of address space and two minutes of
-            processor time per file; a file that kills the child is a problem.
+            processor time per file; a file that kills the child is reported as a problem.
         since: leave out data files that were hashed at this Unix time or later, by this user and
             since the machine was started. Keys are compared among the files that are read.
         update: called with the number of files read so far, and of all files to read.
@@ -80,7 +80,7 @@ def check(
     faults = [*_foreign(store), *_logged(store, snapshot, files)]
     problems_of_rows = _Apart().problems if apart else _rows_problems
     good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.tables}
-    data_files = [files.known[path] for path in sorted(files.known)]
+    data_files = [files.by_path[path] for path in sorted(files.by_path)]
     todo = [f for f in data_files if hashed_at(store.root / f.file.path, f.file.sha256) < since]
     for done, data_file in enumerate(todo):
         update(done, len(todo))
@@ -119,7 +119,7 @@ def check(
 
 
 def moment(text: str) -> float:
-    """The Unix time of a text: ``7d`` ago, or an ISO 8601 time, in UTC unless it names a zone.
+    """The Unix time of a text: ``7d`` (7 days ago), or ISO 8601, in UTC unless it names a zone.
 
     Raises ``UsageProblem`` for any other text.
 
@@ -149,22 +149,22 @@ class _Files:
     """The data files of all versions, each once."""
 
     def __init__(self) -> None:
-        self.known: dict[str, _DataFile] = {}
+        self.by_path: dict[str, _DataFile] = {}
         self._manifests: set[str] = set()
         self._reported: set[Path] = set()
         #: Tables of the newest version whose manifest can't be read.
         self.unread: set[str] = set()
 
     def add(self, store: Store, state: Snapshot, is_newest: bool) -> Iterator[WarehouseProblem]:
-        """Add a version's files, newest version first; report manifests that can't be read."""
+        """Add a version's files, newest version first; yield problems of unreadable manifests."""
         for table, manifest in state.tables.items():
             if manifest in self._manifests:
                 continue
             self._manifests.add(manifest)
             try:
                 for file in state.files(table):
-                    if file.path not in self.known:
-                        self.known[file.path] = _DataFile(table, file, manifest, is_newest)
+                    if file.path not in self.by_path:
+                        self.by_path[file.path] = _DataFile(table, file, manifest, is_newest)
             except UsageProblem:
                 continue  # `compact` has dropped this version
             except BadInput as e:
@@ -178,7 +178,7 @@ class _Files:
 
 
 def _unreadable(store: Store, table: str, manifest: str) -> str:
-    """Name of the unreadable manifest: this one, or one that it is a difference from."""
+    """Name of the manifest that can't be read: ``manifest``, or the first such base of it."""
     names: list[str] = []
     with suppress(BadInput, FileNotFoundError):
         names.extend(log.chain(store.place, table, manifest))
@@ -236,7 +236,10 @@ def _path_of(store: Store, error: BadInput) -> Path:
 
 
 def _unread(store: Store, data_file: _DataFile, error: BadInput) -> Iterator[WarehouseProblem]:
-    """The problem of an unreadable file; only if it is damaged, the advice is `forget`."""
+    """The problem of an unreadable data file, if a kept version still names the file.
+
+    The advice is `forget` only for a damaged file of the newest version.
+    """
     cause, (_, problem, fix) = error.__cause__, error.args
     if not data_file.is_newest:
         if data_file.manifest not in store.place.names(log.MANIFESTS):

@@ -30,7 +30,7 @@ SMALL_BYTES = 16 << 20
 KEEP_DAYS = 7.0
 #: More days than any warehouse has, so that every version is kept.
 ALL_DAYS = 1e6
-#: Most files of ``run``, the newest, that are searched for killed runs: each takes a millisecond.
+#: Number of the newest files of ``run`` that are searched for killed runs, a millisecond each.
 _NEWEST_RUNS = 50
 _UNNAMED = "a file that no version to keep names"
 #: Kind of unfinished work -> the table it is published in, and the columns its directories name.
@@ -53,7 +53,7 @@ class Merge:
 
 @dataclass(frozen=True)
 class Leftover:
-    """A file or directory that can be removed, by its path in the warehouse, and why."""
+    """A file or directory that can be removed: its path in the warehouse, and the reason."""
 
     path: str
     why: str
@@ -75,9 +75,9 @@ def plan(store: Store, keep_days: float = KEEP_DAYS) -> CompactionPlan:
 def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> CompactionPlan:
     """Merge and remove files as ``plan`` lists them. Others may read and write meanwhile.
 
-    A merged file is read back and compared with the rows of its parts; in the commit it replaces
-    only files that nobody has replaced since. Versions older than ``keep_days`` are removed with
-    the files that only they name. Raises ``BadInput`` for a file that can't be read.
+    A merged file is read back and compared with the rows of its parts. It replaces them only if
+    nobody has replaced any of them since. Versions older than ``keep_days`` are removed with the
+    files that only they name. Raises ``BadInput`` for a file that can't be read.
     """
     merges = tuple(_merges(store, run_id))
     with disk_problems(store.root):
@@ -99,8 +99,8 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> Compacti
 def clear_killed(store: Store, command: str) -> None:
     """Mark killed runs of a command as interrupted, and remove the files that no version names.
 
-    Nothing is done while another process may be writing, where that can't be known (in a bucket,
-    without locks), or in a damaged warehouse: use ``compact`` there.
+    Nothing is done while another process may be writing, where that can't be known (in a bucket, or
+    on a disk without locks), or in a damaged warehouse: use ``compact`` there.
     """
     with suppress(BadInput):
         files = (
@@ -126,8 +126,8 @@ def _merges(store: Store, run_id: str) -> Iterator[Merge]:
         small = defaultdict(list)
         for file in now.files(table):
             # This run's own row is written again when it ends.
-            mine = table == "run" and run_id in (unit.name for unit in file.units)
-            if file.n_bytes < SMALL_BYTES and not mine:
+            is_own_row = table == "run" and run_id in (unit.name for unit in file.units)
+            if file.n_bytes < SMALL_BYTES and not is_own_row:
                 small[file.partition].append(file)
         for partition, files in small.items():
             if len(files) > 1:
@@ -167,9 +167,9 @@ def _same(one: pa.Table, other: pa.Table) -> bool:
 
 
 def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
-    """Files that may be removed, by path: of old versions, unfinished, or published since.
+    """Files that may be removed, sorted by path: of old versions, unfinished, or published since.
 
-    Unfinished work is removable only if no other run may be writing; other files only if the place
+    Those in ``_work`` are listed only if no other run may be writing; others only if the place
     ``is_quiet`` or, where that can't be known, no other run may be writing. Results that save work
     later are not leftovers: counts of shards, paid replies, unpublished chunks of scores, samples
     and probabilities.
@@ -195,9 +195,10 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
 
 
 def _files_to_keep(store: Store, keep_days: float, *, commits_go: bool) -> set[str]:
-    """Files of the newest version and of all versions of the last ``keep_days``.
+    """Names of files of the newest version and of all versions of the last ``keep_days``.
 
-    Raises ``BadInput`` if one of these versions is gone or, if ``commits_go``, a manifest of one.
+    ``commits_go``: commits of other versions will be removed too. Raises ``BadInput`` if one of the
+    versions to keep is gone or, with ``commits_go``, a manifest of one.
     """
     *older, newest = log.versions(store.place)
     states = [log.snapshot(store.place, newest)]
@@ -220,7 +221,7 @@ def _files_to_keep(store: Store, keep_days: float, *, commits_go: bool) -> set[s
         except FileNotFoundError as e:
             if commits_go:  # a dropped version loses its commit first: this manifest was lost
                 raise _lost(store, f"{e.filename} of version {state.version}") from e
-        with suppress(UsageProblem):  # only its commit is left
+        with suppress(UsageProblem):  # the version has only its commit left
             names.update(file.path for file in state.files(table))
     removed = {table: name for state in states for table, name in state.removed.items()}
     names |= {f"{log.MANIFESTS}/{name}" for state in states for name in state.removed.values()}
@@ -261,6 +262,7 @@ def _named(store: Store, path: Path) -> str:
 
 
 def _chunks(store: Store) -> Iterator[Leftover]:
+    """Directories of chunks that are empty or published, and locks of ended commands."""
     now = store.snapshot()
     for kind, (table, names) in _PUBLISHED_IN.items():
         work = store.work_directory(kind, create=False)
@@ -278,7 +280,7 @@ def _chunks(store: Store) -> Iterator[Leftover]:
 
 
 def _partials(store: Store) -> Iterator[Leftover]:
-    """Files of attempts at a shard that no ledger names."""
+    """Files of counts that no shard's ledger names: of attempts that were not finished."""
     for directory in store.work_directory("count", create=False).glob("*"):
         named: set[str] = set()
         for ledger in directory.glob("*.json"):

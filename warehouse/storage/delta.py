@@ -47,7 +47,7 @@ def entry(
     Args:
         columns: names of the table's columns if they changed; otherwise ``None``.
         removed: paths of data files that are no longer part of the table.
-        added: path, size (bytes), time of writing (ms) and rows of files that now are.
+        added: path, size (bytes), time of writing (Unix ms) and number of rows of each new file.
     """
     actions = [] if columns is None else _description(table, columns)
     for path in removed:
@@ -63,9 +63,10 @@ def entry(
 
 
 def replay(content: bytes, files: Mapping[str, int]) -> dict[str, int]:
-    """The files that a log lists after an entry: their ``quoted`` paths, and sizes in bytes.
+    """The files that a log lists after the entry ``content``, given the ``files`` before it.
 
-    Raises ``ValueError`` if ``content`` isn't an entry or its hash differs; older ones have none.
+    Both map ``quoted`` paths to sizes in bytes. Raises ``ValueError`` if ``content`` isn't an entry
+    or its hash differs; older entries have no hash.
 
     >>> replay(entry("run", None, [], [("run/a.parquet", 7, 0, 1)]), {})
     {'a.parquet': 7}

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 #: The file that marks a directory as a warehouse.
 MARKER = "plumbline.json"
-#: Version in the marker of every warehouse with a commit log, whose own version is in the log.
+#: Version in the marker of every warehouse with a commit log; the log has its real version.
 LOGGED = 3
-#: The oldest version that can be migrated, with pairs of any two groups.
+#: The oldest version that can be migrated; the first with pairs of any two groups.
 OLDEST = 4
 #: Brings the rows of one file from one version to the next.
 Change: TypeAlias = "Callable[[pa.Table], pa.Table]"
@@ -43,7 +43,7 @@ def constant(column: str, value: object) -> Change:
     return lambda rows: rows.append_column(column, [[value] * rows.num_rows])
 
 
-#: The first leads from version ``OLDEST`` to the next. Add at the end; never change one.
+#: The first leads from version ``OLDEST`` to the next. Add new ones at the end; never change one.
 MIGRATIONS: tuple[Migration, ...] = (Migration("manifests hold what changed", {}),)
 
 
@@ -53,9 +53,9 @@ def newest_version() -> int:
 
 
 def has_rows_of_now(version: int) -> bool:
-    """True if rows of a version are read as those of the newest: only the log changed since.
+    """True if rows of a version need no migration: since then only the log's format has changed.
 
-    The next commit makes such a warehouse one of the newest version.
+    The next commit brings such a warehouse to the newest version.
     """
     return version >= OLDEST and not any(m.changes for m in MIGRATIONS[version - OLDEST :])
 

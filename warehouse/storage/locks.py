@@ -1,7 +1,7 @@
 """Locks: one command at a time writes a corpus, a benchmark, or all of a warehouse.
 
-On a disk the operating system manages them (``flock``, through ``filelock``): a process holds a
-lock until it releases it or ends. On NFS the server does; it frees the lock of a crashed machine
+On a disk the operating system manages locks (``flock``, through ``filelock``): a process holds a
+lock until it releases it or ends. On NFS the server does. It frees the lock of a crashed machine
 after the lease time of NFSv4 (90 s by default), with NFSv3 perhaps only once that machine is up
 again.
 
@@ -47,9 +47,9 @@ def this_process() -> str:
 
 
 def lives(holder: str) -> bool | None:
-    """True if the process that a text ends with runs on this machine, false if it has ended.
+    """True if the process at the end of ``holder`` runs on this machine, false if it has ended.
 
-    ``None`` for a process of another machine, and for a text without one.
+    ``None`` for a process of another machine, and for a text without a process.
 
     >>> lives(this_process()), lives(f"process {2**22 + 1} on {socket.gethostname()}")
     (True, False)
@@ -67,7 +67,7 @@ def lives(holder: str) -> bool | None:
 
 
 def may_live(holder: str) -> bool:
-    """False only for a text that ends with a process of this machine that has ended."""
+    """False only if ``holder`` ends with a process of this machine, and that process has ended."""
     return lives(holder) is not False
 
 
@@ -104,7 +104,7 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
             path.write_text(this_process(), encoding="utf-8")
         yield True
     finally:
-        # Before the release: a process waiting for this file notices, and makes a new one.
+        # Removed before the release: a process that waits for it then locks a new file instead.
         path.unlink(missing_ok=True)
         lock.release()
 
@@ -113,8 +113,8 @@ def claimed(path: Path, *, wait: bool = False) -> Iterator[bool]:
 def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[None]:
     """Lock the file ``path`` for the block.
 
-    Raises ``UsageProblem`` with ``what`` and the process that holds the lock, if there is one;
-    ``BadInput`` for a disk that can't be written.
+    Raises ``UsageProblem`` that begins with ``what`` and names the holder if another process has
+    the lock; ``BadInput`` for a disk that can't be written or has no locks.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "a.claim"
@@ -128,8 +128,8 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
     """
     with ExitStack() as stack:
         with disk_problems(path.parent):
-            is_mine = stack.enter_context(claimed(path))
-        if not is_mine:
+            is_locked_here = stack.enter_context(claimed(path))
+        if not is_locked_here:
             raise UsageProblem(what, f"another command writes to it: {holder(path)}", fix)
         yield
 
@@ -199,8 +199,8 @@ def _acquire(lock: BaseFileLock, wait: bool) -> None:
 def lock(store: Store, name: str, what: str, fix: str = "wait until it ends") -> Iterator[None]:
     """Hold a lock of a warehouse for the block.
 
-    Raises ``UsageProblem`` that begins with ``what`` and names the holder, if there is one;
-    ``BadInput`` for a disk that can't be written.
+    Raises ``UsageProblem`` that begins with ``what`` and names the holder if another command has
+    the lock; ``BadInput`` for a disk that can't be written.
 
     >>> import tempfile
     >>> store = Store.open(tempfile.mkdtemp() + "/w")
@@ -263,7 +263,7 @@ def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
 def _is_alive(lease: Mapping[str, object]) -> bool:
     """True if a lease was renewed lately, and not by a process of this machine that has ended.
 
-    A time far ahead comes from a wrong clock: such a lease has ended.
+    A time far ahead comes from a wrong clock: such a lease counts as ended.
     """
     try:
         age = datetime.now(timezone.utc) - datetime.fromisoformat(str(lease["renewed"]))

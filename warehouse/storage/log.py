@@ -116,7 +116,7 @@ class Difference:
         return len(self.gone) + len(self.added)
 
     def then(self, later: Difference) -> Difference:
-        """Both differences, one after the other, as one."""
+        """One difference with the effect of this one followed by ``later``."""
         gone, added = dict.fromkeys(self.gone), {file.path: file for file in self.added}
         for path in later.gone:
             if added.pop(path, None) is None:
@@ -125,7 +125,7 @@ class Difference:
         return Difference(tuple(gone), tuple(added.values()))
 
     def of(self, files: tuple[File, ...]) -> tuple[File, ...]:
-        """The list that the difference makes of ``files``."""
+        """``files`` without those removed, then those added."""
         if self.gone:
             gone = frozenset(self.gone)
             files = tuple(file for file in files if file.path not in gone)
@@ -133,7 +133,7 @@ class Difference:
 
 
 def _between(old: Sequence[File], new: Sequence[File]) -> Difference:
-    """The difference of two lists; right if ``new`` starts with the common files in old order."""
+    """The difference of two lists; ``new`` must start with its files of ``old``, in that order."""
     now = {file.path for file in new}
     gone = tuple(file.path for file in old if file.path not in now)
     return Difference(gone, tuple(new[len(old) - len(gone) :]))
@@ -160,7 +160,7 @@ class Listing:
         return list(self._of_unit.get((partition, unit), {}).values())
 
     def swap(self, old: Iterable[File], new: Iterable[File]) -> None:
-        """Remove the files ``old``, if they are there, and append ``new``."""
+        """Remove those files of ``old`` that the list has, and append ``new``."""
         for path in [file.path for file in old]:
             file = self._files.pop(path, None)
             if file is not None:
@@ -191,10 +191,11 @@ def _units_of(file: File) -> set[tuple[tuple[str, ...], str]]:
 
 @dataclass(frozen=True)
 class Manifest:
-    """All data files of a table. ``version`` counts its changes; ``previous``: manifest before it.
+    """All data files of a table. ``version``: number of changes before this one; -1: no manifest.
 
-    ``columns`` are the names of the table's columns in the newest Plumbline that wrote to it. The
-    log stores the difference from the manifest ``base``, or all files if that is None.
+    ``previous`` names the manifest before it. ``columns``: names of the table's columns in the
+    newest Plumbline that wrote to it, and the old names that some of its files have. The log stores
+    the difference from the manifest ``base``, or all files if that is None.
     """
 
     table: str
@@ -204,7 +205,7 @@ class Manifest:
     files: tuple[File, ...] = ()
     base: str | None = None
     difference: Difference | None = field(default=None, compare=False, repr=False)
-    #: The ``Listing`` of these files that the next draft takes and changes; empty once taken.
+    #: The ``Listing`` of these files, for the next draft to take and change; empty once taken.
     listing: list[Listing] = field(default_factory=list, compare=False, repr=False)
 
     def content(self, base: str | None = None, difference: Difference | None = None) -> bytes:
@@ -218,7 +219,7 @@ class Manifest:
 
 
 def _is_of_name(name: str, content: bytes) -> bool:
-    """True if a manifest has the hash in its name, or an older name without a hash."""
+    """True if a manifest's content has the hash in its name, or the name has none (older ones)."""
     digest = name.removesuffix(".json").rpartition("-")[2]
     return len(digest) != _DIGITS or sha256(content).hexdigest().startswith(digest)
 
@@ -253,7 +254,7 @@ def _stored(place: Place, table: str, name: str) -> tuple[Manifest, Difference]:
 
 @lru_cache(maxsize=512)
 def _read_manifest(place: Place, table: str, name: str) -> Manifest:
-    """A manifest with all its files. Raises ``FileNotFoundError`` that names a missing one."""
+    """A manifest with all its files. ``FileNotFoundError`` names the missing manifest or base."""
     manifest, difference = _stored(place, table, name)
     if manifest.base is None:
         return replace(manifest, files=difference.added)
@@ -262,10 +263,10 @@ def _read_manifest(place: Place, table: str, name: str) -> Manifest:
 
 
 def chain(place: Place, table: str, name: str | None) -> Iterator[str]:
-    """Names of the manifests that a manifest is read from: itself, its base, that one's base, ...
+    """Names of the manifests that a manifest is read from: itself, its base, the base's base, ...
 
     Each is read after its name is yielded: ``BadInput`` and ``FileNotFoundError`` are about the
-    last name.
+    name yielded last.
     """
     while name is not None:
         yield name
@@ -275,10 +276,10 @@ def chain(place: Place, table: str, name: str | None) -> Iterator[str]:
 def _content(place: Place, manifest: Manifest) -> bytes:
     """Content of a new manifest: its difference from a base, or all files if they are fewer lines.
 
-    ``manifest`` has its difference from the previous one. The base of version v is v & (v - 1), v
+    ``manifest.difference`` is from the previous manifest. The base of version v is v & (v - 1), v
     without its lowest bit: so every line is written again once for each power of two that passes,
     and the newest of n manifests is read from at most log2(n) of them (the skip deltas of
-    Subversion). All files are listed, too, if the chain can't be read.
+    Subversion). All files are also listed if the chain can't be read.
     """
     name, difference = manifest.previous, manifest.difference
     oldest = manifest.version & (manifest.version - 1)
@@ -297,7 +298,7 @@ _Parsed = TypeVar("_Parsed")
 
 
 def _parsed(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed:
-    """Apply ``make`` to a JSON file of the log; ``BadInput`` if it fails."""
+    """Apply ``make`` to a file of the log; ``BadInput`` if it is unreadable or ``make`` fails."""
     try:
         return stable(place, name, make)
     except FileNotFoundError:
@@ -310,9 +311,10 @@ def _parsed(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parse
 
 
 def stable(place: Place, name: str, make: Callable[[bytes], _Parsed]) -> _Parsed:
-    """Apply ``make`` to the content of a small file; if that fails, to that of a second read.
+    """Apply ``make`` to the content of a small file; if it fails, read the file once more.
 
-    Raises ``Interrupted`` if a server or proxy sends different bytes each time.
+    Raises what ``make`` raises if both reads agree, ``Interrupted`` if they differ and ``make``
+    fails again: then a server or proxy sends different bytes each time.
     """
     content = place.read(name)
     try:
@@ -347,7 +349,8 @@ class Snapshot:
     def manifest(self, table: str) -> Manifest:
         """The manifest of a table, empty if it never had rows.
 
-        Raises ``BadInput`` where a newer Plumbline wrote columns that this one doesn't know.
+        Raises ``BadInput`` for a damaged or missing manifest, and for columns that a newer
+        Plumbline wrote; ``UsageProblem`` if the version is no longer kept.
         """
         if table not in self.tables:
             return Manifest(table)
@@ -385,7 +388,7 @@ def _of_partition(
 
 
 def partition_values(table: str, partition: Mapping[str, str]) -> tuple[str, ...]:
-    """Values of the leading partition columns, in their order; ``KeyError`` if one is left out."""
+    """Values of the leading partition columns, in their order; ``KeyError`` for other columns."""
     columns = TABLES[table].partitions[: len(partition)]
     if len(columns) < len(partition):
         raise KeyError(f"{table} has no partitions by {', '.join(partition)}")
@@ -415,7 +418,7 @@ def snapshot(place: Place, version: int | None = None) -> Snapshot:
     """The warehouse as of a commit, by default the newest.
 
     Raises ``BadInput`` for a log that is damaged or of a newer Plumbline, ``UsageProblem`` for a
-    version that does not exist, or no longer.
+    version that does not exist or is no longer kept.
     """
     number = _newest(place) if version is None else version
 
@@ -472,7 +475,7 @@ def _digest(values: Mapping[str, Any]) -> str:
 class Draft:
     """The next state of a warehouse, to which a commit's change is applied.
 
-    It is of the newest format, unless rows of the base have to be migrated first.
+    Its format is the newest, unless rows of ``base`` have to be migrated first.
     """
 
     def __init__(self, base: Snapshot) -> None:
@@ -537,14 +540,14 @@ class Draft:
         return by_table
 
     def hand_on(self, state: Snapshot) -> None:
-        """Leave the listings to the next draft of ``state``, which this draft made."""
+        """Leave the listings to the next draft; it begins from ``state``, this draft's result."""
         for table, listing in self._listings.items():
             manifest = state.manifest(table)
             if len(manifest.files) == len(listing.files):
                 manifest.listing[:] = [listing]
 
 
-#: Tokens of the leases that this process holds, by place and name; a commit checks its place's.
+#: Tokens of this process's leases, by place and name; a commit checks those of its place.
 HELD: dict[tuple[str, str], str] = {}
 #: Changes a draft; called again on the newer state when another writer was faster.
 Change: TypeAlias = Callable[[Draft], None]
@@ -577,7 +580,7 @@ def commit(place: Place, change: Change, run_id: str, about: str = "") -> Snapsh
 
 
 def write_delta_log(place: Place, manifest: Manifest, change: Difference | None = None) -> None:
-    """Write a table's Delta Lake log up to a manifest, also entries that killed writers didn't.
+    """Write a table's Delta Lake log up to a manifest, also entries that killed writers left out.
 
     ``change`` is its difference from the previous manifest, if known: only the last entry is then
     written, provided that the one before exists. If an earlier manifest can no longer be read, the
@@ -622,7 +625,7 @@ def _logged_before(place: Place, manifest: Manifest) -> Manifest | None:
 
 
 def _write_entry(place: Place, columns: Sequence[str], step: Manifest, change: Difference) -> None:
-    """Write a manifest's Delta Lake entry; the entry before has ``columns``."""
+    """Write a manifest's Delta Lake entry; ``columns`` are those of the entry before it."""
     gone, added = set(change.gone), {file.path for file in change.added}
     content = delta.entry(
         step.table,
@@ -634,7 +637,7 @@ def _write_entry(place: Place, columns: Sequence[str], step: Manifest, change: D
 
 
 def _listed(place: Place, manifest: Manifest, existing: set[str]) -> set[str]:
-    """Files in the Delta Lake entries before a manifest's; missing entries are written, empty."""
+    """Paths of files as of the Delta Lake entry before a manifest's; writes missing ones, empty."""
     listed: dict[str, int] = {}
     for version in range(manifest.version):
         name = delta.log_name(manifest.table, version)
@@ -663,7 +666,7 @@ def _refuse_lost(draft: Draft, name: str, token: str) -> None:
 def _create(
     place: Place, draft: Draft, manifests: Mapping[str, Manifest], run_id: str, about: str
 ) -> Snapshot | None:
-    """Create the next version; ``None`` if another writer did, and nothing is left behind then."""
+    """Create the next version; if another writer was faster, leave nothing and return ``None``."""
     names, commit_id = {}, uuid.uuid4().hex
     for table, manifest in manifests.items():
         content = _content(place, manifest)
@@ -688,7 +691,7 @@ def _create_commit(place: Place, state: Snapshot, commit_id: str) -> bool:
     values |= {"time": state.time.isoformat(), "id": commit_id}
     content = json.dumps({**values, "sha256": _digest(values)}).encode()
     name = f"{COMMITS}/{state.version:020}.json"
-    # An object store may have created it and its answer was lost: then the commit is made, too.
+    # If an object store created the file but its answer was lost, the commit is made, too.
     return place.create(name, content) or place.read(name) == content
 
 

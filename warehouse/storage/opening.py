@@ -74,7 +74,7 @@ def place_of(root: str | Path) -> Place:
 
 @dataclass(frozen=True)
 class _OfBenchmarks(Snapshot):
-    """A state as if only these benchmarks existed."""
+    """A state without files of other benchmarks in the tables partitioned by benchmark."""
 
     benchmarks: Collection[str] = ()
 
@@ -82,8 +82,8 @@ class _OfBenchmarks(Snapshot):
         files, columns = super().files(table, partition), TABLES[table].partitions
         if "benchmark" not in columns:
             return files
-        place = columns.index("benchmark")
-        return [file for file in files if file.partition[place] in self.benchmarks]
+        position = columns.index("benchmark")
+        return [file for file in files if file.partition[position] in self.benchmarks]
 
 
 class OpenWarehouse:
@@ -101,14 +101,14 @@ class OpenWarehouse:
 
     @classmethod
     def open(cls: type[_Kind], root: str | Path, *, create: bool = True, reads: str = "") -> _Kind:
-        """Open a warehouse, made if missing unless ``create`` is false.
+        """Open a warehouse; with ``create``, make a missing one.
 
-        ``reads`` is the table that will be read: the message about a missing warehouse says what
-        fills it.
+        ``reads`` is the table that will be read: the message about a missing warehouse names the
+        command that fills it.
 
-        Raises ``BadInput`` for a directory that holds something else, a newer warehouse, or an
-        older one whose rows must be migrated first; ``UsageProblem`` for a path with glob
-        characters, which DuckDB would read as a pattern.
+        Raises ``BadInput`` for a missing warehouse without ``create``, a directory that holds
+        something else, a newer warehouse, or an older one whose rows must be migrated first;
+        ``UsageProblem`` as ``place_of``.
         """
         place = place_of(root)
         if not is_marked(place):
@@ -136,7 +136,10 @@ class OpenWarehouse:
         return self.place.root
 
     def pinned(self: _Kind, at: int | None = None) -> _Kind:
-        """This warehouse at a version, by default the newest: all reads then see one state."""
+        """This warehouse at a version, by default the newest: all reads then see one state.
+
+        Raises what ``log.snapshot`` raises, and ``BadInput`` for a version in an older format.
+        """
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
         if not has_rows_of_now(state.format):
             problem = f"is from before format {newest_version()} and can't be read any more"
@@ -144,7 +147,7 @@ class OpenWarehouse:
         return type(self)(self.place, state, self._look)
 
     def of_benchmarks(self, names: Collection[str]) -> OpenWarehouse:
-        """This warehouse, for reading only, as if only these benchmarks existed."""
+        """This warehouse, for reading only, without the partitions of other benchmarks."""
         state = _OfBenchmarks(**vars(self.snapshot()), benchmarks=names)
         return OpenWarehouse(self.place, state, self._look)
 
@@ -157,7 +160,7 @@ class OpenWarehouse:
         return self._at or log.snapshot(self.place)
 
     def path(self, file: File) -> Path:
-        """A local path of a data file. Raises ``BadInput`` if it isn't what was published."""
+        """A local path of a data file. ``BadInput`` if it is unreadable or not as published."""
         with reading(self.place, self.root / file.path):
             return self.place.local(file.path, file.n_bytes, file.sha256, self._look)
 
@@ -188,7 +191,7 @@ class OpenWarehouse:
 
 
 def is_marked(place: Place) -> bool:
-    """True if a place holds the marker of a warehouse of any version, even an unreadable one."""
+    """True if a place holds a warehouse's marker, of any version, even one that can't be read."""
     try:
         place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
@@ -201,8 +204,8 @@ def is_marked(place: Place) -> bool:
 def migratable(place: Place) -> Snapshot:
     """The newest state of a warehouse that can be opened, if need be after a migration.
 
-    Raises ``BadInput`` for a marker that can't be read, and for a version that is too old to
-    migrate, or newer than this Plumbline's.
+    A warehouse without commits gets its first, empty version. Raises ``BadInput`` for a marker that
+    can't be read, and for a version that is too old to migrate, or newer than this Plumbline's.
     """
     try:
         version = json.loads(place.read(MARKER))["warehouse_version"]
@@ -222,11 +225,11 @@ def migratable(place: Place) -> Snapshot:
 
 @contextmanager
 def reading(place: Place, path: Path) -> Iterator[None]:
-    """Turn errors of reading a data file inside the block into one line that names it.
+    """Turn errors of reading a data file inside the block into ``BadInput`` that names it.
 
-    A file is damaged only if it was read and its bytes differ from those published; only then the
-    advice is ``forget``, since a file may be unreadable for a reason that isn't its own. Errors of
-    a machine that lacks memory or file handles stay as they are.
+    Only for a damaged file, one whose bytes were read and differ from those published, the advice
+    is ``forget``; a good file may be unreadable because of its disk or server. Errors of a machine
+    that lacks memory, disk space or file handles pass unchanged.
     """
     where = f"warehouse {place}, {path}"
     try:
@@ -254,9 +257,9 @@ def reading(place: Place, path: Path) -> Iterator[None]:
 def version_of(store: OpenWarehouse, text: str) -> int:
     """The version that a text names: its number, a time, or the start of a run's id.
 
-    A time, ISO 8601 with dashes (without them a run's id looks like a time), in UTC unless it names
-    a zone, means the last version made by then; a run means the last version that it made. Raises
-    ``UsageProblem`` for an empty text, and for one that names no version.
+    A time means the last version made by then. It is ISO 8601, in UTC unless it names a zone, with
+    dashes, since a run's id looks like a time without them. A run means the last version that it
+    made. Raises ``UsageProblem`` for an empty text, and for a text that names no version.
 
     >>> import tempfile
     >>> version_of(OpenWarehouse.open(tempfile.mkdtemp() + "/w"), "2999-01-01")

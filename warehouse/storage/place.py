@@ -2,7 +2,7 @@
 
 Both can create a file only if its name is free, which is all that commits need. Names are relative,
 with ``/``, and already quoted (see ``paths.segment``). DuckDB and Arrow don't notice a flipped bit,
-so a file is hashed whenever it is opened.
+so a data file's hash is checked before the file is used (see ``Look``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from plumbline.warehouse.paths import refuse_links
 
 #: Directory of files that are being written, in a warehouse on a disk.
 STAGING = "_staging"
-#: Suffix of the files in it that ``create`` is about to link to their final name.
+#: Suffix of the files in ``STAGING`` that ``create`` is about to link to their final name.
 _NEW = ".new"
 #: A file on which every writer holds a shared lock.
 _WRITERS = "_log/writers"
@@ -42,7 +42,7 @@ _TRIES, _PAUSE_S = 20, 0.01
 _NO_LINKS = frozenset((errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK))
 #: Most bytes of the file that lists when files were hashed.
 _LONGEST_LIST = 8 << 20
-#: Seconds for which an entry of that list is trusted, and after which a hashing renews it.
+#: Seconds for which an entry of that list is trusted, and after which a new check renews it.
 _COUNTS_S, _NOTED_S = 86_400, 3_600
 #: A random id of the machine's last start; only Linux has it.
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -55,7 +55,7 @@ class Damaged(ValueError):
 class Look(Enum):
     """The check of a data file's hash before the file is used."""
 
-    #: No check if it was hashed in the last day and since the machine was started: to show data.
+    #: To show data: no check of a file hashed in the last day and since the machine was started.
     SEEN = "seen"
     #: A check of the file, or of the local copy of a remote file.
     HASHED = "hashed"
@@ -75,13 +75,13 @@ class Place(Protocol):
         """Content of a small file; raises ``FileNotFoundError`` if it doesn't exist."""
 
     def create(self, name: str, content: bytes) -> bool:
-        """Make a file unless its name is taken; returns whether it did. Survives a power cut."""
+        """Make a file, unless its name is taken; true if it was made. It survives a power cut."""
 
     def put(self, local_path: Path, name: str) -> None:
-        """Move a complete local file to a name that nobody else uses. Survives a power cut."""
+        """Move a complete local file to a name that nobody else uses; it survives a power cut."""
 
     def names(self, directory: str, after: str = "") -> list[str]:
-        """Sorted names of a directory's files that sort after a text; empty without a directory."""
+        """Sorted names of a directory's files that sort after ``after``; empty if it's missing."""
 
     def walk(self) -> Iterator[str]:
         """Names of all files, without those of unfinished work."""
@@ -92,14 +92,14 @@ class Place(Protocol):
     def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:
         """A local path of a data file, for reading.
 
-        Raises ``FileNotFoundError`` if there is none, ``Damaged`` if it isn't what was published.
+        Raises ``FileNotFoundError`` if it doesn't exist, ``Damaged`` if it isn't as published.
         """
 
     def scratch(self) -> Path:
         """A local directory for unfinished work: ``_staging`` and ``_work`` are in it."""
 
     def writing(self) -> AbstractContextManager[None]:
-        """Keep files that no commit names yet from being removed, for the block."""
+        """In the block, no other process removes files that no commit names yet."""
 
     def is_quiet(self) -> bool | None:
         """True if nobody is in a block of ``writing``; ``None`` if that can't be known."""
@@ -295,7 +295,7 @@ def hashed_at(path: Path, sha256: str) -> float:
 
 
 def _note(path: Path, sha256: str) -> str:
-    """The key of a check: the machine's start, the hash, the file's size and time of change."""
+    """The key of a file's hash check: the machine's start, the hash, size and time of change."""
     status = path.stat()
     return f"{_boot()} {sha256} {status.st_size} {status.st_mtime_ns}"
 

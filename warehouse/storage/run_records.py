@@ -58,7 +58,7 @@ def new_run_id() -> str:
     return f"{datetime.now(timezone.utc):%Y%m%dT%H%M%S%f}-{uuid.uuid4().hex[:6]}"
 
 
-#: The open run that steps join: its warehouse, its id, and the options of the steps so far.
+#: The open run with ``joins``: its warehouse, its id, and the options of each step so far.
 _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVar(
     "joined", default=None
 )
@@ -68,14 +68,16 @@ _JOINED: ContextVar[tuple[str, str, list[dict[str, object]]] | None] = ContextVa
 def recorded(
     store: Store, command: str, config: Mapping[str, object], *, joins: bool = False
 ) -> Iterator[str]:
-    """Run a step under a new run id, and record its start and its outcome.
+    """Run the block as a run of ``command``: write its row of ``run``, and update it at the end.
 
-    With ``joins``, steps inside the block on the same warehouse join this run and have no row of
-    their own: the options in which they differ from it are stored under ``steps``. Yields the run
-    id. An exception is recorded with its first line and re-raised; the status is ``interrupted`` if
-    the same command can resume, otherwise ``failed``. The row of a killed process stays
-    ``running``. Wrong usage before anything is written is not a run: its row is removed. Raises
-    ``BadInput`` for a disk that can't be written.
+    Yields the run's id. With ``joins``, calls inside the block for the same warehouse are steps of
+    this run. They write no row and yield this run's id; the options in which a step differs are
+    stored under ``steps`` in ``config`` once the run has finished.
+
+    An exception is re-raised, and its first line stored. The status is ``interrupted`` for
+    ``Interrupted`` and exceptions such as ``KeyboardInterrupt``, otherwise ``failed``. A run that
+    ends with ``UsageProblem`` before it changed a table loses its row. The row of a killed process
+    stays ``running``. Raises ``BadInput`` for a disk that can't be written.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):
@@ -107,7 +109,7 @@ def recorded(
         is_stopped = isinstance(e, Interrupted) or not isinstance(e, Exception)
         error = "interrupted" if is_stopped else type(e).__name__
         ended = _ended(started, "interrupted" if is_stopped else "failed", str(e).strip() or error)
-        with suppress(BadInput):  # a full disk must not hide the error that filled it
+        with suppress(BadInput):  # if the row can't be written either, ``e`` is raised
             if not (isinstance(e, UsageProblem) and _withdraw(store, run_id, first_version)):
                 publish(store, row | ended)
         raise
@@ -119,12 +121,12 @@ def recorded(
 
 
 def _withdraw(store: Store, run_id: str, first_version: int) -> bool:
-    """Remove the row of a run that made no version after its first; false if it made one."""
+    """Remove a run's row unless the run made a version after ``first_version``; true if removed."""
     later = (v for v in log.versions(store.place) if v > first_version)
     if any(log.snapshot(store.place, version).run_id == run_id for version in later):
         return False
     files = [f for f in store.snapshot().files("run") if {u.name for u in f.units} == {run_id}]
-    for file in files:  # none if compaction has merged the row with others
+    for file in files:  # no file if compaction has merged the row with others
         forget(store, "run", file, run_id)
     return bool(files)
 
@@ -171,9 +173,10 @@ def others_may_be_writing(store: Store) -> bool:
 
 
 def others_running(store: Store) -> list[dict[str, Any]]:
-    """The rows of ``run`` of other processes that have no end yet and may still be writing."""
-    rows, mine = store.read("run").to_pylist(), this_process()
-    return [row for row in rows if may_be_running(row) and not (row["error"] or "").endswith(mine)]
+    """Rows of ``run`` that have no end yet, and whose process is another and may be running."""
+    rows, own_text = store.read("run").to_pylist(), this_process()
+    others = (row for row in rows if not (row["error"] or "").endswith(own_text))
+    return [row for row in others if may_be_running(row)]
 
 
 @cache

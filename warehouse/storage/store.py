@@ -213,7 +213,7 @@ class Store(OpenWarehouse):
             shutil.rmtree(staged.directory, ignore_errors=True)
 
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
-        """Remove a partition or, given only leading columns, all partitions with their values."""
+        """Remove a partition or, given only leading columns, all partitions with these values."""
         self._replace(table, partition, [], run_id, "drop")
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
@@ -244,7 +244,7 @@ class Store(OpenWarehouse):
         return rows if where is None else rows.filter(where)
 
     def rows(self, path: Path) -> pa.Table:
-        """All rows of a data file, as they are. Raises ``BadInput`` if it can't be read."""
+        """All rows of a data file, with its own columns. ``BadInput`` if it can't be read."""
         with reading(self.place, path):
             return pq.ParquetFile(path).read()
 
@@ -266,7 +266,10 @@ class Store(OpenWarehouse):
         units: Sequence[Unit],
         written_ms: int = 0,
     ) -> File:
-        """Move a finished Parquet file to a table's directory; a commit must then name it."""
+        """Move a finished Parquet file to a table's directory; a commit must then name it.
+
+        ``written_ms`` is when its rows were written (Unix ms); 0 means now.
+        """
         name = "/".join([table, *_folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
@@ -288,7 +291,7 @@ class Store(OpenWarehouse):
         units: Sequence[Unit],
         written_ms: int = 0,
     ) -> File:
-        """Write rows as a data file of a partition; a commit must then name it."""
+        """Write rows as a data file of a partition; a commit must then name it; see ``adopt``."""
         made = staging(self.place) / f"{uuid.uuid4().hex}.parquet"
         metadata = file_metadata(table, units[0].run_id)
         write_file(made, data.replace_schema_metadata(metadata))
@@ -339,8 +342,8 @@ def _folders(table: str, partition: Mapping[str, str]) -> list[str]:
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     """Write a Parquet file that appears under its name only when it is complete.
 
-    A ``temporary`` one, which is read once and as a whole, is written fast rather than small, and
-    without the statistics that help readers select rows.
+    A ``temporary`` file, which is read once and as a whole, is written fast rather than small, and
+    without checksums and the statistics that help readers select rows.
     """
     # A dictionary makes columns of text small, but hardly those of numbers.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]

@@ -18,8 +18,8 @@ from plumbline.warehouse.storage.store import Store
 def restore(store: Store, version: int, run_id: str) -> None:
     """Make every table, except ``run``, what it was at a version.
 
-    Raises as ``pinned``; ``BadInput`` for a file that isn't what was published, before anything
-    changes.
+    Raises what ``pinned`` raises and, before anything changes, ``BadInput`` for a file that is
+    unreadable or not as published.
     """
     state = store.pinned(version).snapshot()
 
@@ -36,7 +36,10 @@ def restore(store: Store, version: int, run_id: str) -> None:
 
 
 def file_of(store: Store, path: Path) -> tuple[str, File]:
-    """The table and entry of a data file, given by its path, or its path in the warehouse."""
+    """The table and entry of a data file of the newest version, given by its path.
+
+    The path may be that in the warehouse. Raises ``UsageProblem`` for any other path.
+    """
     now = store.snapshot()
     for table in now.tables:
         for file in now.files(table):
@@ -54,17 +57,17 @@ def forget(store: Store, table: str, file: File, run_id: str) -> None:
 def copy(
     source: Store, target: Store, force: bool, progress: Callable[[int, int], None]
 ) -> tuple[int, int]:
-    """Copy a warehouse's newest state to another; returns the numbers of files, and of those sent.
+    """Copy a warehouse's newest state to another; returns numbers of all files and of files sent.
 
     Files that the target already has are not sent again, so an interrupted copy resumes. Raises
     ``UsageProblem`` if the target has runs that the source lacks, also runs recorded during the
     copy, unless ``force``; ``BadInput`` for a file that isn't what was published.
     """
     state = source.snapshot()
-    ours = _runs(Store(source.place, state))
+    source_runs = _runs(Store(source.place, state))
 
     def refuse_others(store: Store) -> None:
-        if not force and (others := _runs(store) - ours):
+        if not force and (others := _runs(store) - source_runs):
             problem = f"holds {len(others)} runs that {source.root} lacks"
             fix = "--force replaces what they wrote"
             raise UsageProblem(f"warehouse {target.root}", problem, fix)
@@ -82,11 +85,11 @@ def copy(
     with target.place.writing():
         for done, file in enumerate(missing):
             progress(done, len(missing))
-            made = staging(target.place) / f"{uuid4().hex}.parquet"
-            shutil.copyfile(source.path(file), made)
-            with reading(target.place, made):
-                verify(made, file.n_bytes, file.sha256, Look.HASHED)
-            target.place.put(made, file.path)
+            local_copy = staging(target.place) / f"{uuid4().hex}.parquet"
+            shutil.copyfile(source.path(file), local_copy)
+            with reading(target.place, local_copy):
+                verify(local_copy, file.n_bytes, file.sha256, Look.HASHED)
+            target.place.put(local_copy, file.path)
         log.commit(target.place, change, state.run_id, f"copy of {source.root}")
     return len(files), len(missing)
 

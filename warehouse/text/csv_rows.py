@@ -23,7 +23,7 @@ LARGEST = 1 << 30
 
 
 class Record(NamedTuple):
-    """One row of a table: its number from 1 (the header not counted), fields, and any problem."""
+    """One row of a table: its number from 1 (the header not counted), fields by column, problem."""
 
     number: int
     fields: dict[str, str]
@@ -31,7 +31,7 @@ class Record(NamedTuple):
 
 
 def records(path: Path, columns: tuple[str, ...], delimiter: str = ",") -> Iterator[Record]:
-    """The rows of a table that has at least ``columns``; blank lines are skipped.
+    """The rows of a CSV file whose header has at least ``columns``; blank lines are skipped.
 
     A row has a ``problem`` if it has the wrong number of fields, breaks the rules of CSV, or spans
     several lines because a quote is not closed. Bytes that are not UTF-8 become lone surrogates, so
@@ -92,7 +92,7 @@ def records_of(
 
 
 def _open_quote(lines: Sequence[str], delimiter: str) -> str | None:
-    """The problem of a row of several lines if an unclosed quote joined them.
+    """The problem of a row that spans ``lines`` if an unclosed quote joined them, else ``None``.
 
     >>> _open_quote(['Old,"Young\\n', "Older,Younger\\n"], ",")
     'a quote left open takes 2 lines into one field: close it, or write a quote in a text twice'
@@ -108,7 +108,7 @@ def _open_quote(lines: Sequence[str], delimiter: str) -> str | None:
 
 
 def number(fields: Mapping[str, str], name: str, kind: type[Number]) -> Number:
-    """A field as a finite number. Raises ``ValueError`` that says what was expected.
+    """The field ``name`` as a finite number. Raises ``ValueError`` that says what was expected.
 
     >>> number({"n": "2"}, "n", int)
     2
@@ -128,7 +128,7 @@ def read_text(path: Path) -> str:
     """Text of a file, plain or gzipped; bytes that are not UTF-8 become lone surrogates.
 
     Raises ``BadInput`` for a file that doesn't exist, can't be read to its end, or has more than
-    ``LARGEST`` bytes.
+    ``LARGEST`` bytes when decompressed.
     """
     try:
         with opened(path) as raw:

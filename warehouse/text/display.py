@@ -13,7 +13,7 @@ class Display:
     Attributes:
         heading: its title, with its unit.
         scale: factor of its figures, such as 100 for a share in percent.
-        digits: after the point; -1: as many as a small figure needs, None: the default.
+        digits: how many after the point; -1: as many as a small figure needs, None: the default.
         is_signed: positive figures are shown with a plus sign.
         is_probability: values below 0.0001 are shown as ``< 0.0001``.
     """
@@ -84,7 +84,7 @@ _PROBABILITY = re.compile(r"[pq](_|$)")
 
 
 def display(name: str, unit: str = "") -> Display:
-    """The display of a column by its name, or of a metric with its ``unit`` in ``metric_value``.
+    """The display of a column or, with its ``unit``, of a metric in ``metric_value``, by name.
 
     >>> display("us").heading, display("n_pairs").heading, display("delta_nats").is_signed
     ('US %', 'pairs', True)

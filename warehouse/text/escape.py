@@ -11,9 +11,11 @@ import sys
 import unicodedata
 from base64 import b64encode
 
+#: The characters that ``str.isspace`` accepts, for a character class.
 _BLANK = "\t-\r\x1c- \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-#: Starts that spreadsheets take for a formula, also in full-width characters. This pattern and the
-#: next mean the same in Python and in DuckDB (RE2).
+#: The starts by which spreadsheets take a text for a formula: a tab or line break, or a sign after
+#: any blanks; some signs also in full width. This pattern and ``_NUMBER`` match the same texts in
+#: Python and in DuckDB (RE2).
 _FORMULA = rf"^([\t\r\n]|[{_BLANK}]*[=+\-@|%＝＋－＠])"
 _NUMBER = r"[+-]?[0-9]{1,400}(\.[0-9]{1,400})?([eE][+-]?[0-9]{1,4})?"
 _is_formula = re.compile(_FORMULA).match
@@ -21,16 +23,16 @@ _is_number = re.compile(_NUMBER).fullmatch
 
 
 def terminal(text: str, *, lines: bool = False) -> str:
-    """Text that can't steer a terminal: whatever is invisible is shown as an escape.
+    """The text with an escape such as ``\\x1b`` for each character that isn't printable.
 
-    Controls (ANSI sequences start with one), line breaks, marks that turn the direction of text or
-    have no width, and halves of surrogate pairs become escapes such as ``\\x1b``; letters of all
-    scripts, spaces and combining marks stay, with ``lines`` also line breaks and tabs. Escaping the
-    result again changes nothing.
+    So it can't steer a terminal. Escaped are controls (ANSI sequences start with one), line breaks,
+    marks without width or that turn the direction of text, and halves of surrogate pairs. Letters
+    of all scripts, spaces and combining marks stay; with ``lines`` also ``\\n`` and tabs. A second
+    call changes nothing.
 
     >>> print(terminal("a\\x1b[2Jb\\u202ec\\nd"))
     a\\x1b[2Jb\\u202ec\\nd
-    >>> terminal("naïve 少女 \\u00a0x\\n", lines=True)
+    >>> terminal("naïve 少女 \\u00a0x\\n", lines=True)  # unchanged: Python's repr writes \\xa0
     'naïve 少女 \\xa0x\\n'
     """
     if text.isprintable():

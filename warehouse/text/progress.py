@@ -23,7 +23,7 @@ _clock = time.monotonic
 
 
 class Update(Protocol):
-    """Called with the number done, the total, a rate and a note, see ``progress``."""
+    """Called with the number done, the total, a rate per second and a note, see ``progress``."""
 
     def __call__(
         self, n_done: int, n_all: int, rate: float | None = None, /, note: str = ""
@@ -36,8 +36,8 @@ class Update(Protocol):
 def progress(what: str, unit: str = "") -> Iterator[Update]:
     """Show the step ``what`` for the length of the block; yields the function that updates it.
 
-    ``unit`` names what is counted ("pairs"). The default rate leaves out what was done before the
-    first call. ``note`` is any short text, such as a loss. A step without a count need not call the
+    ``unit`` names what is counted ("pairs"). The default rate counts from the function's first
+    call. ``note`` is any short text, such as a loss. A step without a count need not call the
     function: its time is reported anyway. While several steps are open, only the innermost prints.
 
     >>> with progress("read the corpus", "documents") as update:
@@ -108,7 +108,7 @@ class _Step:
     def close(self) -> None:
         """Clear the bar; print a last line.
 
-        A short step prints none, nor one without a count whose inner steps printed theirs.
+        No line for a short step, or for a step without a count if a step inside it printed a line.
         """
         if self._bar is not None:
             self._bar[0].stop()

@@ -58,7 +58,7 @@ def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """Spellings of a secret in a text that repeats it, the longest first."""
+    """Spellings of a secret in a text, the longest first; empty for a value that is too short."""
     if len(secret) < _SHORTEST:
         return ()
     forms = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}

@@ -59,7 +59,7 @@ def _split_set(value: object) -> object:
     return frozenset(value.split()) if isinstance(value, str) else value
 
 
-#: A text that is not empty, as written or without the blanks around it.
+#: A text that is not empty: ``Text`` as written, ``Stripped`` without the blanks around it.
 Text: TypeAlias = Annotated[str, Field(min_length=1, title="a text")]
 Stripped: TypeAlias = Annotated[
     str, StringConstraints(strip_whitespace=True, min_length=1), Field(title="a text")
@@ -95,8 +95,9 @@ def one_of(*names: str) -> AfterValidator:
 def load(
     kind: type[Kind], source: Path | Traversable | str, what: str, fix: str = "", **beside: object
 ) -> Kind:
-    """A TOML file, or text, as the dataclass ``kind``; ``what`` and ``fix`` as in :func:`read`.
+    """A TOML file, or TOML text, as the dataclass ``kind``.
 
+    ``source`` is the file or, as a ``str``, the text; ``what`` and ``fix`` as in :func:`read`;
     ``beside``: values of fields that the file must not set. Raises ``UsageProblem`` when there is
     no such file, ``BadInput`` that names the key and what was expected.
     """
@@ -135,7 +136,7 @@ def _validated(
 ) -> Kind | list[BadInput]:
     for key in beside.keys() & content.keys():
         return [BadInput(what, f"unknown key {key}")]
-    try:  # as JSON: in strict mode only its lists and objects fit tuples and dataclasses
+    try:  # as JSON: pydantic's strict mode takes JSON's lists for tuples, but not Python's
         text = json.dumps({**content, **beside}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
     except RecursionError:
@@ -155,7 +156,7 @@ def _table_of(value: object) -> dict[str, str]:
 
 
 def _fault(kind: Any, error: Mapping[str, Any], what: str, beside: Container[str]) -> BadInput:
-    """The one-line error for one of pydantic's; Plumbline's validators' messages are unchanged."""
+    """The one-line error for an error of pydantic; messages of Plumbline's validators stay."""
     loc, message = error["loc"], error["msg"].removeprefix("Value error, ")
     # ("pairs", 0, "b") is the key `pairs 1, b`.
     parts = (f" {part + 1}, " if isinstance(part, int) else f"{part}." for part in loc)
@@ -178,7 +179,7 @@ def _fault(kind: Any, error: Mapping[str, Any], what: str, beside: Container[str
 
 
 def _declared(kind: Any, place: Sequence[str | int]) -> tuple[list[str], str]:
-    """The keys of the table at a place, and the declared title of its value, or an empty text."""
+    """Keys of the table that holds the value at ``place``, and the value's title; empty if none."""
     keys: list[str] = []
     expected = ""
     for key in place:

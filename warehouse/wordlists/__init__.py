@@ -1,8 +1,8 @@
-"""Word lists, one TOML file per list: Plumbline's are here, users give the path of another.
+"""Word lists, one TOML file per list: in this directory, or at a path that a user gives.
 
-A list has contrasts of two words with weights for their mean, the names of the two groups, and
-further words to count without a contrast. Other packages add theirs by entry points: see
-docs/extend.md.
+A list has pairs of words, each with a weight in the list's mean; names of the two groups that the
+words of a pair belong to; and unpaired words, which are counted too. Other packages register their
+lists by entry points: see docs/extend.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ Word: TypeAlias = Annotated[str, AfterValidator(_one_word)]
 
 @toml_table
 class WordPair:
-    """A word of each group, and the pair's weight >= 0 in the list's mean."""
+    """Two words, one of each group, and the pair's weight in the list's mean, at least 0.
+
+    A file names the words ``a`` and ``b``, or ``female`` and ``male`` (see ``neutral``).
+    """
 
     a: Annotated[Word, Field(title="a word of the first group, as a or female")]
     b: Annotated[Word, Field(title="a word of the second group, as b or male")]
@@ -50,7 +53,8 @@ class WordPair:
         return f"{self.a}/{self.b}"
 
 
-#: Groups of a list that names none: with ``female`` and ``male`` pairs, or from an old warehouse.
+#: Group names for a list that gives none: its file has pairs with the keys ``female`` and ``male``,
+#: or an older Plumbline wrote its rows.
 GENDERS = ("female", "male")
 
 
@@ -125,14 +129,17 @@ def from_rows(rows: Iterable[Mapping[str, object]]) -> WordList:
         if r.get("word_a") is not None
     )
     unpaired = tuple(str(r["unpaired"]) for r in ordered if r.get("unpaired") is not None)
-    named = [(str(r["group_a"]), str(r["group_b"])) for r in ordered if r.get("group_a")]
+    group_names = [(str(r["group_a"]), str(r["group_b"])) for r in ordered if r.get("group_a")]
     first = ordered[0]
-    groups = named[0] if named else None
+    groups = group_names[0] if group_names else None
     return WordList(str(first["word_list"]), "", str(first["source"]), pairs, unpaired, groups)
 
 
 def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
-    """Names of the sides of a lean above and below 0: a pair's words, or a list's groups.
+    """Names of a contrast's two sides: a lean above 0 is to the first, below 0 to the second.
+
+    They are the words of a pair, or the groups of the list that the contrast is named after, or
+    ``GENDERS`` if ``lists`` has no such list, or it has no groups.
 
     >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
     (('old', 'young'), ('female words', 'male words'))
@@ -141,7 +148,7 @@ def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
     if is_pair:
         return first, second
     name = f"{contrast}-"
-    groups = (x.groups for x in lists if name.startswith((f"{x.name}-sum-", f"{x.name}-")))
+    groups = (x.groups for x in lists if name.startswith(f"{x.name}-"))
     first, second = next(groups, None) or GENDERS
     return f"{first} words", f"{second} words"
 
@@ -154,7 +161,7 @@ LISTS = Registry(
 
 @toml_table
 class WordListFile:
-    """The content of a list's file."""
+    """The content of a list's file; ``targets`` are the unpaired words."""
 
     description: Text
     source: Text
@@ -175,9 +182,9 @@ class WordListFile:
 
 
 def neutral(table: Any) -> Any:
-    """A list's table, its pairs ``{ female, male }`` rewritten as ``{ a, b }`` of named groups.
+    """A list's table with pairs ``{ female, male }`` rewritten as ``{ a, b }``, and with groups.
 
-    Anything else is returned as it is.
+    A table without such pairs, and anything but a table, is returned as it is.
 
     >>> neutral({"pairs": [{"female": "she", "male": "he"}]})
     {'pairs': [{'a': 'she', 'b': 'he'}], 'groups': ['female', 'male']}
@@ -195,10 +202,11 @@ def _is_table(value: object) -> bool:
 
 
 def load(name: str) -> WordList:
-    """Read a list by name, or by the path of a TOML file, whose name it then has.
+    """Read a list by its name, or from a TOML file by its path; its name is then the file's stem.
 
-    Raises ``UsageProblem`` for an unknown list, a file with the name of a list, and a name that
-    several packages give; for an invalid file, ``BadInput`` that names the entry and the reason.
+    Raises ``UsageProblem`` for an unknown name or file, a name that several packages register, and
+    a file whose stem is the name of a list; ``BadInput`` that names the entry and the reason for an
+    invalid file.
 
     >>> [p.contrast for p in load("gendered").pairs][:2]
     ['she/he', 'her/his']
