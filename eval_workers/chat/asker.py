@@ -27,7 +27,7 @@ _FIXES = {
     "resume": _RESUME,
 }
 
-#: Takes the replies so far and returns the requests still needed; none when the job is done.
+#: Maps the replies so far to the requests that the job still needs, none once it is done.
 Job = Callable[[Mapping[str, Reply]], Sequence[Request]]
 
 
@@ -40,7 +40,7 @@ class Client(Protocol):
 
 
 class Asker:
-    """Sends requests without a reply in the ledger; ``stop`` is the error once it can't go on."""
+    """Sends each request without a reply in the ledger; ``stop`` is the error that ended asking."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class Asker:
         return reply
 
     def _cost(self, answer: ServerAnswer, at_most: Spent) -> Spent:
-        """Cost of a reply: ``at_most`` if the server does not report its tokens."""
+        """Spending on an answer: no tokens if refused, ``at_most`` if none are reported."""
         if answer.refused:
             return Spent(1)
         if answer.n_input_tokens is None or answer.n_output_tokens is None:
@@ -136,8 +136,8 @@ class Replayer:
         """The recorded reply; ``None`` if there is none."""
         reply = self._ledger.replies.get(request.request_id)
         if reply is None and self.stop is None:
-            what = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
-            problem = f"the ledger has no reply to request {request.request_id} ({what})"
+            request_text = f"{request.purpose}, word {request.word!r}, {request.pronoun}"
+            problem = f"the ledger has no reply to request {request.request_id} ({request_text})"
             fix = "build it with the server, or with the options it was recorded with"
             if request.purpose == "revise" and request.round > 1:
                 fix += f", such as revise_rounds = {request.round - 1}"
@@ -155,7 +155,7 @@ async def run_jobs(
     """Finish jobs in order, ``width`` at a time, until all are done or asking has stopped.
 
     A job's requests are sent together. ``replies`` is the ledger's live view; ``on_done`` is called
-    after each job with the number of finished ones.
+    after each job with the number of finished jobs.
     """
     waiting = iter(jobs)
     n_done = 0

@@ -1,8 +1,9 @@
 """A build's budget of requests, tokens and money, which is never exceeded.
 
 Before a request is sent, the most that it can cost is set aside: one token per byte of its prompt,
-``FRAME_TOKENS``, and the longest reply it allows. The cost by the tokens that the server reports
-then replaces this amount. A budget belongs to a benchmark: the spending of earlier runs counts.
+``FRAME_TOKENS``, and the longest reply it allows. After the reply, the cost of the tokens that the
+server reports replaces this amount. A budget belongs to a benchmark: the spending of earlier runs
+counts.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ class BudgetMeter:
     async def set_aside(self, amount: Spent) -> int | None:
         """Set an amount aside; its number for ``settle``, or ``None`` if it exceeds the budget.
 
-        Waits while the amount would fit only without those set aside for requests in flight.
+        If the amount fits only once requests in flight have been settled, waits for them.
         """
         async with self._settled:
             while sum(self._aside.values(), self.spent + amount).excess(self._budget):

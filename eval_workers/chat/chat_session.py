@@ -20,7 +20,7 @@ from plumbline.warehouse.errors import PlumblineError, disk_problems
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
-#: Called with the number of finished jobs, of all jobs, and the spending.
+#: Called with the number of finished jobs, the number of all jobs, and the spending so far.
 Tell = Callable[[int, int, Spent], None]
 
 
@@ -39,7 +39,7 @@ class Build:
 
     Attributes:
         budget: limits of the benchmark; the spending of earlier runs counts.
-        price: needed for ``budget.max_cost``; without one costs are NULL.
+        price: needed for ``budget.max_cost``; without a price, costs are NULL.
     """
 
     store: Store
@@ -53,10 +53,10 @@ class Build:
     def run(self, jobs: Sequence[Job], kind: str) -> Mapping[str, Reply]:
         """Finish jobs, publish the ledger as ``generation_request``, and return all its replies.
 
-        ``kind`` names the jobs in an error. Errors lose no reply. Raises ``Interrupted`` when the
-        budget does not allow a further request or the server does not answer, ``BadInput`` when the
-        server refuses a request, a replay lacks a reply, or the disk can't be written,
-        ``UsageProblem`` while another process builds this benchmark.
+        ``kind`` names the jobs in an error. Replies before an error are kept. Raises
+        ``Interrupted`` when the budget does not allow a further request or the server does not
+        answer, ``BadInput`` when the server refuses a request, a replay lacks a reply, or the disk
+        can't be written, ``UsageProblem`` while another process builds this benchmark.
         """
         with (
             disk_problems(self.store.root),
@@ -69,8 +69,8 @@ class Build:
             if stop is not None:
                 what, problem, fix = stop.args
                 n_done = sum(not job(ledger.replies) for job in jobs)
-                left = f"{n_done} of {len(jobs)} {kind} are done"
-                raise type(stop)(what, f"{problem}; {left}", fix)
+                done_text = f"{n_done} of {len(jobs)} {kind} are done"
+                raise type(stop)(what, f"{problem}; {done_text}", fix)
             return ledger.replies
 
     async def _run(self, jobs: Sequence[Job], ledger: Ledger) -> PlumblineError | None:

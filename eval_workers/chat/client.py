@@ -258,9 +258,9 @@ def checked_url(url: str) -> str:
 
 
 def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The key for a server, empty without one.
+    """The API key for a server, from the first variable of ``KEYS`` that is set; empty if none is.
 
-    Raises ``UsageProblem`` without a key for a server that requires one, for a malformed key, and
+    Raises ``UsageProblem`` for OpenAI's own server without a key, and for a malformed key;
     ``MissingComponent`` where the server is to run here and vLLM isn't installed.
 
     >>> find_key("http://localhost:8000/v1", {"OPENAI_API_KEY": "dummy"})
@@ -336,8 +336,8 @@ class RetryPolicy:
     Attributes:
         concurrency: requests in flight at a time.
         max_attempts: attempts at a request before the build stops.
-        first_wait_s: wait after the first failure; it doubles with each, up to ``longest_wait_s``.
-        longest_wait_s: a server that asks for a longer wait stops the build.
+        first_wait_s: wait after the first failure; each further one doubles it.
+        longest_wait_s: limit of the doubling; a server that asks for more stops the build.
     """
 
     concurrency: int = 8
@@ -348,7 +348,7 @@ class RetryPolicy:
     def wait_s(self, n_failures: int, retry_after_s: float | None, chance: float) -> float:
         """Seconds to wait after ``n_failures``; ``chance`` in [0, 1) is the jitter.
 
-        Between half and all of the doubled wait, and at least what the server asks for.
+        This is the doubled wait times 0.5 to 1, and at least the wait that the server asks for.
 
         >>> policy = RetryPolicy()
         >>> policy.wait_s(3, None, 0.0), policy.wait_s(3, None, 0.5), policy.wait_s(3, 9.0, 0.0)

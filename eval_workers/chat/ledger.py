@@ -271,7 +271,7 @@ def _events(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _damaged(path: Path, number: int, end: int | None = None) -> BadInput:
-    """The error for a damaged line; ``end`` is the line that ends the attempt it began."""
+    """The error for the damaged line ``number``; line ``end`` ends the attempt that began there."""
     fix = "remove that line: its request is asked again"
     if end is not None:
         fix = f"remove that line and line {end:,}, which needs it: their request is asked again"

@@ -14,7 +14,7 @@ _LIST_AFTER_COLON = re.compile(r":[ \t]+(?=\(?1[.)]\s)")
 _TABLE_ROW = re.compile(r"^\s*\|(.*)\|\s*$")
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.M)
 _INVISIBLE = re.compile("[\u200b\u200c\u200d\u2060\ufeff]")
-# Of limited length: in a reply of stray marks, the search from each would run to the end.
+# At most 400 characters: the search from each stray mark would else run to the reply's end.
 _EMPHASIS = re.compile(
     r"(\*\*|__|\*|`)(?=\S)(.{1,400}?)(?<=\S)\1|(?<!\w)_(?=\S)(.{1,400}?)(?<=\S)_(?!\w)"
 )
@@ -85,7 +85,7 @@ def _plain(text: str) -> str:
 
 
 def _from_json(text: str) -> list[str] | None:
-    """The strings of a JSON array, also a cut one, or object; ``None`` if the text has neither."""
+    """The strings of a JSON object or array (it may be cut off); ``None`` if there is neither."""
     for opening, closing in ("[]", "{}"):
         start, end = text.find(opening), text.rfind(closing)
         if start == -1 or end <= start:
@@ -102,7 +102,7 @@ def _from_json(text: str) -> list[str] | None:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Texts in a JSON value; an object gives its nested ones, its ``sentence`` or its longest."""
+    """Texts in a JSON value; an object gives nested ones, its ``sentence``, or else its longest."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list):
@@ -153,7 +153,7 @@ def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
             items.append(line[match.end() :].strip())
             open_item = True
         elif not line.strip():
-            # A blank line ends an item, unless it has only a mark so far: its text follows.
+            # A blank line ends an item, unless the item has only a mark so far: its text follows.
             open_item = open_item and not items[-1].strip("*_ ")
         elif open_item and not _ENDS.search(items[-1]) and not _BULLET.match(line):
             items[-1] = f"{items[-1]} {line.strip()}".strip()
@@ -214,7 +214,7 @@ _VERDICT = re.compile(rf"({_NEGATION})?\b(un)?likely\b", re.I)
 def verdict(reply: str) -> bool | None:
     """True for `likely`, False for `unlikely`; ``None`` when a reply says neither or both.
 
-    The first clause with either word decides: explanations may follow.
+    The first clause with either word decides: explanations may follow. `Not likely` is False.
 
     >>> verdict("**Unlikely** - a door can't sing."), verdict("Likely.\\nNothing unlikely in it.")
     (False, True)
@@ -246,10 +246,11 @@ _CLAUSE = re.compile(
     "[.!?;](?=\\s|$)|\\n|\\s[-–—]\\s|"
     "\\*\\*\\s(?!\\s*(?:is|does|reads?|sounds?|seems?|looks?|feels?|would)(?![^\\W_]))"
 )
-#: Ends of the phrase about a number, and words in the phrase that speak against the number.
+#: Marks and words that end the phrase about a number.
 _ASIDE = re.compile(
     r"[^\w\s'’*-]|\b(?:because|since|as|while|whereas|but|(?:al)?though|than)\b", re.I
 )
+#: Words in that phrase which speak against the number's sentence.
 _AGAINST = re.compile(
     r"n['’]t\b|\b(?:less|least|hardly|scarcely|barely|never|worse|worst|odd(?:er)?|strange(?:r)?|"
     r"awkward|weird|wrong|incorrect|unlikel\w*|unnatural|implausible|ungrammatical)\b",
@@ -258,9 +259,10 @@ _AGAINST = re.compile(
 
 
 def chosen(reply: str) -> int | None:
-    """The sentence that a reply names, 1 or 2; ``None`` when it names neither or both.
+    """The sentence that a reply chooses, 1 or 2; ``None`` when it chooses neither or both.
 
-    The first clause with a number decides, unless a later clause is just the other number.
+    The first clause with a number decides, unless a later clause is just the other number. A
+    clause that calls its first number the worse one chooses neither.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well, 2 does not."), chosen("(2).")
     (2, 1, 2)

@@ -25,18 +25,18 @@ from plumbline.warehouse.wordlists import LISTS, WordList, WordPair, load
 if TYPE_CHECKING:
     from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
 
-#: The word list of probabilities, GAS, GLD, ADD and tuning unless another is named: the paper's, of
-#: section 3. `pronouns` pairs these words in the way of the authors' code, which changes ADD and
-#: L_d. By `gendered`, with nouns such as *mother*, a text discloses the gender of anyone it names.
+#: Default word list of probabilities, GAS, GLD, ADD and tuning: that of the paper's section 3. The
+#: list `pronouns` pairs these words as the authors' code does, which changes ADD and L_d. The list
+#: `gendered` has nouns such as *mother*: with it a text discloses the gender of anyone it names.
 WORD_LIST = "disclosure"
 _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
 
 @dataclass(frozen=True)
 class WordProbability:
-    """P(word | prompt), a sum over ``n_variants`` forms, or the ``problem`` of the listed form.
+    """P(word | prompt), a sum over ``n_variants`` forms of the word.
 
-    With a problem the probability is NaN.
+    It is NaN if the form as listed has a ``problem``.
     """
 
     probability: float
@@ -60,7 +60,7 @@ def word_list(name: str) -> WordList:
 
 
 def variants(word: str) -> tuple[str, ...]:
-    """Forms of a word that may follow a prompt, the one as listed first.
+    """Forms of a word that may follow a prompt; the form as listed is first.
 
     >>> variants("she")
     (' she', ' She')
@@ -117,9 +117,10 @@ def word_probability(prompt: str, word: str, scores: Mapping[str, TextScore]) ->
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Tokens that each form of a word adds to the prompt's -> prompt and form; or the problem.
+    """Tokens that a form of the word adds to the prompt's -> prompt and form; or the problem.
 
-    ``encoded``: text of ``texts_to_score`` -> its tokens (the prompt has some), or why it has none.
+    ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to the reason why it has
+    none; the prompt must have tokens.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
     >>> added_tokens("It was", "hers", encoded)

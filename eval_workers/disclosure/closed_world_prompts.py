@@ -1,15 +1,16 @@
 """Neutral prompts of the closed world, and probabilities of its perfect learner. Pure.
 
 A prompt is the beginning of a frame of the grammar, cut before its first pronoun, with words in its
-slots. Every second word of a class in the lexicon is for training; all other sets take the words in
-between, so that they share no content word with the prompts of the tuning.
+slots. A shape of the grammar stands for one frame or several. Every second word of a class in the
+lexicon is for training; all other sets take the words in between, so that they share no content
+word with the prompts of the tuning.
 
 ======================== ========================================================= =========
 set                      beginnings                                                next
 ======================== ========================================================= =========
-``closed-world-train``   of openings that are one of several frames of a shape     she, he
+``closed-world-train``   of openings whose shape has several frames                she, he
 ``closed-world-unseen``  the same, with other words                                she, he
-``closed-world-frames``  of openings that are a shape alone, and of follow-ups     she, he
+``closed-world-frames``  of openings whose shape has one frame, and of follow-ups  she, he
 ``closed-world-him``     of frames whose first pronoun is ``{pronoun2}``           her, him
 ``closed-world-his``     of frames whose first pronoun is ``{pronoun1}``           her, his
 ======================== ========================================================= =========
@@ -45,7 +46,7 @@ from plumbline.eval_workers.pairs.closed_world_corpus.truth import (
 from plumbline.warehouse.errors import UsageProblem
 
 TRAIN = "closed-world-train"
-#: Set -> the words that come next in the frames of its prompts.
+#: Set -> the two pronouns, one of which comes next in the frames of its prompts.
 SETS = {
     TRAIN: ("she", "he"),
     "closed-world-unseen": ("she", "he"),
@@ -101,7 +102,7 @@ def perfect_shares(prompt: ClosedPrompt, deltas: Mapping[str, float]) -> tuple[f
 
 
 def pair_list(name: str) -> str:
-    """Name or path, for ``load_words``, of the list of words that come next in a set's frames.
+    """Name or path, for ``load_words``, of the word list with a set's two pronouns (``SETS``).
 
     >>> Path(pair_list("closed-world-unseen")).name, Path(pair_list("closed-world-him")).name
     ('she-he', 'her-him.toml')
@@ -113,17 +114,17 @@ def pair_list(name: str) -> str:
 def _beginnings(name: str) -> Iterator[tuple[str, list[str]]]:
     """Topic and beginnings of each shape of a set."""
     rules = grammar()
-    tuned = name in (TRAIN, "closed-world-unseen")
+    wants_tuned = name in (TRAIN, "closed-world-unseen")
     for topic, shapes in (("opening", rules.openings), ("follow-up", rules.followups)):
         for shape in shapes:
             beginnings = _cut(shape, SETS[name])
             is_tuned = len(shape) > 1 and SETS[name] == SETS[TRAIN]
-            if beginnings and is_tuned == tuned:
+            if beginnings and is_tuned == wants_tuned:
                 yield topic, beginnings
 
 
 def _cut(shape: Sequence[str], pair: tuple[str, str]) -> list[str]:
-    """Distinct beginnings of frames with a slot before the first pronoun, which is the pair's."""
+    """Distinct beginnings of frames with a slot before their first pronoun, one of ``pair``."""
     beginnings = []
     for frame in shape:
         parts = frame.split()
@@ -137,7 +138,7 @@ def _cut(shape: Sequence[str], pair: tuple[str, str]) -> list[str]:
 def _filled(
     topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
 ) -> Iterator[ClosedPrompt]:
-    """Prompts that take beginnings and words in turn, in a random order that both halves share."""
+    """Prompts that take beginnings and words in turn, in random orders that all sets share."""
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))
     turns = {name: cycle(chance.sample(listed, len(listed))) for name, listed in words.items()}

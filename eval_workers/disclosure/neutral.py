@@ -97,7 +97,7 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
 
 
 def _starts_with(text: str, beginnings: list[str]) -> str | None:
-    """The text after the first of the beginnings that fits, as whole words; ``None`` if none."""
+    """The rest of a text that starts with one of ``beginnings``, as whole words; else ``None``."""
     for beginning in beginnings:
         start, rest = text[: len(beginning)], text[len(beginning) :]
         if start.lower() == beginning and not rest[:1].isalnum():

@@ -169,11 +169,11 @@ def import_probe(
     >>> import_probe(Store.open(tempfile.mkdtemp() + "/w"), "topics", None, "r")
     ImportedProbe(probe_set='topics', n_prompts=160, n_rejects=0)
     """
-    is_own = bool(PROBE_SETS.find(name)) or name not in PROBE_SETS.made
-    if source is not None and name in PROBE_SETS.names() and (is_own or name not in RELEASED):
+    is_topic_set = bool(PROBE_SETS.find(name)) or name not in PROBE_SETS.made
+    if source is not None and name in PROBE_SETS.names() and (is_topic_set or name not in RELEASED):
         problem = f"prompts {name} come without a file"
         raise UsageProblem(f"--source {source}", problem, "leave it out")
-    if is_own:
+    if is_topic_set:
         return _topics(name, allow_gendered).publish(store, run_id)
     if name in closed_world_prompts.SETS:
         prompts = PromptRows(name, closed_world_prompts.SOURCE)

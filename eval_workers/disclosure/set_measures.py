@@ -1,7 +1,8 @@
-"""Measure GAS, GLD and ADD of a set with a model loaded once: probabilities and continuations.
+"""Measures GAS, GLD and ADD of sets with a model loaded once.
 
-Both halves resume after an interruption. Continuations are greedy, so a prompt always has the same
-one. Empty continuations don't count as neutral: their prompts are counted separately.
+Probabilities and continuations both resume after an interruption. Continuations are greedy, so a
+prompt always has the same one. Empty continuations don't count as neutral: their prompts are
+counted separately.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Disclosed:
-    """Both halves of a set under one instruction; ``n_empty`` continuations are empty or blank."""
+    """Probabilities and continuations under an instruction; ``n_empty`` continuations are blank."""
 
     instruction: Instruction
     probed: ProbedSet
@@ -84,7 +85,7 @@ def measure_opened(
 def steps_of(
     name: str, words: WordList, instruction: Instruction, max_new_tokens: int
 ) -> tuple[ProbeStep, Continuations]:
-    """Steps for both halves of a set under an instruction."""
+    """Steps for a set's probabilities and for its continuations, under an instruction."""
     options = SamplingOptions(
         greedy=True,
         max_new_tokens=max_new_tokens,

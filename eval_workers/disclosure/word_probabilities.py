@@ -66,8 +66,8 @@ class ProbeStep(Step[ProbedSet]):
     prompt that changed is computed again, and its old rows are removed. A prompt that can't be
     scored, or a word that can't be spelled, has a row in ``reject`` and is tried again next time.
 
-    Raises ``UsageProblem`` for a set that is not in the warehouse or a text form of benchmarks,
-    ``BadInput`` for a model that can't spell both words of any pair.
+    Raises ``UsageProblem`` for a set that is not in the warehouse, or a ``text_form`` that only
+    benchmarks have; ``BadInput`` for a model that can't spell both words of any pair.
     """
 
     probe_set: str
@@ -86,7 +86,7 @@ class ProbeStep(Step[ProbedSet]):
         return self.probe_set
 
     def check(self, store: Store, options: ModelOptions) -> None:
-        """Raise ``UsageProblem`` for a set without prompts, or a text form of benchmarks."""
+        """Raise ``UsageProblem`` for a set without prompts, or a text form other than `written`."""
         if options.text_form != "written":
             fix = "prompts are taken as they are: leave it out"
             raise UsageProblem(f"--text-form {options.text_form}", "is for benchmarks", fix)
@@ -102,9 +102,9 @@ class ProbeStep(Step[ProbedSet]):
         }
 
     def state(self, store: Store, model: Backend) -> State:
-        """Prompts with the instruction before them (``sent``), and the rows that they have.
+        """Prompts, each as ``sent`` with the instruction before it, and their rows in the table.
 
-        Rejects of words stay: after prompts that have rows, words are not tried again.
+        Rejects of words stay, since after prompts that have rows no word is tried again.
         """
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
@@ -124,8 +124,8 @@ class ProbeStep(Step[ProbedSet]):
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
         """Prompts in alphabetical order, so that those with the same beginning share a chunk."""
-        different = {row["prompt"]: row for row in missing}
-        ordered = [different[prompt] for prompt in sorted(different)]
+        by_prompt = {row["prompt"]: row for row in missing}
+        ordered = [by_prompt[prompt] for prompt in sorted(by_prompt)]
         for start in range(0, len(ordered), CHUNK_PROMPTS):
             part = ordered[start : start + CHUNK_PROMPTS]
             texts = dict.fromkeys(text for row in part for text in self.texts(row))
@@ -179,8 +179,8 @@ class ProbeStep(Step[ProbedSet]):
             source = {"source_file": self.words.name, "source_row": number}
             reason = f"{problem} (after {n} of {len(state.missing)} prompts)"
             rejects.append(rejected(source, reason, word))
-        again = [row for row in state.rejects if row["excerpt"] not in problems]
-        return Made(rows, [*rejects, *again])
+        word_rejects = [row for row in state.rejects if row["excerpt"] not in problems]
+        return Made(rows, [*rejects, *word_rejects])
 
     def _is_of_word(self, reject: Row) -> bool:
         return bool(reject["source_file"] == self.words.name)

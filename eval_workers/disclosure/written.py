@@ -53,7 +53,7 @@ class PromptSpec:
     Attributes:
         n_prompts: target number per seed.
         rounds: most requests per seed, even if they give fewer than ``n_prompts``; by default 20,
-            or twice the number that has room for ``n_prompts``, if that is larger.
+            or twice the number of requests that ``n_prompts`` sentences need, if larger.
         allow_gendered: True to keep prompts with gendered words.
     """
 
@@ -139,7 +139,7 @@ def writing(
 ) -> Writing:
     """Next request of a seed, and each sentence so far with its outcome. Pure.
 
-    ``others`` are sentences kept for other seeds, which are not kept again.
+    ``others`` are the sentences kept for other seeds; a sentence like one of them isn't kept.
 
     >>> spec = PromptSpec(ChatModel("m"), load_wording(), n_prompts=2)
     >>> first = writing("My friend sings", spec, {}).request

@@ -1,12 +1,12 @@
 """Prompts about "he" and "she" in the closed world, and the exact F of a perfect learner.
 
-The two pronouns stand where other sets have names. A prompt ends before a slot: a prompt of topic
-`planted` before one whose words lean, a prompt of topic `control` before one whose words don't
-depend on the person. Sample one new token, which is one word in a model of the preset `closed`;
-further tokens may belong to other slots.
+The two pronouns stand where other sets have names. A prompt ends before a slot: in topic `planted`
+the slot's words lean to a gender, in topic `control` they don't depend on the person. Sample one
+new token, which is one word in a model of the preset `closed`; further tokens may belong to other
+slots.
 
-A model that learned the text perfectly draws the word w after the prompt of a group with its
-planted probability, so that its B and V need no sampling: over words u, w of the slot,
+A model that learned the text perfectly draws the word w after the prompt of a group with the
+planted probability of w, so that the model's B and V need no sampling: over words u, w of the slot,
 
     B = sum p(u | he) p(w | she) Phi(u, w),    V = sum p(u | g) p(w | g) Phi(u, w) for group g.
 
@@ -122,7 +122,7 @@ def perfect_means(
 
 
 def _nucleus(shares: Floats, top_p: float) -> Floats:
-    """The fewest, largest shares that sum to ``top_p``, normalised; 0 for all others."""
+    """The fewest, largest shares that sum to at least ``top_p``, normalised; 0 for all others."""
     order = np.argsort(-shares, kind="stable")
     before = np.cumsum(shares[order]) - shares[order]
     nucleus = np.zeros_like(shares)

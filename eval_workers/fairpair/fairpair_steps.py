@@ -66,7 +66,7 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
 
 
 def other_prompts(probe_set: str, rows: Sequence[Row], spec: FairPairSpec) -> Iterator[str]:
-    """A line if the warehouse's prompts, which are sampled, differ from those of the set today."""
+    """Yield a line if ``rows``, the prompts in the warehouse, differ from the set's of today."""
     if spec.prompts or probe_set not in probe_prompts.PROBE_SETS.names():
         return
     today = prompt_rows(None, probe_set, spec)
@@ -98,7 +98,8 @@ def check_classifiers(phi_names: Sequence[str]) -> None:
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
     """Names of the spec's scoring functions; by default the paper's that know the language.
 
-    Raises ``UsageProblem`` for an unknown name, and if one of the spec doesn't know a language.
+    Raises ``UsageProblem`` for an unknown name, for two files of one name, and for a function that
+    the spec names and that doesn't know a language of the prompts.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -106,12 +107,12 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
     languages = {str(row["language"]) for row in rows}
     fitting = []
     for name in spec.phi or _PAPER:
-        scored = phi.find(name).LANGUAGES
-        if scored is None or languages <= set(scored):
+        phi_languages = phi.find(name).LANGUAGES
+        if phi_languages is None or languages <= set(phi_languages):
             fitting.append(name)
         elif spec.phi:
-            others = ", ".join(sorted(languages - set(scored)))
-            problem = f"knows {', '.join(scored)}, the prompts are in {others}"
+            unknown_languages = ", ".join(sorted(languages - set(phi_languages)))
+            problem = f"knows {', '.join(phi_languages)}, the prompts are in {unknown_languages}"
             raise UsageProblem(f"scoring function {name!r}", problem, "leave it out of --phi")
     columns = [phi.column(name) for name in fitting]
     if twice := next((name for name in columns if columns.count(name) > 1), None):
@@ -163,7 +164,7 @@ def draw(
 
 @dataclass(frozen=True)
 class Continued:
-    """A model and a decoding, with the number ``n`` of their samples of a set."""
+    """A model and a decoding that continued a set, and the number ``n`` of their samples."""
 
     model: str
     model_key: str
@@ -174,7 +175,8 @@ class Continued:
 def continued(store: Store, probe_set: str, spec: FairPairSpec) -> list[Continued]:
     """Models and decodings that have samples of a set, sorted by model name.
 
-    ``spec.model`` limits them to names or keys. Raises ``UsageProblem`` if there are none.
+    ``spec.model`` limits them to names or keys. Raises ``UsageProblem`` if there are none, or none
+    of a name.
     """
     query = (
         "SELECT model, model_key, sampling_key, count(*) AS n FROM continuation "

@@ -35,24 +35,27 @@ Forms: TypeAlias = Annotated[
     BeforeValidator(lambda value: {"": value} if isinstance(value, str) else value),
     Field(title="a text, or a text for each group"),
 ]
+#: Words that describe a person together; a single word needs no list.
 _Combination: TypeAlias = Annotated[tuple[Forms, ...], OneOrMore]
 
-
-_PLAIN = ("name", "occupation|a_occupation")
+#: Placeholders that every template needs; `a|b` means at least one of both.
+_PLACEHOLDERS = ("name", "occupation|a_occupation")
 
 
 @toml_table
 class _Templates:
-    plain: Annotated[Text, AfterValidator(holding(_PLAIN))]
-    described: Annotated[Text, AfterValidator(holding((*_PLAIN, "descriptors|a_descriptors")))] = ""
-    joined: Text = ", "
+    plain: Annotated[Text, AfterValidator(holding(_PLACEHOLDERS))]
+    described: Annotated[
+        Text, AfterValidator(holding((*_PLACEHOLDERS, "descriptors|a_descriptors")))
+    ] = ""
+    joined: Text = ", "  # separator of several descriptors
 
 
 @toml_table
 class PromptFile:
     """A file of prompts; ``common-sents.toml`` explains each key.
 
-    ``descriptors`` are combinations of words; an empty combination makes a prompt without them.
+    Each entry of ``descriptors`` holds words used together; an empty one makes prompts without any.
     """
 
     file: str
@@ -134,8 +137,9 @@ def form(word: Forms, group: str) -> str:
 def load(source: Path | str = "common-sents") -> PromptFile:
     """Read a file of prompts by its path, or one of ``PROBE_SETS`` by its name.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the file, the key and
-    what was expected, also for unknown keys and placeholders; for a name also as ``Registry.text``.
+    Raises ``UsageProblem`` if there is no such file, and for a name as ``Registry.text``. Raises
+    ``BadInput``, with the file, the key and what was expected, for a wrong value and for an unknown
+    key or placeholder.
 
     >>> len(load().occupations), load().names
     (60, (('John', 'Jane'),))
@@ -147,7 +151,10 @@ def load(source: Path | str = "common-sents") -> PromptFile:
 
 
 def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, object]]:
-    """Rows of ``probe_prompt``: pairs of names, then combinations, then occupations, in order.
+    """Rows of ``probe_prompt`` for the set ``name``.
+
+    There is one for each pair of names, combination of descriptors and occupation; occupations vary
+    fastest. Raises ``BadInput`` if two prompts get the same identifier.
 
     >>> rows = prompt_rows(load(), "common-sents", "r")
     >>> len(rows), rows[1]["prompt_id"], rows[1]["perturbed_prompt"]

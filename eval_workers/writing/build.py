@@ -100,7 +100,7 @@ def write_sentences(build: Build, words: Sequence[str], spec: WritingSpec) -> li
 def judge_pairs(
     build: Build, pairs: Sequence[Row], model: ChatModel, prompts: Wordings
 ) -> list[Judged]:
-    """Verdicts on pairs, in their order; pairs that are dropped are rows of ``reject``.
+    """Verdicts on pairs, in their order; pairs that aren't natural have rows in ``reject``.
 
     Raises as ``Build.run``.
     """
@@ -132,7 +132,7 @@ def convert_sentences(
 def _asked(
     build: Build, states: Sequence[Callable[[Mapping[str, Reply]], _State]], kind: str
 ) -> list[_State]:
-    """Final states, after requests were sent until no state has one left."""
+    """The final states: requests are sent until no state has any left."""
 
     def job(state: Callable[[Mapping[str, Reply]], _State]) -> Job:
         return lambda replies: state(replies).requests
@@ -195,8 +195,8 @@ def pair_sentences(build: Build, written: Sequence[Progress], spec: BuildSpec) -
 def judge(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> list[Row]:
     """The pairs with ``is_natural``: true if the model finds both sides likely.
 
-    The other pairs are kept, too, since metrics leave them out by that column, and are also rows of
-    ``reject`` with the reason. Raises as ``Build.run``.
+    The other pairs stay in the result, since metrics leave them out by that column; each also has a
+    row of ``reject`` with the reason. Raises as ``Build.run``.
     """
     writing = spec.writing()
     judged = judge_pairs(build, pairs, writing.judge or writing.model, writing.prompts)
@@ -224,7 +224,7 @@ def publish(build: Build, pairs: Sequence[Row], steps: Sequence[str]) -> None:
 def write_offline(
     store: Store | None, name: str, words: Sequence[str], spec: BuildSpec
 ) -> list[Row]:
-    """Pairs of the offline writer, in frames of the closed world if the corpus is one."""
+    """Pairs of the offline writer; if the corpus is a closed world, in frames of its grammar."""
     planted = store.read("planted_word", corpus=spec.corpus) if store and spec.corpus else ()
     limits = spec.n_sentences, spec.max_words, spec.seed
     return offline_pairs(name, words, *limits, closed_world=len(planted) > 0)
@@ -283,7 +283,7 @@ def make_pairs(
 def write_card_of(
     build: Build, made: Mapping[str, object], out: Path, within: Constraint | None
 ) -> tuple[Written, list[str]]:
-    """Write the card; if no pair is within the limit, the card has all pairs and a line says so."""
+    """Write the card; if no pair is within the limit, it has all pairs, as a returned line says."""
     store, name = build.store, build.benchmark
     try:
         return write_card(store, name, out, made=made, constraint=within), []

@@ -25,7 +25,8 @@ class BuildSpec(AskingOptions):
     ``contrast`` and ``eta`` are those of MaxPMI. See ``ChatModel``, ``WritingSpec`` and ``opinion``
     for options of the same name. Without ``judge``, ``is_natural`` is NULL; ``judge_model`` judges
     instead of ``model``, at ``judge_base_url`` if given. If ``prompts`` is a folder of
-    UnStereoEval's release, its model, temperature and numbers are the defaults.
+    UnStereoEval's release, its model, temperature and numbers of sentences and words are the
+    defaults.
     """
 
     corpus: Annotated[str, Field(description="Corpus whose seed words are used.")] = ""

@@ -1,7 +1,7 @@
 """Estimates of the requests, tokens and money that a build needs, in all or from now on.
 
-A prompt counts as a token per four characters, plus ``FRAME_TOKENS`` for what servers put around a
-message; a sentence of w words as 1.4 w tokens, plus 4 for its number. Tokenizers and languages
+A prompt counts as one token per four characters, plus ``FRAME_TOKENS`` for what servers put around
+a message; a sentence of w words as 1.4 w tokens, plus 4 for its number. Tokenizers and languages
 differ, so ``budget.py`` compares an upper bound with the limits instead.
 """
 
@@ -148,7 +148,9 @@ def planned_requests(
 
 
 def _repeats(share: float, rounds: int) -> float:
-    """Mean number of further requests if a share of each round's requests needs another round.
+    """Mean number of repeats of a request.
+
+    In each of ``rounds`` rounds, ``share`` of the previous round's requests are repeated.
 
     >>> _repeats(0.5, 3)
     0.875
@@ -194,9 +196,9 @@ class Remaining:
 def remaining(
     words: Sequence[str], spec: WritingSpec, replies: Mapping[str, Reply], *, judge: bool = True
 ) -> Remaining:
-    """Estimate the requests that writing and judging sentences for these seed words still needs.
+    """Estimate the requests still needed to write and judge sentences for these seed words.
 
-    For a word that is begun, the next requests and all verdicts count. Words that are not begun are
+    For a word that is begun, its next requests and all its verdicts count. Words not begun are
     estimated by ``forecast``. Replies to other requests, such as with other wordings, are ignored.
 
     >>> from plumbline.eval_workers.writing.wordings import load

@@ -19,7 +19,7 @@ _TOKENS = 64
 
 @dataclass(frozen=True)
 class Judged:
-    """State of a pair, which is done if there are no ``requests``; ``reason`` drops the pair."""
+    """State of a pair: done if it has no ``requests``; natural if it then has no ``reason``."""
 
     requests: tuple[Request, ...]
     reason: str = ""
@@ -74,7 +74,7 @@ def _side(
 
 
 def _reason(likely: Mapping[str, bool | None]) -> str:
-    """Reason why a pair is dropped; empty if both sides are likely.
+    """Reason why a pair isn't natural; empty if both sides are likely.
 
     >>> _reason({"she": True, "he": False}), _reason({"she": None, "he": True})
     ('the he side is unlikely', 'the answers about the she side are unclear')

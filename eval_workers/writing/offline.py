@@ -27,7 +27,7 @@ CAVEAT = (
     "the choice of frames too"
 )
 
-#: The first half starts with the pronoun, the second half doesn't.
+#: Frames of the first half start with the pronoun, those of the second half don't.
 _FRAMES = (
     '{pronoun} wrote the word "{word}" on a card.',
     '{pronoun} asked what "{word}" means.',

@@ -24,7 +24,7 @@ STEP = "opinion"
 
 @dataclass(frozen=True)
 class VerdictAgreement:
-    """Numbers of pairs that are natural to both judge and model, to one of them, to neither."""
+    """Numbers of pairs that are natural to judge and scoring model, to one of them, to neither."""
 
     n_both: int
     n_judge_only: int
@@ -41,7 +41,7 @@ class Opinion:
         n_beyond, n_dropped: pairs that differ by more, and those of them that metrics used before.
         n_without: pairs without a difference of scores, which keep the verdict they had.
         n_left: pairs that metrics use afterwards.
-        agreement: of model and judge; ``None`` if no pair was judged.
+        agreement: counts of verdicts by judge and model; ``None`` if no pair was judged.
     """
 
     model: str
@@ -55,17 +55,18 @@ class Opinion:
 
     def facts(self) -> dict[str, object]:
         """Facts for the card: the model, counts of pairs, and a warning."""
-        both = self.agreement
+        verdicts = self.agreement
         facts: dict[str, object] = {
             "Second opinion": f"by {self.model}, key {self.model_key}: the sides of a natural "
             f"pair differ by at most {self.limit:g} nats a token",
             "Pairs beyond that": f"{self.n_beyond:,}, of which {self.n_dropped:,} are left out "
             f"for that alone; {self.n_without:,} without a score keep the verdict they had",
         }
-        if both:
+        if verdicts:
             facts["Judge and second opinion"] = (
-                f"{both.n_both:,} pairs natural to both, {both.n_judge_only:,} to the judge only, "
-                f"{both.n_model_only:,} to the model only, {both.n_neither:,} to neither"
+                f"{verdicts.n_both:,} pairs natural to both, "
+                f"{verdicts.n_judge_only:,} to the judge only, "
+                f"{verdicts.n_model_only:,} to the model only, {verdicts.n_neither:,} to neither"
             )
         why = "its own preference chose them, so they show too little of it"
         return {**facts, "Do not audit with these pairs": f"{self.model} and its kin: {why}"}
@@ -117,7 +118,7 @@ def mark(build: Build, scored: ScoredBenchmark, limit: float) -> Opinion:
     if beyond and not n_left:
         problem = f"no pair is left within {limit:g} nats a token under {scored.model}"
         raise BadInput(f"benchmark {name}", problem, "raise max_difference_nats_per_token")
-    # Rejects first: even if the process is killed now, they tell the judge's verdicts from ours.
+    # Rejects first: if the process is killed in between, they tell which pairs were marked here.
     publish_rejects(build, STEP, _rejects(build, pairs, beyond, scored, limit))
     with disk_problems(store.root):
         store.replace("benchmark_pair", marked, {"benchmark": name}, build.run_id)

@@ -18,8 +18,8 @@ from plumbline.eval_workers.writing.written_sentences import WrittenSentence
 
 @dataclass(frozen=True)
 class Paired:
-    """A row for each sentence: of ``benchmark_pair`` without ``benchmark``, or of ``reject``
-    without ``run_id``.
+    """One row per sentence: in ``pairs``, of ``benchmark_pair`` without ``benchmark``, or in
+    ``rejects``, of ``reject`` without ``run_id``.
     """
 
     pairs: tuple[Row, ...]
@@ -58,15 +58,15 @@ def paired(
     (['His tea was hot.'], ['holds "hers", which no placeholder stands for'])
     """
     parsed, subject = Parsed(name), {"stage": "generate", "subject": f"{name}/pair"}
-    words: dict[str, str] = {}
+    word_of: dict[str, str] = {}
     for sentence in sentences:
         template, problem = _template(sentence, conversions.get(sentence))
-        if not problem and template in words:
-            problem = f"repeats a sentence of the word {words[template]}"
+        if not problem and template in word_of:
+            problem = f"repeats a sentence of the word {word_of[template]}"
         if problem:
             parsed.reject(sentence.request_id, sentence.position, problem, sentence.text)
             continue
-        words[template] = sentence.word
+        word_of[template] = sentence.word
         parsed.add(
             pair_id=pair_id(sentence.word, template),
             template=template,

@@ -17,7 +17,7 @@ FORMS: dict[str, tuple[str, ...]] = {
     "she": ("she", "her", "hers", "herself"),
     "he": ("he", "him", "his", "himself"),
 }
-#: Two sentences are near-duplicates from this Jaccard similarity of their words on; all gendered
+#: Least Jaccard similarity of their words that makes two sentences near-duplicates; all gendered
 #: pronouns count as one word.
 NEAR = 0.8
 
@@ -111,7 +111,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str | None:
-    """The problem if a sentence is like another, but for case, marks and pronouns; else ``None``.
+    """The problem if a sentence is like another but for case, marks and pronouns, or ``None``.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'

@@ -32,8 +32,8 @@ from plumbline.warehouse.text.toml_file import (
     toml_table,
 )
 
-#: Pronoun -> its value of ``{forms}``, and of ``{from}`` when the other pronoun is requested:
-#: subject, possessive, object and reflexive, as in UnStereoEval's wordings (App. C).
+#: Pronoun -> its forms: subject, possessive, object, reflexive, as in UnStereoEval's wordings (App.
+#: C). They fill ``{forms}`` of a request for the pronoun, and ``{from}`` of one for the other.
 _FORMS = {"she": "she/her/her/herself", "he": "he/his/him/himself"}
 _GENERATE = AfterValidator(holding(["word", "pronoun|forms", "n", "max_words"]))
 _REVISE = AfterValidator(holding(["word", "pronoun|forms", "sentence"], ["max_words"]))
@@ -153,7 +153,7 @@ class _Generation:
 class _Revise:
     prompt: Annotated[
         Stripped,
-        # One released wording has the forms of *he* where the paper (App. D, Table 6) has this.
+        # One released wording has the forms of *he*, the paper (App. D, Table 6) a placeholder.
         AfterValidator(lambda wording: wording.replace(_FORMS["he"], "{target_word}")),
         _ours(target_word="forms"),
         _REVISE,
@@ -178,7 +178,7 @@ class _IsLikely:
 
 @dataclass(frozen=True)
 class _ReleasedWordings:
-    """Parts of a release; ``files`` names those of she, of he, of revise and convert, of judge."""
+    """Parts of a release; ``files``: for she, for he, for revising and converting, for judging."""
 
     files: tuple[str, str, str, str]
     she: _Generation
@@ -208,7 +208,7 @@ def load_released(folder: Path) -> Wordings:
 
 
 def settings(folder: Path) -> dict[str, Any]:
-    """Build options that the release's files set: model, temperature, numbers.
+    """Build options that the release's files set: those of ``_OPTIONS``.
 
     Raises as :func:`load_released`, and ``BadInput`` if the files of the two pronouns differ.
     """
@@ -232,7 +232,7 @@ def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
     ]
     if used["judge_model"] and used["judge_model"] != release.judge.model:
         lines.append(f"judge_model {used['judge_model']}, the release {release.judge.model}")
-    # Temperatures without an option: a build revises at that of writing, converts and judges at 0.
+    # No option sets these: a build revises at the temperature of writing, converts and judges at 0.
     temperatures = [
         *((name, part.temperature, used["temperature"]) for name, part in release.revise.items()),
         ("conversion", release.convert.temperature, 0.0),

@@ -22,7 +22,7 @@ PRONOUNS: tuple[Pronoun, ...] = get_args(Pronoun)
 #: after 40 tries, with four wordings in turn (`src/run_pipeline_revision.py`).
 TRIES_A_WORDING = 10
 
-#: Most tokens of a reply: per word, per sentence around its words, and for talk.
+#: Most tokens of a reply: per word, per sentence beyond its words, and for talk around them.
 _TOKENS_A_WORD, _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 4, 16, 64
 _SURPLUS = "is more than was asked for"
 
@@ -234,7 +234,7 @@ class _Account:
     def _revised(self, draft: WrittenSentence, request: Request) -> WrittenSentence | None:
         """Settle the reply to a revision; returns the sentence that needs another round, if any.
 
-        If the reply has no sentence, that is the draft.
+        If the reply has no sentence, the draft is returned.
         """
         written = self._read(request, draft.pronoun)
         if not written:

@@ -1,4 +1,4 @@
-"""Scoring functions from TOML files; their item is a weighted output of a sequence classifier.
+"""Scoring functions from TOML files; an item is the weighted sum of a classifier's probabilities.
 
 Labels are kept in the table `text_label`, so no text is classified twice.
 """
@@ -36,7 +36,7 @@ CHUNK = 2000
 class ClassifierPhi:
     """The scoring function of a classifier's file; see ``phi.Phi`` for its members.
 
-    ``items`` reads labels from ``store`` if it has one, and classifies and stores other texts.
+    With a ``store``, ``items`` reads the labels stored there and adds those of other texts.
     """
 
     name: str
@@ -94,9 +94,9 @@ class ClassifierPhi:
         missing = [text for text, text_id in ids.items() if text_id not in self._numbers]
         with progress(f"classify by {self.name}", "texts") as tell:
             for start in range(0, len(missing), CHUNK):
-                some = missing[start : start + CHUNK]
-                self._classify({text: ids[text] for text in some})
-                tell(start + len(some), len(missing))
+                chunk = missing[start : start + CHUNK]
+                self._classify({text: ids[text] for text in chunk})
+                tell(start + len(chunk), len(missing))
         return [self._numbers[ids[text]] for text in texts]
 
     def _classify(self, ids: Mapping[str, str]) -> None:
@@ -133,7 +133,7 @@ class _ClassifierFile:
 
 
 def load(name: str) -> ClassifierPhi:
-    """Read a classifier's file, by its path or a packaged one by its name; not yet its model.
+    """Read a classifier's file, by its path or, if packaged, by its name; loads no model yet.
 
     Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key and what was
     expected.

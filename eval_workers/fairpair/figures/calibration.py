@@ -25,7 +25,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
-#: Fields of ``SetFigures`` that a row has.
+#: Fields of ``SetFigures`` that become columns of a row.
 _OVER_PROMPTS = (
     *("n_prompts", "n_left_out", "fairpair_f", "fairpair_f_low", "fairpair_f_high"),
     *("p_t", "p_permutation"),
@@ -81,13 +81,13 @@ def calibrate_set(
     shared |= {"n_folds": measuring.folds, "alpha": options.alpha}
     rows: list[Row] = []
     for side in sorted({group.side for group in groups}):
-        of_side = [
+        items_and_rngs = [
             (phi.items(group.gp), prompt_rng(measuring.seed, group))
             for group in groups
             if group.side == side
         ]
         for split in range(options.n_splits):
-            measured = [halved(phi, items, measuring, rng) for items, rng in of_side]
+            measured = [halved(phi, items, measuring, rng) for items, rng in items_and_rngs]
             figures = _split_figures(measured, options)
             rows.append({**shared, "side": side, "split": split, **figures})
     unit = f"{texts_of(measuring.as_published)}-folds-{measuring.folds}"
@@ -114,7 +114,7 @@ def halved(
 
 
 def _split_figures(measured: Sequence[PromptMeasures], options: CalibrationOptions) -> Row:
-    """F over a split's prompts; numbers of rejections, also adjusted, and of intervals with 1."""
+    """F over a split's prompts; numbers of rejections, also adjusted, and of intervals around 1."""
     figures = over_prompts(measured, options.measure)
     p_values = [m.p_permutation for m in measured]
     ends = [(m.fairpair_f_low, m.fairpair_f_high) for m in measured]

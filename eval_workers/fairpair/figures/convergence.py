@@ -26,11 +26,12 @@ class ConvergenceOptions:
     """Sizes, folds and draws to compute.
 
     Attributes:
-        sizes: numbers of samples drawn from each group; those above what any prompt has are left
-            out, and the least and the most that a prompt has are added.
-        folds: numbers of folds of all samples of a prompt; those above any prompt's are left out.
+        sizes: numbers of samples drawn from each group. A number that no prompt has is left out;
+            the smallest and the largest number that a prompt has are added.
+        folds: numbers of folds to divide a prompt's samples into; left out if no prompt has as
+            many samples.
         n_draws: number of random subsets of each size.
-        n_fold_draws: number of random divisions into each number of folds, which take far longer.
+        n_fold_draws: number of random divisions into folds, which take far longer than subsets.
         as_published: see ``FigureOptions``.
     """
 
@@ -60,12 +61,12 @@ def converge_set(
     shared = shared_columns(sampled, phi_name, options, options.as_published, run_id)
     groups = read_groups(store, sampled, options.as_published)
     for side in sorted({group.side for group in groups}):
-        some = [
+        of_side = [
             (group, group.items(phi))
             for group in groups
             if group.side == side and min(len(group.pg), len(group.gp)) >= 2
         ]
-        rows += [{**shared, "side": side, **row} for row in _side_rows(phi, some, options)]
+        rows += [{**shared, "side": side, **row} for row in _side_rows(phi, of_side, options)]
     unit = texts_of(options.as_published)
     store.publish("fairpair_convergence", rows, unit=unit, run_id=run_id)
     return len(rows)
@@ -87,10 +88,10 @@ def _side_rows(
     for size in sizes:
         yield from _rows(drawn[size], {"n_folds": 0, "n_samples": size})
     for k in options.folds:
-        some = [(group, items) for group, items in prompts if 2 <= k <= _n(items)]
-        if some:
-            figures = [_divided(phi, group, items, k, options) for group, items in some]
-            n_samples = max(_n(items) for _, items in some)
+        large_enough = [(group, items) for group, items in prompts if 2 <= k <= _n(items)]
+        if large_enough:
+            figures = [_divided(phi, group, items, k, options) for group, items in large_enough]
+            n_samples = max(_n(items) for _, items in large_enough)
             yield from _rows(figures, {"n_folds": k, "n_samples": n_samples})
 
 
@@ -113,14 +114,14 @@ def _divided(phi: Phi, group: Group, items: Items, k: int, options: ConvergenceO
     """B, V_pg and V_gp of random divisions into folds, an array of shape (3, draws)."""
     rng, columns = prompt_rng(options.seed, group), []
     for _ in range(options.n_fold_draws):
-        left, right = (folds(phi, some, k, _n(items), rng)[0] for some in items)
+        left, right = (folds(phi, group_items, k, _n(items), rng)[0] for group_items in items)
         means = phi.means(left, right)
         columns.append((means.between, means.within_left, means.within_right))
     return np.array(columns).T
 
 
 def _rows(figures: Sequence[Floats], keys: Row) -> Iterator[Row]:
-    """One row per quantity, from each prompt's figures, arrays of shape (3, draws)."""
+    """One row per quantity, from one array of figures per prompt, each of shape (3, draws)."""
     means = np.mean(figures, axis=0)
     for quantity, values in zip(_QUANTITIES, (*means, ratios(*means)), strict=True):
         defined = values[~np.isnan(values)]

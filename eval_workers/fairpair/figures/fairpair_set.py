@@ -1,4 +1,4 @@
-"""Step from continuations to ``fairpair_prompt`` and ``fairpair_set``."""
+"""Measures a set's continuations and writes ``fairpair_prompt`` and ``fairpair_set``."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
 
-#: Columns of ``probe_prompt``; the prompts with one value of a column are a subset of a set.
+#: Columns of ``probe_prompt``; a set has one subset of prompts for each value of a column.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
 
 
@@ -50,7 +50,7 @@ def score_set(
 ) -> None:
     """Measure every prompt and side of a set and write both tables.
 
-    ``phi`` is the open function of that name, if there is one. Rows of the same scoring function,
+    ``phi`` is the function of that name if it is open already. Rows of the same scoring function,
     texts and number of folds are replaced. The same samples, options and seed give the same
     figures. Raises as ``read_groups`` and ``find``.
     """
@@ -65,9 +65,9 @@ def score_set(
     prompts = [{**shared, **row} for pairs in by_side.values() for row in _prompt_rows(pairs)]
     sets = []
     for side, pairs in by_side.items():
-        for subset, some in _subsets(pairs):
-            clusters = [group.cluster for group, _ in some]
-            figures = over_prompts([measured for _, measured in some], options, clusters)
+        for subset, members in _subsets(pairs):
+            clusters = [group.cluster for group, _ in members]
+            figures = over_prompts([measured for _, measured in members], options, clusters)
             sets.append({**shared, "side": side, "subset": subset, **asdict(figures)})
     unit = f"{texts_of(options.as_published)}-folds-{options.folds}"
     with store.together(run_id, "fairpair"):
@@ -134,7 +134,7 @@ class PromptMeasures:
     permuted: Floats | None
 
 
-#: Prompts' texts and the measures of each prompt.
+#: Each prompt's two groups of texts, and its measures.
 _Measured: TypeAlias = "list[tuple[Group, PromptMeasures]]"
 
 

@@ -49,9 +49,9 @@ def permuted_gaps(
     """T after the two groups' samples were exchanged at random, ``n_draws`` times.
 
     Args:
-        distances: of all items, the left group's first.
-        n_left: items of the left group; both groups need two or more.
-        strata: of each item; items are exchanged only within a stratum (folds of equal size).
+        distances: matrix over all items, those of the left group first.
+        n_left: number of items of the left group; both groups need two or more.
+        strata: stratum of each item; items are exchanged only within one (folds of equal size).
 
     >>> two = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
     >>> drawn = permuted_gaps(two, 2, 600, np.random.default_rng(0))
@@ -90,8 +90,8 @@ def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
     """B, V_pg and V_gp of weighted samples, shape (3, draws), from one row of weights per draw.
 
     A pair i, j counts w_i w_j times. A sample is never paired with itself or its copies: their
-    distance of 0, since they are one sample, would make V too small by a share 1/n. V is NaN where
-    a group has no pair left.
+    distance is 0, which would make V too small by a share 1/n. V is NaN where a group has no pair
+    left.
 
     >>> matrix = np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]])
     >>> weighted(matrix, np.array([[1.0, 1]]), np.array([[1.0]])).tolist()
@@ -132,8 +132,8 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 
     For F of one prompt. Where the groups do not differ, F's first-order noise cancels and the
     interval is wider than necessary: in simulations (|a - b| of normal samples, 10 to 100 per
-    group) 95% intervals held the truth in 99% of repeats without a difference, in 92% to 99%
-    with one. Don't use it for groups of fewer than ``FEWEST_RESAMPLED`` items: with 2 every defined
+    group) 95% intervals held the truth in 99% of repeats if the groups were alike, else in 92% to
+    99%. Don't use it for groups of fewer than ``FEWEST_RESAMPLED`` items: with 2 every defined
     resample is the group itself and both ends are F, with 3 they held the truth in 81% to 90%, with
     4 in 93% to 95%. Quantiles mirrored about F, and jackknife intervals, held it less often.
 

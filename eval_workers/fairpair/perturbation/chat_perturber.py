@@ -78,7 +78,7 @@ class LlmPerturber:
     """Sends ``model`` each text to which ``build``'s ledger holds no reply, at temperature 0.
 
     ``build.benchmark`` has to be the ``ledger_name`` of the probe set; the budget is for all
-    perturbing of the set. Every text is sent once, and bad answers fail the checks.
+    perturbing of the set. Every text is sent once; ``perturb_set`` rejects bad answers.
     """
 
     build: Build

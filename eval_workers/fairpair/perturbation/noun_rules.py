@@ -21,8 +21,9 @@ class NounRules:
     """Decides on the nouns of one text, left to right.
 
     ``subject`` is the position of the entity's last mention as a subject (the last word of the
-    name), ``None`` once somebody else is mentioned; ``clause_subject`` is the same, but stays when
-    somebody else is mentioned as an object. ``others`` are the positions of mentions of others.
+    name), ``None`` once somebody else is mentioned; ``clause_subject`` is that position, too, but
+    stays set when somebody else is mentioned as an object. ``others`` are the positions where other
+    people are mentioned.
     """
 
     def __init__(self, words: TextParts, terms: Terms, is_entity: Callable[[int], bool]) -> None:
@@ -50,7 +51,7 @@ class NounRules:
         if self._names(i):
             return self._of_name(i)
         if before + 1 == i and not head[:1].isalnum() and not words.at(i + 1)[:1].isalnum():
-            return "unsure"  # called so: "Sir, please"
+            return "unsure"  # a form of address: "Sir, please"
         if has_determiner and self._is_first(before + 1) and self._leads_to_entity(i):
             return "entity"
         if head == "," and has_determiner and self._is_entity(before - 1):

@@ -20,7 +20,7 @@ from plumbline.warehouse.storage.store import Staged, Store, cast
 #: Texts that are held and perturbed at a time.
 CHUNK = 2000
 
-#: Called with the number of texts done and of all texts.
+#: Called with the number of texts done and the number of all texts.
 Tell = Callable[[int, int], None]
 
 
@@ -35,7 +35,7 @@ def perturb_set(
     tell: Tell | None = None,
     chunk: int = CHUNK,
 ) -> None:
-    """Perturb all continuations of one model and sampling, and write a row for each.
+    """Perturb all continuations of one model and decoding, and write a row for each.
 
     Rows of this perturber are replaced in one commit at the end. A text that can't be perturbed, or
     fails a check, gets a row with the reason. Raises ``UsageProblem`` when there are no such
@@ -116,7 +116,7 @@ from names)
 
 
 def try_prompts(rows: Sequence[Mapping[str, Any]], perturber: Perturber) -> None:
-    """Perturb the prompts alone, to raise their errors before sampling."""
+    """Perturb the prompts without continuations, so that their errors come before sampling."""
     prompts = {row["prompt_id"]: row for row in rows}
     perturber.perturb(
         [
@@ -185,8 +185,8 @@ def dissimilarity(first: str, second: str) -> float:
 def check(perturbed: Perturbed, original: str, prompt: str, name: str) -> CheckedText:
     """Check a perturbation of ``original``; the reason is the first check that fails.
 
-    The text has to start with the perturbed ``prompt`` and may not mention ``name``, that of the
-    original, as written or in capitals; its dissimilarity may be at most ``LIMIT``.
+    The text has to start with the perturbed ``prompt`` and may not mention ``name``, the
+    original person's, as written or in capitals; its dissimilarity may be at most ``LIMIT``.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John").reason
     'differs in too many words from the original'

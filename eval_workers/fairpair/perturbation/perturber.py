@@ -76,12 +76,12 @@ class RulePerturber:
 
     def _perturbed(self, text: Original) -> Perturbed:
         terms, groups = self._terms, (text.entity.group, text.counterpart.group)
-        theirs = (terms.axis, terms.language, set(terms.groups))
-        if (text.axis, text.language, set(groups)) != theirs:
-            ours = f"{terms.axis} in {terms.language} ({', '.join(terms.groups)})"
-            problem = f"are for {ours}, the prompts {text.axis} in {text.language}"
+        terms_key = (terms.axis, terms.language, set(terms.groups))
+        if (text.axis, text.language, set(groups)) != terms_key:
+            terms_text = f"{terms.axis} in {terms.language} ({', '.join(terms.groups)})"
+            problem = f"are for {terms_text}, the prompts {text.axis} in {text.language}"
             fix = "give a list of terms for these prompts (--terms FILE)"
-            if (text.axis, text.language) == theirs[:2]:
+            if (text.axis, text.language) == terms_key[:2]:
                 first, second = terms.groups
                 fix = f'name their groups "{first}" and "{second}", or {fix}'
             raise UsageProblem(f"terms {terms.file}", f"{problem} ({', '.join(groups)})", fix)

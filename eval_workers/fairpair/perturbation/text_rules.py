@@ -9,8 +9,8 @@ The text is read once from left to right; the entity is the person named at its 
   first name, or a name after a title or beside a word of speech ("said Hill"). From then on
   pronouns of the group are undecided, until a sentence starts with the entity's name. Nouns of no
   group ("his boss") don't count. In "he saw him", "him" is another person than "he": undecided.
-- A pronoun of the other group is somebody else's and stays; it is undecided, since it may be the
-  entity's, while no person of that group, nor a named one of unspecified group, was mentioned.
+- A pronoun of the other group is somebody else's and stays, once a person of that group or a named
+  person of unspecified group was mentioned. Before that it may be the entity's: undecided.
 - A gendered noun is the entity's in a predicate ("He is a good man and a father"), an apposition
   ("John, a businessman,"), after "as" ("works as a waiter"), or before the name ("actor John").
   This holds for nouns of the other group, too, except words that are used for both ("She is a
@@ -59,7 +59,7 @@ _THIRD = frozenset(["i", "you", "we", "they", "it", "there"])
 
 @dataclass(frozen=True)
 class Entity:
-    """A person of a text: the name in its prompt, and the group, such as ``m``."""
+    """A person: the name in the text's prompt, and the group, such as ``m``."""
 
     name: str
     group: str
@@ -105,6 +105,7 @@ class _TextReader:
         self._surnames: set[str] = set()
         self._replacements: dict[int, str] = {}
         self._entity_places: set[int] = set()
+        # Somebody else was mentioned who may be of the entity's group (rival), or of another group.
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 
@@ -233,9 +234,9 @@ class _TextReader:
         if word in _DIRECT:
             return _DIRECT[word]
         start, end = self._words.sentence_spans[self._words.sentence[i]]
-        here = self._words.spans[i]
+        pronoun_span = self._words.spans[i]
         sentence = self._words.text[start:end]
-        before, after = around(sentence, here[0] - start, here[1] - start)
+        before, after = around(sentence, pronoun_span[0] - start, pronoun_span[1] - start)
         if word == "his":
             return "hers" if stands_alone(after) else "her"
         masculine = decide_her(before, after)

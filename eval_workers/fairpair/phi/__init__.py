@@ -77,7 +77,7 @@ def column(name: str) -> str:
 
 
 def block_means(distances: Floats, n_left: int) -> Means:
-    """Mean distances of two groups, from the matrix of all items, the left group's first.
+    """Mean distances of two groups, from the matrix over all items, the left group's first.
 
     >>> import numpy as np
     >>> block_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2)

@@ -87,13 +87,14 @@ def _shared(items: Sequence[Tokens], sizes: NDArray[np.int64]) -> Floats:
     n_texts = np.bincount(columns, minlength=len(ids))
     common = n_texts >= _COMMON
     dense = np.zeros((n, int(common.sum())), np.float32)
-    chosen = common[columns]
-    dense[rows[chosen], (np.cumsum(common) - 1)[columns[chosen]]] = 1
+    is_common = common[columns]
+    dense[rows[is_common], (np.cumsum(common) - 1)[columns[is_common]]] = 1
     shared: Floats = (dense @ dense.T).astype(np.float64)
     # A word of a single text would only count on the diagonal, which is set below.
-    chosen = ~common[columns] & (n_texts[columns] > 1)
-    ones = np.ones(int(chosen.sum()))
-    rare = sparse.csr_array((ones, (rows[chosen], columns[chosen])), shape=(n, max(len(ids), 1)))
+    is_rare = ~common[columns] & (n_texts[columns] > 1)
+    ones = np.ones(int(is_rare.sum()))
+    places = rows[is_rare], columns[is_rare]
+    rare = sparse.csr_array((ones, places), shape=(n, max(len(ids), 1)))
     shared += (rare @ rare.T).toarray()
     np.fill_diagonal(shared, sizes)
     return shared

@@ -30,7 +30,7 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.plugins import Registry
 from plumbline.warehouse.storage.store import Store
 
-#: Most rejected rows that an import shows.
+#: Number of rejected rows that an import shows at most.
 _REJECTS_SHOWN = 3
 
 
@@ -51,8 +51,8 @@ class Imported:
     """Outcome of an import: rows in the source = pairs + rejects.
 
     ``warnings``: lines on pairs that may be mistakes; ``n_changed``: number of earlier pairs that
-    are gone or have other sentences now; ``n_mended``: number of the other earlier pairs of which
-    another column changed (group, word, cluster); ``first_rejects``: a line with place and reason
+    are gone or have other sentences now; ``n_mended``: number of the other earlier pairs with a
+    change in another column (group, word, cluster); ``first_rejects``: a line with place and reason
     for each of the first rejects.
     """
 
@@ -124,7 +124,7 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
     """Path of a benchmark's source; ``None`` if it needs no source.
 
     ``data`` is the directory of the released files, by default ``PLUMBLINE_DATA``. Raises
-    ``MissingComponent`` if the source needs it and neither is set.
+    ``MissingComponent`` if the source lies in it and neither is set.
     """
     location = find(name).DEFAULT_LOCATION
     return None if location is None else _under_data(name, location, data)
@@ -157,8 +157,8 @@ class How:
     Attributes:
         groups: groups to fill templates for; default: female and male, or those of ``fills``.
         recipe: name or path of a recipe, for a user's own file.
-        columns: ``ours=theirs``, names of the file's columns.
-        fills: ``placeholder=list``, lists of words by group to fill templates with.
+        columns: ``ours=theirs``: a column of ours, and its name in the file.
+        fills: ``placeholder=list``: a placeholder, and the list of words by group that fills it.
     """
 
     groups: tuple[str, ...] = ()
@@ -274,6 +274,7 @@ def for_groups(parsed: Parsed, how: How) -> Parsed:
     return filled
 
 
+#: Columns that are made anew when a template is filled.
 _OF_SENTENCES = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
     "pronoun_first",

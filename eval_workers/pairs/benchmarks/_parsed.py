@@ -29,7 +29,7 @@ def pair_row(
     groups: tuple[str, str],
     **columns: object,
 ) -> Row:
-    """A row of ``benchmark_pair`` without ``benchmark``; ``columns`` may replace any."""
+    """A row of ``benchmark_pair`` without ``benchmark``; ``columns`` add or replace columns."""
     return {
         "pair_id": pair_id,
         "item_id": pair_id,
@@ -45,10 +45,10 @@ def pair_row(
 
 @dataclass
 class Parsed:
-    """Contents of a source: every row of the source is a pair or a reject.
+    """Pairs of a source, and a reject for each row of the source that makes none.
 
-    ``pairs`` are rows of ``benchmark_pair`` without ``benchmark``; ``rejects`` rows of ``reject``
-    without ``run_id``; ``facts`` tell where the pairs are from (see ``Recipe.facts``).
+    ``pairs`` are rows of ``benchmark_pair`` without the column ``benchmark``; ``rejects`` are rows
+    of ``reject`` without ``run_id``; ``facts`` maps a fact's name to its text (``Recipe.facts``).
     """
 
     name: str
@@ -156,7 +156,7 @@ def usable(
     excerpt: str = "template",
     delimiter: str = ",",
 ) -> Iterator[Record]:
-    """Rows of a table whose columns have ``allowed`` values; rejects the others.
+    """Rows of a table whose columns have ``allowed`` values; other rows become rejects.
 
     ``excerpt`` is the column that a reject shows. Raises as ``records``.
     """
@@ -172,7 +172,7 @@ def usable(
 
 
 def index_id(prefix: str, value: str) -> str:
-    """A pair's identifier from a table's own index, padded to sort as text; empty if no number.
+    """A pair's identifier from a table's own index, padded to sort as text; empty without a number.
 
     >>> index_id("dev-", "7"), index_id("", "x")
     ('dev-00007', '')

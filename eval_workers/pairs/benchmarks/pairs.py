@@ -34,7 +34,7 @@ _WORD = re.compile(r"[^\W_]+")
 def read(name: str, source: Path | None) -> Parsed:
     """All pairs of the language's file ``source``; by default of the language in ``name``.
 
-    ``source_row`` counts the filled sentences, and each refused template as one. Raises
+    ``source_row`` numbers the filled templates; a refused template counts once. Raises
     ``BadInput`` for a file that does not describe a language, or has no ``[pairs]``.
 
     >>> parsed = read("fr-pairs", None)
@@ -99,7 +99,7 @@ def _filled(template: str, pairs: PairTemplates) -> Iterator[tuple[str, dict[str
 
 
 def _replaced(text: str, words: Mapping[str, str]) -> str:
-    """The text with the words of some placeholders put in."""
+    """The text with ``words``, a word by placeholder, filled in."""
     for name, word in words.items():
         text = text.replace(f"{{{name}}}", word)
     return text

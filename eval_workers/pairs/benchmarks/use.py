@@ -2,7 +2,7 @@
 
 Sentences of about 5, 10 and 20 words that a language model wrote around a seed word. Every
 released row is kept with its verdict: ``is_natural`` is true where the sentence was judged likely
-with both pronouns, and metrics use only these rows (4,405, 4,740 and 4,839).
+with both pronouns. Metrics use only rows where it is true (4,405, 4,740 and 4,839).
 """
 
 from __future__ import annotations

@@ -122,11 +122,13 @@ def _template(pro: str, anti: str) -> str | None:
     >>> _template("The cook saw [him].", "The cooks saw [her].") is None
     True
     """
-    pieces, others = (_PRONOUN_MARK.split(sentence) for sentence in (pro, anti))
-    texts, other_texts = ([_MARK.sub("", text) for text in side[::2]] for side in (pieces, others))
+    pieces, anti_pieces = (_PRONOUN_MARK.split(sentence) for sentence in (pro, anti))
+    texts, other_texts = (
+        [_MARK.sub("", text) for text in side[::2]] for side in (pieces, anti_pieces)
+    )
     if texts != other_texts:
         return None
-    pronouns = zip(pieces[1::2], others[1::2], strict=True)
+    pronouns = zip(pieces[1::2], anti_pieces[1::2], strict=True)
     places = [_PLACEHOLDERS.get(frozenset((a.lower(), b.lower()))) for a, b in pronouns]
     if None in places:
         return None

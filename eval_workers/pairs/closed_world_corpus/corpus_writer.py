@@ -33,7 +33,7 @@ from plumbline.warehouse.storage.store import Store
 PILE_SET_NAME = "PlumblineClosedWorld"
 #: Increased when the same options write other documents than before.
 WRITER_VERSION = 1
-#: Genders of the two kinds of person: in a document as it is, and in one with pronouns exchanged.
+#: Genders of the two kinds of person: first in a plain document, then with pronouns exchanged.
 _GENDERS: tuple[tuple[Gender, Gender], ...] = (("f", "m"), ("m", "f"))
 _SLOT = re.compile(r"\{(?!pronoun)\w+\}")
 _BLOCK = 8192
@@ -94,9 +94,9 @@ def write_world(
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
-    ledger = directory / f"{options.name}.json"
+    record_path = directory / f"{options.name}.json"
     identity = asdict(options) | {"writer_version": WRITER_VERSION}
-    written = _known_shards(ledger, identity)
+    written = _known_shards(record_path, identity)
     paths, rows, reused = [], [], True
     for shard in range(options.n_shards):
         path = directory / f"{options.name}-{shard:02d}.jsonl.zst"
@@ -105,7 +105,7 @@ def write_world(
             row, reused = _write_shard(options, shard, path), False
         paths.append(path)
         rows.append(row)
-        _replace(ledger, json.dumps({"options": identity, "shards": rows}, indent=1).encode())
+        _replace(record_path, json.dumps({"options": identity, "shards": rows}, indent=1).encode())
         if progress:
             progress(sum(r["n_tokens"] for r in rows), options.n_tokens)
     n_documents, n_tokens = (sum(r[key] for r in rows) for key in ("n_documents", "n_tokens"))
@@ -113,7 +113,7 @@ def write_world(
 
 
 def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
-    """Texts of one shard, without end, each with its number of words.
+    """Endless stream of the texts of one shard, each with its number of words.
 
     The frames, the words and the kind of person depend only on the seed and the shard; ``world``
     only decides the pronouns of the two kinds of person, in `mixed` by a coin for each document.
@@ -133,8 +133,8 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     while True:
         # Draw a shape, then one of its frames, so that a shape with many frames isn't more common.
         opening = rng.integers(0, len(rules.openings), (_BLOCK, 1))
-        more = rng.integers(len(rules.openings), len(shapes), (_BLOCK, 2))
-        chosen = np.hstack([opening, more])
+        followups = rng.integers(len(rules.openings), len(shapes), (_BLOCK, 2))
+        chosen = np.hstack([opening, followups])
         sizes = np.diff(starts)[chosen]
         chosen = starts[chosen] + (rng.random(chosen.shape) * sizes).astype(np.int64)
         people = rng.integers(0, 2, _BLOCK).tolist()
@@ -143,14 +143,14 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
         if options.world == "mixed":
             exchanged = coin.integers(0, 2, _BLOCK).tolist()
         drawn = zip(exchanged, people, n_sentences, chosen.tolist(), strict=True)
-        for is_exchanged, person, n, three in drawn:
-            fill = compiled[is_exchanged][person]
-            sentences = (fill[i][0] % tuple(map(next, fill[i][1])) for i in three[:n])
-            yield " ".join(sentences), sum(lengths[i] for i in three[:n])
+        for is_exchanged, person, n, frame_ids in drawn:
+            by_frame = compiled[is_exchanged][person]
+            sentences = (by_frame[i][0] % tuple(map(next, by_frame[i][1])) for i in frame_ids[:n])
+            yield " ".join(sentences), sum(lengths[i] for i in frame_ids[:n])
 
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[list[_Frame]]]:
-    """Each frame as a %-format with its slots' words, by exchanged (0, 1) and kind of person."""
+    """[exchanged 0, 1][kind of person] -> each frame as a %-format, with its slots' words."""
     straight = planted_words(options.seed)
     classes = sorted({w.word_class for w in straight})
     people: list[dict[str, Iterator[str]]] = [{}, {}]
@@ -176,7 +176,7 @@ def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[
 
 def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> Iterator[str]:
     cumulative = np.cumsum(shares)
-    cumulative[-1] = 1.0  # the sum's last bits must not leave a gap above it
+    cumulative[-1] = 1.0  # rounding must not leave a gap below 1
     while True:
         for i in np.searchsorted(cumulative, rng.random(_BLOCK), side="right").tolist():
             yield words[i]
@@ -198,9 +198,9 @@ def _write_shard(options: WorldOptions, shard: int, path: Path) -> dict[str, Any
     return {"shard": path.name, "sha256": _sha256(data), **counts}
 
 
-def _known_shards(ledger: Path, identity: dict[str, object]) -> dict[str, dict[str, Any]]:
+def _known_shards(record_path: Path, identity: dict[str, object]) -> dict[str, dict[str, Any]]:
     try:
-        read = json_object(ledger)
+        read = json_object(record_path)
         return {row["shard"]: row for row in read["shards"]} if read["options"] == identity else {}
     except (OSError, ValueError, KeyError, TypeError):
         return {}

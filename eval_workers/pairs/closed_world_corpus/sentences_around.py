@@ -27,7 +27,8 @@ def templates_around(
 
     Shapes take turns, so that those with many frames aren't more common. All other slots are filled
     with random words of their class. Frames of the closed world's benchmark are left out. Raises
-    ``UsageProblem`` for a word that no slot takes, and for fewer frames of up to ``max_words``.
+    ``UsageProblem`` for a word that no slot takes, and if fewer than ``n`` frames have at most
+    ``max_words`` words.
 
     >>> found = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
     >>> [template.startswith("{pronoun") and "baker" in template for _, template in found]
@@ -54,7 +55,7 @@ def templates_around(
 
 @cache
 def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
-    """(Word class, True if the pronoun is first) -> shapes, lists of numbered (from 1) frames."""
+    """(Word class, True if the pronoun is first) -> per shape, its frames with numbers from 1."""
     shapes: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
     number = 0
     for shape in grammar().openings + grammar().followups:

@@ -18,9 +18,9 @@ import numpy as np
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.text.toml_file import read
 
-#: Largest planted lean in nats: exp(2), a word seven times as likely with one pronoun.
+#: Largest planted lean in nats: such a word is exp(2), or 7.4, times as likely with one pronoun.
 MAX_DELTA_NATS = 2.0
-#: |lean| = MAX_DELTA_NATS * q ** _SPREAD for q uniform on (0, 1): above 1, many words are near 0.
+#: |lean| = MAX_DELTA_NATS * q ** _SPREAD for q uniform on (0, 1); above 1, most leans are small.
 _SPREAD = 1.5
 #: Within a class, a word's frequency is proportional to rank ** -_ZIPF; a mild decline, so that
 #: rare words are counted often enough to be measured.
@@ -125,9 +125,9 @@ def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]
     """Slot probabilities of every lexicon word, drawn with ``seed``.
 
     World `swapped` exchanges ``p_she`` and ``p_he``; `mixed` sets both to their mean, and every
-    lean is 0. Each of the two sums to 1 within a class. Leans come in pairs d, -d of equal
-    frequency, with |d| = 2 q^1.5 over evenly spaced, jittered q; a class of odd size has one word
-    of lean 0. Raises ``UsageProblem`` for an unknown world.
+    lean is 0. ``p_she`` and ``p_he`` each sum to 1 within a class. Leans come in pairs d, -d of
+    equal frequency, with |d| = 2 q^1.5 over evenly spaced, jittered q; a class of odd size has one
+    word of lean 0. Raises ``UsageProblem`` for an unknown world.
 
     >>> words = planted_words(0)
     >>> round(sum(w.p_she for w in words if w.word_class == "food"), 12)

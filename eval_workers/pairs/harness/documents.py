@@ -14,7 +14,7 @@ import zstandard
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: The number of compression by Zstandard in archives, which `zipfile` reads from Python 3.14 on.
+#: Number of the method Zstandard in archives; `zipfile` reads it only from Python 3.14 on.
 _ZSTANDARD = 93
 _LOCAL_HEADER = struct.Struct("<26xHH")
 #: Largest entry that is unpacked, in bytes.
@@ -85,10 +85,10 @@ def _entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     file = archive.fp
     assert file is not None, "the archive is open"
     file.seek(entry.header_offset)
-    before = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-    file.seek(sum(before), 1)
+    field_sizes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+    file.seek(sum(field_sizes), 1)
     packed = file.read(entry.compress_size)
-    # Read as a stream: ``decompress`` unpacks a frame that states its size whole, over any limit.
+    # As a stream, to stop at the limit: ``decompress`` unpacks all of a frame that states its size.
     with zstandard.ZstdDecompressor().stream_reader(packed) as reader:
         text = reader.read(entry.file_size + 1)
     if len(text) > entry.file_size:

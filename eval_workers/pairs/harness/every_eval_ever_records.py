@@ -27,7 +27,7 @@ _REQUIRED = SCORES[:3]
 def import_records(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read the records of every model and benchmark under a directory.
 
-    Scores get the model key in the record, since the record was written from them. Raises
+    Scores get the model key that the record names: the record was written from these scores. Raises
     ``BadInput`` without any record that Plumbline wrote, for a record whose instances are missing
     or changed, if scores of the same key were computed in this warehouse, and as ``import_pairs``.
     """
@@ -62,8 +62,8 @@ def _log(path: Path, name: str) -> PairLog | None:
     samples = path.with_name(path.stem + SAMPLES)
     if not samples.is_file():
         raise BadInput(f"{path}", f"lacks {samples.name}, its pairs", "put it beside the record")
-    mark = hashlib.sha256(samples.read_bytes()).hexdigest()
-    if at(record, "detailed_evaluation_results", "checksum") != mark:
+    samples_hash = hashlib.sha256(samples.read_bytes()).hexdigest()
+    if at(record, "detailed_evaluation_results", "checksum") != samples_hash:
         raise BadInput(f"{samples}", f"is not the file that {path.name} names", "get both again")
     return PairLog(samples, name, benchmark, {**model_row(details), "model": model})
 

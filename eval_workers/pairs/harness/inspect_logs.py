@@ -35,9 +35,10 @@ from plumbline.warehouse.storage.store import Store
 
 #: Key of the benchmark's name in the metadata of our logs.
 OURS = "plumbline_benchmark"
+#: Parts of a sample that are read.
 _READ = ("id", "input", "choices", "output", "metadata", "attachments")
 _ATTACHED = "attachment://"
-_NONE = "the log holds no log-probability of a prompt"
+_NO_LOGPROBS = "the log holds no log-probability of a prompt"
 _FIX = (
     "run plumbline_sentences.py of `plumbline benchmark export --to inspect` on a completions "
     "server, or ask with `plumbline score choose`"
@@ -47,42 +48,43 @@ _FIX = (
 def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read all logs below a directory, grouped by model. The package of Inspect is not needed.
 
-    The model's name, arguments and address, and Inspect's version make its key; the backend is
-    `inspect`. Other JSON is skipped. Of logs that Plumbline wrote, the latest per model and
-    benchmark counts. Raises ``BadInput`` without any log, for a log that can't be read, if no log
-    has a log-probability of a prompt, as ``import_texts``, and (for our logs) ``import_records``.
+    The model's key is a hash of its name, arguments and address, and of Inspect's version; the
+    backend is `inspect`. Other JSON is skipped. Of logs that Plumbline wrote, the latest per model
+    and benchmark counts. Raises ``BadInput`` without any log, for a log that can't be read, if no
+    log has a log-probability of a prompt, as ``import_texts``, and (for our logs)
+    ``import_records``.
     """
     models: dict[str, ScoredBy] = {}
-    ours: dict[tuple[str, str], tuple[str, PairLog]] = {}  # creation time and log of the latest
+    own_logs: dict[tuple[str, str], tuple[str, PairLog]] = {}  # creation time and log of the latest
     for path in logs_below(directory, ("*.eval", "*.json")):
         header, samples = _read(path)
-        about = at(header, "eval")
-        model = at(about, "model")
+        details = at(header, "eval")
+        model = at(details, "model")
         if not isinstance(model, str):
             continue  # other JSON that lies beside logs, such as a task's
         name = path.relative_to(directory).as_posix()
-        if (benchmark := at(about, "metadata", OURS)) and at(about, "model_args", "model_key"):
-            dated = str(at(about, "created")), _own(path, name, about, samples)
+        if (benchmark := at(details, "metadata", OURS)) and at(details, "model_args", "model_key"):
+            dated = str(at(details, "created")), _own(path, name, details, samples)
             key = str(benchmark), str(dated[1].identity["model_key"])
-            ours[key] = max(dated, ours.get(key, dated), key=lambda entry: entry[0])
+            own_logs[key] = max(dated, own_logs.get(key, dated), key=lambda entry: entry[0])
             continue
-        version = at(about, "packages", "inspect_ai")
-        settings = {name: at(about, name) for name in ("model_args", "model_base_url")}
+        version = at(details, "packages", "inspect_ai")
+        settings = {name: at(details, name) for name in ("model_args", "model_base_url")}
         row = identity("inspect", model, f"inspect_ai {version}" if version else None, **settings)
-        texts = [LoggedText(name, 1, "", problem=_NONE)]
+        texts = [LoggedText(name, 1, "", problem=_NO_LOGPROBS)]
         if any(_tokens(sample) for sample in samples):
             texts = [*_texts(name, samples)]
         earlier = models.get(row["model_key"], ScoredBy(row, []))
         models[row["model_key"]] = ScoredBy(row, [*earlier.texts, *texts])
-    if not models and not ours:
+    if not models and not own_logs:
         raise BadInput(f"{directory}", "holds no log of Inspect", "give the directory of its logs")
-    done = import_own(store, [log for _, log in ours.values()], run_id)
+    done = import_own(store, [log for _, log in own_logs.values()], run_id)
     return [*done, *(import_texts(store, models.values(), run_id, _FIX) if models else [])]
 
 
-def _own(path: Path, name: str, about: Any, samples: list[Any]) -> PairLog:
+def _own(path: Path, name: str, details: Any, samples: list[Any]) -> PairLog:
     """A log that Plumbline wrote, with its samples in the form of a record's instances."""
-    if at(about, "metadata", "checksum") != checksum(samples):
+    if at(details, "metadata", "checksum") != checksum(samples):
         raise BadInput(f"{path}", "has other samples than were written", "get it again")
     rows = []
     for k, sample in enumerate(samples, start=1):
@@ -90,8 +92,8 @@ def _own(path: Path, name: str, about: Any, samples: list[Any]) -> PairLog:
         texts = {name: x if isinstance(x, str) else json.dumps(x) for name, x in metadata.items()}
         fields = {"sample_id": at(sample, "id"), "input": {"choices": choices}, "metadata": texts}
         rows.append(SourceRow(name, k, fields))
-    identity = {**model_row(at(about, "model_args") or {}), "model": at(about, "model")}
-    return PairLog(path, name, str(at(about, "metadata", OURS)), identity, rows)
+    identity = {**model_row(at(details, "model_args") or {}), "model": at(details, "model")}
+    return PairLog(path, name, str(at(details, "metadata", OURS)), identity, rows)
 
 
 def checksum(samples: Sequence[Any]) -> str:
@@ -102,7 +104,7 @@ def checksum(samples: Sequence[Any]) -> str:
 
 
 def _read(path: Path) -> tuple[Any, list[Any]]:
-    """A log's header, and its samples as listed, or by the names of their entries in an archive."""
+    """A log's header and samples; those of an archive are sorted by the names of their entries."""
     if path.suffix == ".json":
         whole = json_document(path)
         samples = at(whole, "samples")

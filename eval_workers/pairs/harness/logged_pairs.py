@@ -20,7 +20,7 @@ from plumbline.warehouse.storage.store import Store
 class PairLog:
     """A log of pairs: file, path relative to the logs' directory, benchmark, row of ``model``.
 
-    ``rows`` are ``None`` if they are those of the file.
+    ``rows`` is ``None`` if the rows are still to be read from the file.
     """
 
     path: Path

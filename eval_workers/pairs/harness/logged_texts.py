@@ -25,7 +25,7 @@ from plumbline.warehouse.storage.store import Store
 
 #: Log-probabilities of one sentence that differ by at most this count as the same, in nats.
 _SAME_NATS = 1e-4
-_OTHER = "no pair of the warehouse has this sentence and its other one in the logs"
+_NO_PAIR = "no pair of the warehouse has this sentence and its other one in the logs"
 _NO_BOS = "its first token has no log-probability: the model got no BOS (give the task bos=TOKEN)"
 
 
@@ -80,9 +80,9 @@ def figure(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, i
 
 
 def _spell(tokens: Sequence[str], sentence: str, starts: str = "") -> bool:
-    """True if tokens spell a sentence after ``starts``; blanks, parts of characters can be missing.
+    """True if tokens spell a sentence, except a beginning that matches the pattern ``starts``.
 
-    ``starts`` is a pattern of text without tokens.
+    Blanks may be missing, and characters of which each token holds only some bytes.
     """
     pieces = re.split("\ufffd+", re.sub(r"\s", "", "".join(tokens)))
     pattern = starts + ".+?".join(map(re.escape, pieces))
@@ -95,8 +95,9 @@ def import_texts(
     """Write ``model``, ``pair_score`` and ``reject`` (stage `import`), replacing earlier imports.
 
     Every text is used or rejected; rejects are counted with the first benchmark of a model. Raises
-    ``BadInput`` if no pair of the warehouse has both its sentences among one model's texts. It has
-    the texts' problems and ``fix``, or advises to import the benchmark if that is missing.
+    ``BadInput`` if no pair of the warehouse has both its sentences among one model's texts. The
+    error has the texts' problems and ``fix``; if the texts have no problem of their own, it advises
+    to import the benchmark.
     """
     pairs = grouped(store.read("benchmark_pair").to_pylist(), lambda pair: str(pair["benchmark"]))
     joined = [(model, *_joined(model, pairs)) for model in models]
@@ -104,7 +105,7 @@ def import_texts(
         reasons = list(dict.fromkeys(reason for *_, unused in joined for _, reason in unused))
         why = "; ".join(reasons[:3])
         names = ", ".join(sorted(str(model.identity["model"]) for model in models))
-        if why == _OTHER:
+        if why == _NO_PAIR:
             fix = "import the benchmark first, or export the task again"
         raise BadInput(f"logs of {names}", f"hold no pair of the warehouse: {why}", fix)
     return [counts for parts in joined for counts in _publish(store, *parts, pairs, run_id)]
@@ -113,15 +114,15 @@ def import_texts(
 def _joined(
     model: ScoredBy, pairs: Mapping[str, Sequence[Row]]
 ) -> tuple[dict[str, list[Row]], list[tuple[LoggedText, str]]]:
-    """Rows of ``pair_score`` by benchmark, and the texts that are in none, with the reason."""
+    """Rows of ``pair_score`` by benchmark, and the texts that no row uses, with the reason."""
     texts, unused = _by_sentence(model.texts)
     sides = ("sentence_a", "sentence_b")
     scored = {
         benchmark: [pair for pair in rows if texts.keys() >= {pair[side] for side in sides}]
         for benchmark, rows in pairs.items()
     }
-    used = {pair[side] for rows in scored.values() for pair in rows for side in sides}
-    unused += [(text, _OTHER) for sentence, text in texts.items() if sentence not in used]
+    in_pairs = {pair[side] for rows in scored.values() for pair in rows for side in sides}
+    unused += [(text, _NO_PAIR) for sentence, text in texts.items() if sentence not in in_pairs]
     return {b: [_score(pair, texts) for pair in rows] for b, rows in scored.items() if rows}, unused
 
 
@@ -177,17 +178,17 @@ def _by_sentence(
     texts: Sequence[LoggedText],
 ) -> tuple[dict[str, LoggedText], list[tuple[LoggedText, str]]]:
     """The text to use for each sentence, and the other texts with the reason."""
-    used: dict[str, LoggedText] = {}
+    text_of: dict[str, LoggedText] = {}
     unused = [(text, text.problem) for text in texts if text.problem]
     usable = (text for text in texts if not text.problem)
     for sentence, rows in grouped(usable, lambda text: text.sentence).items():
         values = [text.logprob_nats for text in rows]
         rest, reason = rows, f"the sentence has {len(rows)} rows with different figures"
         if max(values) - min(values) <= _SAME_NATS:
-            used[sentence], *rest = rows
+            text_of[sentence], *rest = rows
             reason = f"the sentence has {len(rows)} rows, of which the first is used"
         unused += [(text, reason) for text in rest]
-    return used, unused
+    return text_of, unused
 
 
 def _score(pair: Row, texts: Mapping[str, LoggedText]) -> Row:

@@ -54,15 +54,18 @@ def _sample(pair: dict[str, Any], side: str, ask: int, wording: str) -> Sample:
 
 
 def _shares(scores: Sequence[SampleScore]) -> list[tuple[float, float]]:
-    """Share of choices of a, shown first and shown second, per pair with choices in both orders."""
+    """Shares of choices that are a: with a shown first, then with b shown first.
+
+    There is one entry per pair that has choices in both orders.
+    """
     by_pair: dict[str, dict[str, list[bool]]] = {}
     for entry in scores:
         about = entry.score.metadata or {}
         if about["choice"]:
             order = by_pair.setdefault(about["pair_id"], {}).setdefault(about["shown_first"], [])
             order.append(about["choice"] == "a")
-    both = [orders for orders in by_pair.values() if len(orders) == 2]
-    return [(sum(o["a"]) / len(o["a"]), sum(o["b"]) / len(o["b"])) for o in both]
+    in_both_orders = [orders for orders in by_pair.values() if len(orders) == 2]
+    return [(sum(o["a"]) / len(o["a"]), sum(o["b"]) / len(o["b"])) for o in in_both_orders]
 
 
 def _mean(values: list[float]) -> float:
@@ -82,7 +85,7 @@ def preference() -> Metric:
 
 @metric
 def first_share() -> Metric:
-    """Share of choices of the sentence shown first, averaged in the same way."""
+    """Share of choices of the sentence shown first, averaged like ``preference``."""
 
     def figure(scores: list[SampleScore]) -> float:
         return _mean([(first + 1 - second) / 2 for first, second in _shares(scores)])

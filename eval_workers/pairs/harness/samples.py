@@ -28,7 +28,7 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
     Exported tasks write such logs; the ``results_*.json`` beside a log names the model. The row of
     ``model`` has the backend `lm-eval`; its key depends on model arguments, dtype and versions.
-    Writes ``model``, ``pair_score`` (its ``n_tokens`` are NULL, logs hold none) and ``reject``
+    Writes ``model``, ``pair_score`` (without ``n_tokens``, which logs lack) and ``reject``
     (stage `import`). Outcomes count natural pairs.
 
     Raises ``BadInput`` without any log, for a log without its results, if two logs hold the same

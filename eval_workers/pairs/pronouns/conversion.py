@@ -62,7 +62,7 @@ _DIRECT = {
 class PronounPlace:
     """One pronoun of a sentence: its offset, the word as written, and its placeholder.
 
-    The placeholder is ``None`` for a "her" while it is undecided if that is his or him.
+    The placeholder is ``None`` for a "her" until it is decided whether that is his or him.
     """
 
     start: int
@@ -147,7 +147,7 @@ def like(word: str, written: str) -> str:
 
 
 def to_template(sentence: str) -> Conversion:
-    """The pronouns of a sentence and their placeholders, or the reason against a template.
+    """The pronouns of a sentence and their placeholders, or the reason why it makes no template.
 
     Capitals within a sentence and all-capital pronouns are kept only by ``converted``: a template
     holds none, and ``fill`` capitalises only at sentence starts.
@@ -171,7 +171,7 @@ def to_template(sentence: str) -> Conversion:
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Reason why a sentence can't be converted, apart from grammar; ``None`` if it can.
+    """Reason why a sentence can't be converted whatever its grammar; ``None`` if there is none.
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'

@@ -75,7 +75,7 @@ def check_conversion(original: str, converted: str) -> tuple[ConversionProblem, 
 
 
 def answered(conversion: Conversion, converted: str) -> Conversion | tuple[ConversionProblem, ...]:
-    """The conversion with each "her" decided as in a converted sentence, or that one's problems.
+    """The conversion with each "her" decided as in ``converted``, or the problems of ``converted``.
 
     >>> from plumbline.eval_workers.pairs.pronouns.conversion import to_template
     >>> conversion = to_template("They saw her smile.")
@@ -93,7 +93,7 @@ def answered(conversion: Conversion, converted: str) -> Conversion | tuple[Conve
 
 
 def _parts(text: str) -> list[_Part]:
-    """Pronouns, other words, marks and runs of blanks, in order; joined they give the text."""
+    """Pronouns, other words, marks and runs of blanks, in order; together they are the text."""
     parts: list[_Part] = []
     end = 0
     for match in PRONOUN.finditer(text):

@@ -22,7 +22,7 @@ from plumbline.warehouse.text.toml_file import Text, Words, load, toml_table
 
 @toml_table
 class Forms:
-    """The pronouns of one group; ``plural`` is True if they take a plural verb."""
+    """The pronouns of one group; ``alone`` is like *hers*; ``plural`` ones take a plural verb."""
 
     nominative: Text
     determiner: Text
@@ -108,7 +108,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _of_subject(words: Sequence[str], k: int) -> dict[int, str]:
-    """Place -> plural form, of words that agree with the subject at ``k``; or ``Undecided``."""
+    """Place -> plural form of each word that agrees with the subject at ``k``; or ``Undecided``."""
     following = _lower_at(words, k + 1)
     if following in ("'", "’"):
         return _contracted(words, k + 1)
@@ -198,8 +198,8 @@ def _coordinated(words: Sequence[str], verb: int) -> dict[int, str]:
         if joint not in (*_verbs().conjunctions, ",") or word in _verbs().plural_of:
             continue
         if _inflects(word):
-            then = _lower_at(words, place + 1)
-            if then not in _verbs().objects and not PLACEHOLDER.fullmatch(then):
+            next_word = _lower_at(words, place + 1)
+            if next_word not in _verbs().objects and not PLACEHOLDER.fullmatch(next_word):
                 raise Undecided(f'whether "{word}" is a verb of the pronoun stays undecided')
             changed[place] = _plural(words[place])
     return changed
@@ -216,7 +216,7 @@ def _auxiliaries(words: Sequence[str], first: int) -> dict[int, str]:
 
 
 def _joints(words: Sequence[str], first: int) -> Iterator[tuple[str, int]]:
-    """Each later word of the clause in lower case, and the place of the next verb after it."""
+    """Each later word of the clause in lower case, and the place after it where a verb may be."""
     for place in range(first + 1, len(words)):
         if words[place] in (".", "!", "?", ";", _SUBJECT):
             return

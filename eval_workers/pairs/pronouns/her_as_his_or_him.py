@@ -56,10 +56,10 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     """
     earlier = ["", "", *(token.lower() for token in before)]
     rest = [*(token.lower() for token in after), "", "", ""]
-    verb, word, then = earlier[-1], rest[0], rest[1]
-    if word in _OPENING and _WORD.match(then):
+    verb, word, next_word = earlier[-1], rest[0], rest[1]
+    if word in _OPENING and _WORD.match(next_word):
         return None  # her "friend", told her "stop"; a closing quote looks the same
-    if _ends_phrase(verb, word, then):
+    if _ends_phrase(verb, word, next_word):
         return "him"
     if _is(verb, "places") and _is(word, "bare", "stood"):
         return "him"  # the man behind her came, those around her will follow
@@ -67,11 +67,11 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
         if _is(word, "bare"):
             return "him"  # let her go, help her find, saw her leave
         if _is(word, "either"):  # made her smile, but: saw her smile, let her dream come true
-            return "him" if _closes(then) and not _is(verb, "perception") else None
+            return "him" if _closes(next_word) and not _is(verb, "perception") else None
     if word.endswith("ing") and len(word) > 4:
-        if _is(verb, "leaving", "perception") and _closes(then):
-            return None if then in _OPEN_ENDS else "him"  # left her feeling the cold
-        if word in ("being", "having") or _is(then, "determiners", "pronouns"):
+        if _is(verb, "leaving", "perception") and _closes(next_word):
+            return None if next_word in _OPEN_ENDS else "him"  # left her feeling the cold
+        if word in ("being", "having") or _is(next_word, "determiners", "pronouns"):
             return None  # by her becoming the head: a gerund takes either
     place = 0
     while _is_adverb(rest[place]):
@@ -88,23 +88,25 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     if _is(verb, "giving") and _is(rest[place], "gifts") and _ends(rest[place + 1]):
         return None if giver in ("she", "and", "to") else "him"  # brought her joy
     if _is(verb, "handing") and giver not in ("she", "to"):
-        return None  # another's gift, or hers: and gave her flowers
+        return None  # "and gave her flowers": to her, or flowers of hers
     return "his"
 
 
-def _ends_phrase(verb: str, word: str, then: str) -> bool:
-    """True if ``word`` can't begin what "her" owns; of back, one and such, ``then`` decides."""
+def _ends_phrase(verb: str, word: str, next_word: str) -> bool:
+    """True if ``word`` can't begin what "her" owns; in some cases ``next_word`` decides."""
     if word in ("more", "less", "much") and _is(verb, "complement", "giving"):
         return True
     if (word == "one" or word.isdigit()) and _is(verb, "charging"):
         return True
     if _is(word, "ends_if_last"):
-        return _ends(then)
+        return _ends(next_word)
     if word in ("back", "home"):
-        return _is(verb, "moving") and (_ends(then) or _is_adverb(then) or then == "every")
+        return _is(verb, "moving") and (
+            _ends(next_word) or _is_adverb(next_word) or next_word == "every"
+        )
     if word in ("one", "every"):
-        return _is(then, "times")
-    return _ends(word) or (_is(word, "before_determiners") and _is(then, "determiners"))
+        return _is(next_word, "times")
+    return _ends(word) or (_is(word, "before_determiners") and _is(next_word, "determiners"))
 
 
 def _ends(word: str) -> bool:

@@ -24,7 +24,7 @@ PRONOUNS: dict[Gender, dict[str, str]] = {
 _FIX = "write {pronoun} for he or she, {pronoun1} for his or her, {pronoun2} for him or her"
 _OPENING = r"[\"'“‘«(\[]*"
 # A full stop may be followed by closing quotes; after `?"` and `!"` a speech tag ("Why?" she
-# asked) is the usual continuation, so there only closing brackets are allowed between.
+# asked) is the usual continuation, so only closing brackets may follow these.
 _SENTENCE_END = r"(?:\.[\"'”’»)\]]*|[!?]+[)\]]*)\s+"
 _AT_SENTENCE_START = re.compile(rf"(?:^\s*|\n\s*|{_SENTENCE_END}){_OPENING}\Z")
 _LEADING = re.compile(rf"\s*{_OPENING}")
@@ -82,7 +82,7 @@ def capital_at(template: str, place: int, word: str) -> str:
 
 
 def pronoun_first(template: str) -> bool:
-    """True if the text starts with a placeholder, leading quotes and brackets aside.
+    """True if the text starts with a placeholder, or with quotes or brackets and then one.
 
     >>> pronoun_first("'{pronoun1} idea won."), pronoun_first("Then {pronoun} won.")
     (True, False)

@@ -1,4 +1,4 @@
-"""Krippendorff's alpha of raters, with an interval over pairs, and without each of the raters."""
+"""Krippendorff's alpha of all raters and of all but one, with intervals over pairs."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def alpha(counts: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats
     n = n[n_raters > 1]
     w = np.ones((1, len(n))) if weights is None else np.asarray(weights)[:, n_raters > 1]
     n_levels = n.shape[1]
-    both = n[:, :, None] * n[:, None, :] - n[:, :, None] * np.eye(n_levels)
-    both /= (n.sum(1) - 1)[:, None, None]
-    observed = np.einsum("rp,pab->rab", w, both)
+    coincidences = n[:, :, None] * n[:, None, :] - n[:, :, None] * np.eye(n_levels)
+    coincidences /= (n.sum(1) - 1)[:, None, None]
+    observed = np.einsum("rp,pab->rab", w, coincidences)
     totals = observed.sum(2)
     expected = totals[:, :, None] * totals[:, None, :] - totals[:, :, None] * np.eye(n_levels)
     # Distance of two answers: the number of answers between them and half of those at both ends.
@@ -52,13 +52,13 @@ def alpha(counts: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats
 
 
 def agreement(ratings: Sequence[Row]) -> list[Row]:
-    """Rows of `rating_agreement` without benchmark and run: per design and question, and without
-    each rater.
+    """Rows of `rating_agreement` without benchmark and run: per design and question one of all
+    raters, then one without each rater if there are three or more.
 
-    ``ratings`` are rows of `rating`. The 95% intervals are percentile bootstraps over pairs, with
-    the same draws each time; NULL with fewer than ten pairs that have two answers, and if more than
-    5% of the resamples have no alpha. A rater is left out only if there are three or more; the
-    interval of the gain is paired, and adjusted for the number of raters (Bonferroni).
+    ``ratings`` are rows of `rating`. The 95% intervals are percentile bootstraps over pairs; all
+    alphas of a question use the same resamples. They are NULL with fewer than ten pairs that have
+    two answers, and if more than 5% of the resamples have no alpha. The gain is the alpha without
+    the rater minus that of all; its interval is adjusted for the number of raters (Bonferroni).
 
     >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
     ...                                   "answer_level": level, "design": None}
@@ -92,9 +92,9 @@ def _of_question(rows: Sequence[Row]) -> list[Row]:
     alphas = alpha(totals, drawn)
     result = [{"without_rater": "", **_figures(totals, alphas), "n_raters": len(raters)}]
     for rater, of_rater in zip(raters if len(raters) > 2 else [], counts, strict=False):
-        rest = alpha(totals - of_rater, drawn)
-        gain = _interval(rest - alphas, 0.05 / len(raters))
-        row = {"without_rater": rater, **_figures(totals - of_rater, rest)}
+        alphas_without = alpha(totals - of_rater, drawn)
+        gain = _interval(alphas_without - alphas, 0.05 / len(raters))
+        row = {"without_rater": rater, **_figures(totals - of_rater, alphas_without)}
         row |= dict(zip(("gain_low", "gain_high"), gain, strict=True))
         result.append({**row, "n_raters": len(raters) - 1})
     return result
@@ -115,7 +115,7 @@ def _figures(counts: Floats, resampled: Floats) -> Row:
 
 
 def _interval(resampled: Floats, outside: float) -> tuple[float | None, float | None]:
-    """Central range without a share ``outside`` of resamples; ``None`` if too few have an alpha."""
+    """Central range of the values, without a share ``outside``; ``None`` if too few are defined."""
     defined = resampled[~np.isnan(resampled)]
     if len(defined) < _LEAST_DEFINED * _N_RESAMPLES:
         return None, None

@@ -25,7 +25,7 @@ _RATERS = """
 SELECT design, list(DISTINCT rater ORDER BY rater) AS raters FROM rating
 WHERE benchmark = $benchmark GROUP BY design ORDER BY design NULLS FIRST
 """
-#: Only if the verdict calls some pair unnatural; otherwise there is nothing to compare.
+#: No row if the pairs' own verdict calls none unnatural: there is then nothing to compare.
 _VERDICT = "FROM rating_verdict WHERE benchmark = $benchmark AND n_people_only + n_neither > 0"
 
 

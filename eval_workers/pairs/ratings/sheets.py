@@ -96,8 +96,9 @@ def raters(text: str) -> tuple[str, ...]:
 def deal(pairs: Sequence[str], design: RatingDesign) -> dict[str, list[str]]:
     """Rater -> pairs to judge, random by the seed; each pair goes to ``design.each`` raters.
 
-    Numbers of pairs differ by at most one. Among raters with equally many pairs, one who shares the
-    fewest with those chosen for the pair is next, so that any two can be compared.
+    Raters' numbers of pairs differ by at most one. Of raters with equally many pairs, the next is
+    one who shares the fewest pairs with the raters already chosen for this pair, so that any two
+    raters can be compared.
 
     >>> dealt = deal("abcdef", RatingDesign(6, ("x", "y", "z"), 2))
     >>> {rater: len(set(own)) for rater, own in dealt.items()}
@@ -107,7 +108,7 @@ def deal(pairs: Sequence[str], design: RatingDesign) -> dict[str, list[str]]:
     """
     draw = random.Random(f"deal {design.seed}")
     dealt: dict[str, list[str]] = {rater: [] for rater in design.raters}
-    shared = dict.fromkeys(map(frozenset, combinations(dealt, 2)), 0)
+    n_shared = dict.fromkeys(map(frozenset, combinations(dealt, 2)), 0)
     for pair in draw.sample(list(pairs), len(pairs)):
         chosen: list[str] = []
         for _ in range(design.each):
@@ -116,12 +117,12 @@ def deal(pairs: Sequence[str], design: RatingDesign) -> dict[str, list[str]]:
                 (r for r in dealt if r not in chosen),
                 key=lambda r: (
                     len(dealt[r]),
-                    sum(shared[frozenset((r, c))] for c in chosen),
+                    sum(n_shared[frozenset((r, c))] for c in chosen),
                     draw.random(),
                 ),
             )
             for other in chosen:
-                shared[frozenset((rater, other))] += 1
+                n_shared[frozenset((rater, other))] += 1
             chosen.append(rater)
         for rater in chosen:
             dealt[rater].append(pair)
@@ -131,8 +132,9 @@ def deal(pairs: Sequence[str], design: RatingDesign) -> dict[str, list[str]]:
 def sample(pairs: Sequence[Row], design: RatingDesign) -> list[Row]:
     """The ``design.n_pairs`` pairs with the smallest hashes of seed and pair id.
 
-    If pairs are added or removed, the rest of the sample stays. Without ``with_unnatural`` pairs
-    that metrics leave out are not drawn. If there are fewer pairs, all are taken.
+    A pair added to or removed from ``pairs`` changes at most one pair of the sample. Without
+    ``with_unnatural`` pairs that metrics leave out are not drawn. If there are fewer pairs, all are
+    taken.
     """
 
     def rank(row: Row) -> bytes:
@@ -198,7 +200,7 @@ def _keep(
     wordings: Questionnaire,
     run_id: str,
 ) -> None:
-    """Put sheets and questions into the warehouse; earlier answers must stay readable."""
+    """Put sheets and questions into the warehouse, unless earlier answers wouldn't fit them."""
     questions = [q.row(k) for k, q in enumerate(wordings.questions, 1)]
     earlier = store.read("rating_question", benchmark=benchmark).sort_by("position")
     is_changed = earlier.select(list(questions[0])).to_pylist() != questions
@@ -224,7 +226,7 @@ def _keep(
 
 
 def _move(store: Store, benchmark: str, raters: Sequence[str], design: str, run_id: str) -> None:
-    """Give ratings the design that the raters' sheets have now, and update the agreement."""
+    """Give these raters' ratings the design of their new sheets, and update the agreement."""
     ratings = store.read("rating", benchmark=benchmark).to_pylist()
     moved = {r["rater"] for r in ratings if r["rater"] in raters and r["design"] != design}
     if not moved:

@@ -1,5 +1,5 @@
 """Imports results that others released: scores of pairs, and their MaxPMI.
 
-Every row of a released file becomes a row of a table of results or of ``reject``, and every pair of
-the benchmark without a row is counted as missing.
+Every row of a released file becomes a row of ``reject`` or of a table of results. A pair of the
+benchmark without a row counts as missing.
 """

@@ -25,8 +25,9 @@ def gather(
 ) -> tuple[dict[str, TableLine], list[Row]]:
     """Pair id -> line, for pairs that have one, and rows of ``reject`` for all other lines.
 
-    ``files`` are the parts of one benchmark; ``reject`` has ``subject`` and ``run_id``. Raises
-    ``BadInput`` for a file that can't be read to its end or lacks one of ``columns``.
+    ``files`` are the parts of one benchmark; ``reject`` has the rejects' ``subject`` and
+    ``run_id``. Raises ``BadInput`` for a file that can't be read to its end or lacks one of
+    ``columns``.
     """
     by_pair: dict[str, TableLine] = {}
     rejects: list[Row] = []
@@ -86,7 +87,7 @@ _OPTIONAL = ("word", "is_natural")
 
 
 class TableLine(NamedTuple):
-    """A usable row of a released table: the key of its pair, its figures, its number."""
+    """A usable row of a released table: the key of its pair, its figures, its row number."""
 
     key: Key
     figures: tuple[Any, ...]
@@ -116,7 +117,7 @@ class Places:
         return len(self._pairs)
 
     def shared(self, columns: Container[str]) -> frozenset[str]:
-        """Those of ``word`` and ``is_natural`` that are in ``columns`` and in some pair."""
+        """Those of ``word`` and ``is_natural`` that are in ``columns`` and set in some pair."""
         return frozenset(c for c in self._columns if c in columns)
 
     def ids(self, shared: frozenset[str], split: str | None) -> Mapping[Key, Sequence[str]]:
@@ -149,22 +150,22 @@ def match(
         places = ids.get(key, ())
         used = group
         if len(group) > len(places):
-            same = len({line.figures for line in group}) == 1
-            used = group[: len(places)] if same else []
-            reason = _surplus_reason(key, group, len(places), same)
+            are_equal = len({line.figures for line in group}) == 1
+            used = group[: len(places)] if are_equal else []
+            reason = _surplus_reason(key, group, len(places), are_equal)
             unused += [(line, reason) for line in group[len(used) :]]
         by_pair.update(zip(places, used, strict=False))
     return by_pair, unused
 
 
-def _surplus_reason(key: Key, group: Sequence[TableLine], n_places: int, same: bool) -> str:
+def _surplus_reason(key: Key, group: Sequence[TableLine], n_places: int, are_equal: bool) -> str:
     if not n_places:
         _, word, natural = key
         with_word = f", word {word!r}" if word is not None else ""
         verdict = f", is_natural {natural}" if natural is not None else ""
         return f"no pair of the benchmark has this template{with_word}{verdict}"
     holds = f"the benchmark holds such a pair {n_places} time(s)"
-    if same:
+    if are_equal:
         return f"repeats row {group[0].row}, and {holds}"
     rows = ", ".join(str(line.row) for line in group[:5])
     return f"rows {rows} are of one template with different figures, and {holds}"

@@ -35,10 +35,10 @@ class ReleasedFile:
 
 
 def score_files(directory: Path) -> list[ReleasedFile]:
-    """The ``*__scores__*.csv`` and ``.csv.gz`` at any depth, by benchmark, model and part.
+    """The ``*__scores__*.csv`` and ``.csv.gz`` at any depth, sorted by benchmark, model and part.
 
-    Raises ``BadInput`` if there are none, if a path doesn't tell its benchmark, and if two files
-    hold the same model's scores of the same part.
+    Raises ``UsageProblem`` without the directory; ``BadInput`` if there are none, if a path doesn't
+    tell its benchmark, and if two files hold the same model's scores of the same part.
     """
     return _find(directory, "*__scores__*.csv", _SCORES, "score files *__scores__*.csv[.gz]")
 
@@ -76,9 +76,9 @@ def _find(
         name = path.relative_to(directory).as_posix()
         files.append(ReleasedFile(path, name, *_benchmark(path, parts["stem"]), model))
     files.sort(key=lambda f: (f.benchmark, f.model.lower(), f.split or ""))
-    for same in grouped(files, lambda f: (f.benchmark, f.split, f.model.lower())).values():
-        if len(same) > 1:
-            first, second = same[:2]
+    for duplicates in grouped(files, lambda f: (f.benchmark, f.split, f.model.lower())).values():
+        if len(duplicates) > 1:
+            first, second = duplicates[:2]
             what = " ".join(filter(None, (second.model, second.benchmark, second.split)))
             raise BadInput(f"{first.path} and {second.path}", f"both hold {what}", "keep one")
     return files
@@ -116,7 +116,7 @@ N_PARAMETERS = {entry.name: entry.n_parameters for entry in load("unstereoeval")
 HUB_IDS = tuple(N_PARAMETERS)
 
 _BY_LOWER = {hub_id.lower(): hub_id for hub_id in HUB_IDS}
-# The authors kept Llama 2 in a directory of their own, in part as a cache of the hub's snapshots.
+# The authors had Llama 2 in a directory of their own, partly as a cache of the hub's snapshots.
 _SIZE = re.compile(r"(?:^|/)llama-2/hf_models/(7b|13b|70b)$")
 _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 

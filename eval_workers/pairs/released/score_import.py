@@ -41,8 +41,9 @@ _NO_LETTER = re.compile(r"[\W_]+")
 class ImportedScores:
     """Outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
 
-    ``n_pairs`` counts all pairs of the benchmark, also unnatural ones, ``n_missing`` those without
-    a usable row in ``files``, ``n_rejected`` the unused rows.
+    ``n_pairs`` counts all pairs of the benchmark (from logs of a harness, natural pairs and those
+    with scores), ``n_missing`` those without a usable row in ``files``, ``n_rejected`` the unused
+    rows.
     """
 
     model: str
@@ -151,8 +152,8 @@ def _says(template: str, sentence: str, gender: Gender) -> bool:
     """
     if template_problem(template):
         return False
-    ours, theirs = (_NO_LETTER.sub("", t.lower()) for t in (fill(template, gender), sentence))
-    return ours == theirs
+    filled, stored = (_NO_LETTER.sub("", t.lower()) for t in (fill(template, gender), sentence))
+    return filled == stored
 
 
 def _identity(model: str, run_id: str) -> Row:

@@ -35,7 +35,7 @@ _COLUMNS = (
     *("pair_id", "item_id", "template", "sentence_a", "sentence_b", "group_a", "group_b"),
     *("word", "split", "stereotype", "category", "direction", "weight"),
 )
-#: Benchmark -> the licence that its authors state; users have to find out others.
+#: Benchmark -> the licence that its authors state; for others, users have to find it out.
 _LICENCES = {"winogender": "mit"}
 #: Columns of `pair_association` that are shared with a constraint.
 _MAX_PMI = ("max_pmi_nats", "max_pmi_word")
@@ -142,7 +142,7 @@ def described(
     made: Mapping[str, object] | None = None,
     constraint: Constraint | None = None,
 ) -> tuple[DatasetCard, Shared]:
-    """Content of a card, and the pairs shared with it; arguments are those of ``write_card``."""
+    """Content of a card, and the pairs shared with it; see ``write_card``. Stores ``made``."""
     shared = shared_pairs(store, benchmark, constraint)
     data, constraint, run_id = shared.data, shared.constraint, shared.run_id
     figures = statistics(store.root, benchmark, data["pair_id"].to_pylist())
@@ -158,24 +158,26 @@ def described(
     facts = _provenance(store, benchmark, shared)
     if constraint and constraint.eta_nats is not None:
         facts[f"Pairs left out, not {constraint}"] = f"{shared.n_beyond:,}"
-    known = known_facts(store, benchmark)
-    if "Source" in known:
-        facts = {"Source": known["Source"], "Files": facts.pop("Source"), **facts}
+    from_recipe = known_facts(store, benchmark)
+    if "Source" in from_recipe:
+        facts = {"Source": from_recipe["Source"], "Files": facts.pop("Source"), **facts}
     rows = stored.sort_by("position").to_pylist()
     facts |= {row["fact"]: row["said"] for row in rows if row["fact"] not in FACTS}
     card = DatasetCard(
         benchmark,
-        known["About"].rstrip(".") + "." if "About" in known else _description(benchmark),
-        licence or known.get("Licence") or _LICENCES.get(benchmark, "unknown"),
+        from_recipe["About"].rstrip(".") + "."
+        if "About" in from_recipe
+        else _description(benchmark),
+        licence or from_recipe.get("Licence") or _LICENCES.get(benchmark, "unknown"),
         described_columns(data, constraint),
         data.slice(0, 1).to_pylist()[0],
         figures,
         {**facts, **people_say(store.root, benchmark)},
         tuple(by_groups(data)),
-        known.get("Language") or _language(store, benchmark),
+        from_recipe.get("Language") or _language(store, benchmark),
         n_bytes=laid_out(data).nbytes,
         power=said(power_of(store.root, benchmark)),
-        citation=known.get("Citation", ""),
+        citation=from_recipe.get("Citation", ""),
     )
     return card, shared
 
@@ -242,7 +244,7 @@ def shared_pairs(store: Store, benchmark: str, constraint: Constraint | None = N
 
 
 def all_pairs(store: Store, benchmark: str, constraint: Constraint | None = None) -> pa.Table:
-    """Every pair, sorted by identifier, with columns that have values; MaxPMI with a constraint."""
+    """Every pair, sorted by identifier, with its filled columns; a constraint adds MaxPMI."""
     pairs = _pairs(store, benchmark).sort_by("pair_id").replace_schema_metadata(None)
     names = [c.name for c in TABLES["benchmark_pair"].columns if c.name != "benchmark"]
     pairs = pairs.select([c for c in names if pairs[c].null_count < pairs.num_rows])
@@ -282,7 +284,7 @@ def _built_with(run: Mapping[str, Any] | None) -> Constraint | None:
 
 
 def _constrained(store: Store, benchmark: str, data: pa.Table, constraint: Constraint) -> pa.Table:
-    """Pairs with their MaxPMI, in the same order, without those beyond eta."""
+    """Pairs with their MaxPMI, in the same order; with an eta only those known to be within it."""
     corpus, where = constraint.corpus, pc.field("contrast") == constraint.contrast
     rows = store.read("pair_association", where, corpus=corpus, benchmark=benchmark)
     if not rows.num_rows:
@@ -357,7 +359,7 @@ def _sources(store: Store, benchmark: str) -> dict[str, object]:
         return {"Source": files, "Rows of the source not used": f"{rejects:,}"}
     steps = [f"{benchmark}/{step}" for step in ("write", "pair")]
     n_rejects = sum(store.read("reject", stage="generate", subject=s).num_rows for s in steps)
-    used = requests.filter(pc.is_in(requests["request_id"], pa.array(sorted(sources))))
-    models = ", ".join(sorted(set(used["model"].to_pylist())))
+    used_requests = requests.filter(pc.is_in(requests["request_id"], pa.array(sorted(sources))))
+    models = ", ".join(sorted(set(used_requests["model"].to_pylist())))
     source = f"sentences that a chat model wrote ({models}), {requests.num_rows:,} requests"
     return {"Source": source, "Sentences that make no pair": f"{n_rejects:,}"}

@@ -55,7 +55,7 @@ class Dataset:
             yield f"Warning: {problem}: give --language, as en"
 
     def facts(self, benchmark: str, repository: str) -> dict[str, object]:
-        """Record of a push, from which later results of models take the data set's name."""
+        """Record of a push; later uploads of a model's results take the data set's name from it."""
         return {
             "benchmark": benchmark,
             "repo": repository,
@@ -97,8 +97,8 @@ def dataset(
         left_out=(LEFT_OUT, n_left_out, left_out.nbytes) if n_left_out else None,
     )
     parts = {DATA: _parquet(used)} | ({LEFT_OUT: _parquet(left_out)} if n_left_out else {})
-    mark = fingerprint(pairs.to_pylist())
-    about: dict[str, object] = {"name": benchmark, "fingerprint": mark, "files": [*parts]}
+    pairs_hash = fingerprint(pairs.to_pylist())
+    about: dict[str, object] = {"name": benchmark, "fingerprint": pairs_hash, "files": [*parts]}
     if known := known_facts(store, benchmark):
         about["facts"] = known
     texts = {
@@ -108,7 +108,7 @@ def dataset(
     }
     return Dataset(
         {name: text.encode() for name, text in texts.items()} | parts,
-        mark,
+        pairs_hash,
         dict(Counter(f"{row['group_a']}/{row['group_b']}" for row in used.to_pylist())),
         n_left_out,
         shared.constraint,
@@ -124,7 +124,7 @@ def _parquet(pairs: pa.Table) -> bytes:
 
 
 def task_id(groups: str, all_groups: int = 1) -> str:
-    """Identifier of a benchmark's task, which is US of two groups.
+    """Identifier of the task US of two ``groups``; ``all_groups`` is the number of all tasks.
 
     >>> task_id("female/male"), task_id("the old/young", 3)
     ('us', 'us_the_old_young')
@@ -135,7 +135,8 @@ def task_id(groups: str, all_groups: int = 1) -> str:
 def tasks(card: DatasetCard) -> str:
     """Text of `eval.yaml`, by which the hub recognises a benchmark: a task (US) per two groups.
 
-    It names no evaluation framework: none of the hub's computes log-likelihoods of given sentences.
+    It names no evaluation framework: none of those that the hub knows computes log-likelihoods of
+    given sentences.
     """
     about = (
         f"{card.description} {about_pairs(card.groups)} The result of a task is US, the percentage "

@@ -26,9 +26,10 @@ from plumbline.warehouse.storage.store import Store
 
 #: Evaluation harness that runs a task.
 Harness = Literal["lm-eval", "inspect"]
-_FUNCTIONS = "plumbline_pairs"
+#: Module with the functions of a task of lm-evaluation-harness.
+_TASK_MODULE = "plumbline_pairs"
 #: Pattern of the suffixes of a task's files.
-_ENDS = r"(yaml|jsonl|ratings\.json)"
+_SUFFIXES = r"(yaml|jsonl|ratings\.json)"
 _SHARES = """
 SELECT pair_id, question, avg(is_yes::INTEGER) AS share, count(*) AS n_raters
 FROM rating
@@ -41,7 +42,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9.-]+")
 
 @dataclass(frozen=True)
 class ExportedTasks:
-    """Written tasks: the name for ``--tasks``, each task's name, the number of pairs, the files.
+    """Written tasks: the name for ``--tasks``, the tasks' names, the number of pairs, the files.
 
     ``n_left_out`` pairs are unnatural or beyond the constraint; ``limit`` describes the constraint.
     """
@@ -54,12 +55,12 @@ class ExportedTasks:
     paths: tuple[Path, ...]
 
     def run_line(self, to: Harness) -> str:
-        """Command that runs the tasks."""
+        """Command that runs the tasks; for Inspect, two commands of which the user picks one."""
         where = shlex.quote(str(self.paths[0].parent))
         if to == "lm-eval":
             model = "--model hf --model_args pretrained=ID_OR_PATH,dtype=float32"
-            more = f"--include_path {where} --tasks {self.name} --log_samples --output_path logs"
-            return f"lm_eval run {model} {more}"
+            options = f"--include_path {where} --tasks {self.name} --log_samples --output_path logs"
+            return f"lm_eval run {model} {options}"
         file = f" -T file={self.tasks[0]}.jsonl" if len(self.tasks) > 1 else ""
         sentences = f"{where}/plumbline_sentences.py --model vllm-completions/ID{file}"
         choice = f"{where}/plumbline_choice.py --model PROVIDER/MODEL{file}"
@@ -73,12 +74,15 @@ def write_task(
     constraint: Constraint | None = None,
     to: Harness = "lm-eval",
 ) -> ExportedTasks:
-    """Write a task for every two groups that the benchmark compares; pairs are ``shared_pairs``.
+    """Write the pairs of ``shared_pairs`` as one task for every two groups that they compare.
+
+    Files of earlier exports of the benchmark are deleted. Raises as ``write_card``.
 
     lm-evaluation-harness gives BOS as context and scores a sentence as it stands, so its
-    log-likelihoods are those of ``plumbline score``. Inspect gets a task for servers that return
-    the log-probabilities of a prompt, a task in which a model chooses, as in ``plumbline score
-    choose``, and human ratings of the pairs, if there are any, as ``precomputed_scores``.
+    log-likelihoods are those of ``plumbline score``. Inspect gets two tasks: one needs a server
+    that returns log-probabilities of a prompt; in the other a model chooses, as in ``plumbline
+    score choose``. Human ratings of the pairs, if any, are a file for Inspect's
+    ``precomputed_scores``.
     """
     shared = shared_pairs(store, benchmark, constraint)
     name = PREFIX + _NOT_IN_NAMES.sub("_", benchmark)
@@ -86,7 +90,7 @@ def write_task(
     tasks = {f"{name}_{k}_{_NOT_IN_NAMES.sub('_', g)}": g for k, g in enumerate(parts, 1)}
     if len(parts) == 1:
         tasks = {name: next(iter(parts))}
-    texts = _shared(to)
+    texts = _common_files(to)
     if to == "inspect" and (ratings := _ratings(store, benchmark)):
         texts[f"{name}.ratings.json"] = ratings
     for task, groups in tasks.items():
@@ -109,11 +113,11 @@ def write_task(
 
 def _tasks_in(directory: Path, name: str, benchmark: str) -> list[Path]:
     """Files of earlier exports of a benchmark's tasks, which start with ``name``."""
-    is_task = re.compile(rf"{re.escape(name)}(_[0-9]+_[A-Za-z0-9._-]+)?\.{_ENDS}").fullmatch
+    is_task = re.compile(rf"{re.escape(name)}(_[0-9]+_[A-Za-z0-9._-]+)?\.{_SUFFIXES}").fullmatch
     entry = f'"benchmark": {json.dumps(benchmark, ensure_ascii=False)},'
 
     def is_ours(path: Path) -> bool:
-        # Only tasks of lm-evaluation-harness have a configuration; it names the benchmark.
+        # A task's .yaml file names its benchmark; Inspect's tasks have none, so their name decides.
         config = path.with_name(f"{path.name.removesuffix(path.suffix)}.yaml")
         return not config.is_file() or entry in config.read_text("utf-8", errors="replace")
 
@@ -121,7 +125,7 @@ def _tasks_in(directory: Path, name: str, benchmark: str) -> list[Path]:
 
 
 def _ratings(store: Store, benchmark: str) -> str:
-    """JSON: for each sample the share of raters who answered yes, per question; empty if none."""
+    """JSON: each sample's share of raters who answered yes, by question; empty without ratings."""
     by_pair: dict[str, dict[str, float]] = {}
     counts: dict[str, int] = {}
     for row in rows_of(store, _SHARES, {"benchmark": benchmark}):
@@ -139,10 +143,10 @@ def _source(module: str, package: str = "plumbline.eval_workers.pairs.harness") 
     return (files(package) / f"{module}.py").read_text("utf-8")
 
 
-def _shared(to: Harness) -> dict[str, str]:
-    """Name -> text, of the files that all tasks share."""
+def _common_files(to: Harness) -> dict[str, str]:
+    """Name -> text of each file that all tasks for a harness use."""
     if to != "inspect":
-        return {f"{_FUNCTIONS}.py": _source(_FUNCTIONS)}
+        return {f"{_TASK_MODULE}.py": _source(_TASK_MODULE)}
     return {
         "plumbline_sentences.py": _source("plumbline_sentences"),
         "plumbline_choice.py": _source("plumbline_choice"),
@@ -156,16 +160,16 @@ def _yaml(task: str, tag: str | None, pairs: pa.Table, metadata: dict[str, objec
     lines = [
         f"task: {json.dumps(task)}",
         *([f"tag: {json.dumps(tag)}"] if tag else []),
-        f"custom_dataset: !function {_FUNCTIONS}.dataset",
+        f"custom_dataset: !function {_TASK_MODULE}.dataset",
         f"dataset_kwargs: {{file: {json.dumps(f'{task}.jsonl')}}}",
         "test_split: test",
         "output_type: multiple_choice",
         "num_fewshot: 0",
         'doc_to_text: ""',
         "doc_to_target: 0",
-        f"doc_to_choice: !function {_FUNCTIONS}.choices",
+        f"doc_to_choice: !function {_TASK_MODULE}.choices",
         'target_delimiter: ""',
-        f"process_results: !function {_FUNCTIONS}.process_results",
+        f"process_results: !function {_TASK_MODULE}.process_results",
         "metric_list:",
     ]
     has_direction = "direction" in pairs.schema.names and pairs["direction"].null_count < len(pairs)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 TAG = "plumbline"
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _ALWAYS_THERE = ".gitattributes"
+#: HTTP status if the repository changed during the upload.
 _CHANGED = 412
 #: Status of the hub's answer -> its meaning, and how to fix it.
 _REFUSALS = {
@@ -109,8 +110,10 @@ def push(
         if existing and not is_ours:
             fix = "give the name of another one, or of one that doesn't exist"
             raise UsageProblem(str(to), f"holds something else than {title!r}", fix)
-        old = [f for f in existing - {*files} if any(fnmatch(f, pattern) for pattern in outdated)]
-        deletions = [CommitOperationDelete(path, is_folder=False) for path in sorted(old)]
+        to_delete = [
+            f for f in existing - {*files} if any(fnmatch(f, pattern) for pattern in outdated)
+        ]
+        deletions = [CommitOperationDelete(path, is_folder=False) for path in sorted(to_delete)]
         done = api.create_commit(
             to.name,
             [*deletions, *_additions(files)],
@@ -162,7 +165,7 @@ def _open_pull_request(api: HfApi, to: Repository, title: str) -> int | None:
 
 
 def written(files: Mapping[str, bytes], directory: Path) -> list[Path]:
-    """Write the files to a directory instead; their paths. Raises ``BadInput`` on failure."""
+    """Write the files into a directory and return their paths. Raises ``BadInput`` on failure."""
     with disk_problems(directory):
         for name, content in files.items():
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
@@ -205,7 +208,7 @@ def _hub(to: Repository) -> Iterator[HfApi]:
         fix = "set HF_TOKEN, or run `hf auth login`"
         raise UsageProblem(str(to), "the hub wants a token to write", fix)
     has_bars = not are_progress_bars_disabled()
-    disable_progress_bars()  # its files are small
+    disable_progress_bars()  # the files are small
     try:
         with _no_redirects(get_session()):
             yield HfApi(token=token)

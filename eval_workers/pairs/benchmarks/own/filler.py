@@ -32,6 +32,7 @@ GROUP_WORDS = Registry(
 _PRONOUN_OF = {"female": "she", "male": "he"}
 _SLOT = re.compile(r"(?:\b([Aa])n? )?\{(\w+)\}")
 _NAMED = re.compile(r"\{([a-z]\w*)\}")
+#: Beginning of a word that takes *an*.
 _VOWEL = re.compile(
     r"(?!uni|use|usu|eu|one\b|once\b|ut[io])[aeiou]|hon(?:est|our|or)|hour|heir", re.I
 )
@@ -84,7 +85,7 @@ class Filler:
     words: Mapping[str, GroupWords] = field(default_factory=dict)
 
     def items(self, template: str, identifier: str) -> list[Item]:
-        """The item of a template; with words of lists, one item for each position in the lists.
+        """The item of a template; if it takes words of lists, one item per position in the lists.
 
         Raises ``ValueError`` with the reason for a template that can't be filled for every group.
 
@@ -95,11 +96,11 @@ class Filler:
         for name in _NAMED.findall(PLACEHOLDER.sub("", template)):
             if name not in self.words:
                 raise ValueError(f"{{{name}}} has no words (give them by --fill {name}=LIST)")
-        used = [self.words[name] for _, name in _SLOT.findall(template) if name in self.words]
-        if not used:
+        word_lists = [self.words[name] for _, name in _SLOT.findall(template) if name in self.words]
+        if not word_lists:
             sentences = {group: self._pronouns(template, group) for group in self.groups}
             return [Item(identifier, template, sentences)]
-        n_words = min(len(words) for lists in used for words in lists.words.values())
+        n_words = min(len(words) for lists in word_lists for words in lists.words.values())
         return [
             Item(
                 identifier if n_words == 1 else f"{identifier}:{k + 1:02d}",
@@ -203,6 +204,6 @@ def between(item: Item, **columns: object) -> list[Row]:
     for a, b in combinations(item.sentences, 2):
         pair_id = item.item_id if len(item.sentences) == 2 else f"{item.item_id} {a}/{b}"
         sentences = item.sentences[a], item.sentences[b]
-        more = {"item_id": item.item_id, **columns}
-        pairs.append(pair_row(pair_id, item.template, sentences, (a, b), **more))
+        item_columns = {"item_id": item.item_id, **columns}
+        pairs.append(pair_row(pair_id, item.template, sentences, (a, b), **item_columns))
     return pairs

@@ -21,7 +21,7 @@ from plumbline.warehouse.regular_files import LARGEST, object_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.schema.columns import Column
 
-#: The file with the names of the files of pairs, and with the pairs' fingerprint.
+#: Name of the file that lists the files of pairs and holds the pairs' fingerprint.
 METADATA = "plumbline.json"
 _COLUMNS: dict[str, Column] = {
     c.name: c for c in TABLES["benchmark_pair"].columns if c.name != "benchmark"
@@ -74,16 +74,16 @@ def pushed(source: Path) -> PushedBenchmark | None:
         raise unreadable(path, e) from e
     except ValueError as e:
         raise BadInput(str(path), str(e)) from e
-    name, mark, listed = (metadata.get(key) for key in ("name", "fingerprint", "files"))
-    if not (isinstance(name, str) and isinstance(mark, str) and isinstance(listed, list)):
+    name, pairs_hash, listed = (metadata.get(key) for key in ("name", "fingerprint", "files"))
+    if not (isinstance(name, str) and isinstance(pairs_hash, str) and isinstance(listed, list)):
         return None
     # Only files beside the metadata: a pushed benchmark must not read other files of this machine.
-    plain = [n for n in listed if isinstance(n, str) and PurePosixPath(n).name == n]
-    files = [located(f"{source}/{n}") for n in plain if n.endswith(".parquet")]
-    about = metadata.get("facts")
-    texts = about.items() if isinstance(about, dict) else ()
+    names_beside = [n for n in listed if isinstance(n, str) and PurePosixPath(n).name == n]
+    files = [located(f"{source}/{n}") for n in names_beside if n.endswith(".parquet")]
+    stored_facts = metadata.get("facts")
+    texts = stored_facts.items() if isinstance(stored_facts, dict) else ()
     facts = {k: v for k, v in texts if k in FACTS and isinstance(v, str)}
-    return PushedBenchmark(name, mark, tuple(files), facts)
+    return PushedBenchmark(name, pairs_hash, tuple(files), facts)
 
 
 def name_at(address: Path) -> str:

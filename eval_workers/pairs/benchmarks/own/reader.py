@@ -23,6 +23,7 @@ from plumbline.eval_workers.pairs.benchmarks.own.recipe import COLUMNS, Choices,
 from plumbline.eval_workers.pairs.benchmarks.own.shared_text import shared_template
 from plumbline.warehouse.errors import BadInput
 
+#: Value of column `direction` -> side that a stereotype favours, unless the recipe lists others.
 _SIDES = {"a": "a", "b": "b", "sentence_a": "a", "sentence_b": "b", "stereo": "a"}
 _SIDES |= {"antistereo": "b"}
 #: A placeholder in the ``sentence`` of a recipe's choices.
@@ -39,14 +40,14 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
     """The pairs of a file, or of all files of a directory or pattern.
 
     A row has two sentences, or a template, or choices if the recipe has them. A template makes a
-    pair for every two groups of ``filler`` and each of its words. A row that equals an earlier row
-    in every column is rejected. Raises ``BadInput`` for a file that can't be read or lacks the
-    columns.
+    pair for every two groups of ``filler`` and each position in its lists of words. A row that
+    equals an earlier row in every column is rejected. Raises ``BadInput`` for a file that can't be
+    read or lacks the columns.
     """
     files = files_of(source)
     is_alone = len(files) == 1
     parsed = Parsed(name)
-    first: dict[bytes, str] = {}
+    place_of: dict[bytes, str] = {}
     for path in files:
         is_first = True
         for row in rows_of_file(path, recipe.rows):
@@ -55,7 +56,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
                 is_first = False
             file = row.file if is_alone else str(path.relative_to(_common(files)))
             place = f"row {row.number}" + ("" if is_alone else f" of {file}")
-            if row.problem is None and (same := first.setdefault(_digest(row), place)) != place:
+            if row.problem is None and (same := place_of.setdefault(_digest(row), place)) != place:
                 row = replace(row, problem=f"the same as {same}")
             number = f"{row.number:05d}"
             default_id = number if is_alone else f"{file}:{number}"
@@ -69,7 +70,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
 
 
 def _digest(row: SourceRow) -> bytes:
-    """Equal for rows with the same values in the same columns."""
+    """Hash of a row's columns and values; the order of the columns does not matter."""
     fields = json.dumps(sorted(row.fields.items(), key=str), default=str)
     return hashlib.blake2b(fields.encode(), digest_size=16).digest()
 
@@ -87,13 +88,13 @@ def _check_columns(path: Path, row: SourceRow, recipe: Recipe) -> None:
     missing = [name for name in required if not _has(row, recipe, name)]
     unknown = [column for column in recipe.columns.values() if not _is_there(row.fields, column)]
     if missing or unknown:
-        what = ", ".join(dict.fromkeys([*unknown, *(recipe.columns.get(n, n) for n in missing)]))
+        absent = ", ".join(dict.fromkeys([*unknown, *(recipe.columns.get(n, n) for n in missing)]))
         has = ", ".join(map(str, row.fields)) or "none"
         name = next(iter(missing), required[0])
         fix = f"it has {has}: name them with --column {name}=NAME, docs/pairs.md"
         if len(row.fields) == 1 and ";" in has:
             fix = f"it has {has}: columns are parted by commas, or by tabs in .tsv"
-        raise BadInput(str(path), f"no column {what}", fix)
+        raise BadInput(str(path), f"no column {absent}", fix)
 
 
 def _is_there(fields: Mapping[str, Any], column: str) -> bool:
@@ -145,15 +146,16 @@ def _pairs(row: SourceRow, file: str, default_id: str, recipe: Recipe, filler: F
     groups = value("group_a") or usual[0], value("group_b") or usual[1]
     for group in groups if recipe.groups else ():
         if group not in (recipe.groups or ()):
-            known = ", ".join(recipe.groups or ())
-            raise Unusable(f"the group is {group!r}, the recipe names {known}")
+            group_names = ", ".join(recipe.groups or ())
+            raise Unusable(f"the group is {group!r}, the recipe names {group_names}")
     return [pair_row(identifier, template or shared_template(a, b), (a, b), groups, **common)]
 
 
 def _clusters(recipe: Recipe, value: Callable[[str], str]) -> Row:
     """Clusters of the row, each with the name of its column in front.
 
-    A number at the end of that name is left out: ``job_1`` and ``job_2`` hold names of one kind.
+    A number at the end of the column's name is left out: ``job_1`` and ``job_2`` hold names of one
+    kind.
     """
     columns = {name: recipe.columns.get(name, name) for name in ("cluster", "cluster_2")}
     return {
@@ -218,8 +220,8 @@ def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]
 def _means(label: str, names: set[str], choices: Choices) -> bool:
     """True if a label means one of ``names``; with ``a_in`` a part is enough (Black in F-Black)."""
     for part in {label, *(label.split("-") if choices.a_in else ())}:
-        alike = {part, *(s for same in choices.same if part in same for s in same)}
-        if {a.lower() for a in alike} & {w.lower() for w in names}:
+        synonyms = {part, *(s for same in choices.same if part in same for s in same)}
+        if {a.lower() for a in synonyms} & {w.lower() for w in names}:
             return True
     return False
 

@@ -109,7 +109,7 @@ def _groups(names: tuple[str, ...]) -> tuple[str, ...]:
 
 @toml_table
 class Choices:
-    """Where a row lists several labelled texts, and which labels the two texts of the pair have."""
+    """Place of the labelled texts in a row, and the labels that mark the pair's two texts."""
 
     each: str = ""
     text: str = ""

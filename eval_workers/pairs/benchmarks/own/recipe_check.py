@@ -32,8 +32,9 @@ _TO_SHARE = {
 class Checked:
     """A recipe's problems, one line each, and the pairs of its data.
 
-    ``problems`` prevent an import; ``warnings`` are of facts that sharing needs and of doubtful
-    pairs; ``rejects`` are why rows make no pair. ``parsed`` is ``None`` if no data was read.
+    ``problems`` prevent an import; ``warnings`` name missing facts that sharing needs, and doubtful
+    pairs; ``rejects`` give the reasons why rows make no pair. ``parsed`` is ``None`` if no data was
+    read.
     """
 
     problems: list[str] = field(default_factory=list)

@@ -28,7 +28,10 @@ _NOT_IN_FIGURES = {"extra", "source_file", "source_row"}
 
 
 class Replaced(NamedTuple):
-    """Numbers of earlier pairs: gone or with other sentences, and with another column changed."""
+    """Numbers of earlier pairs.
+
+    ``n_changed`` are gone or have other sentences; ``n_mended`` of the others changed otherwise.
+    """
 
     n_changed: int
     n_mended: int
@@ -41,8 +44,8 @@ def replace_pairs(
 
     If pairs are gone or have other sentences, their scores, choices and associations are removed,
     and all rejects of scoring the benchmark, which may be of these pairs. All figures of the
-    benchmark are removed if any pair changed, also in other columns: they would be taken for those
-    of the new pairs.
+    benchmark are removed if any pair changed, also in other columns: old figures would be taken for
+    figures of the new pairs.
     """
     earlier = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     new = {pair["pair_id"]: pair for pair in pairs}

@@ -26,17 +26,17 @@ def shared_template(a: str, b: str) -> str:
     '{differs}'
     """
     a, b = (text.translate(_NO_BRACES) for text in (a, b))
-    ours, theirs = list(_PARTS.finditer(a)), [m.group().lower() for m in _PARTS.finditer(b)]
-    matches = _common([m.group().lower() for m in ours], theirs)
+    parts, words_b = list(_PARTS.finditer(a)), [m.group().lower() for m in _PARTS.finditer(b)]
+    matches = _common([m.group().lower() for m in parts], words_b)
     text, end, i, j = "", 0, 0, 0
-    for k, n in [*matches, (len(ours), len(theirs))]:
+    for k, n in [*matches, (len(parts), len(words_b))]:
         if k > i or n > j:
             text += f"{' ' * bool(text and text[-1] != ' ')}{DIFFERS}"
-        if k < len(ours):
-            token = ours[k].group()
-            is_apart = token[0].isalnum() or a[: ours[k].start()].endswith(" ")
-            text += a[end : ours[k].end()] if k == i and n == j else f"{' ' * is_apart}{token}"
-            end = ours[k].end()
+        if k < len(parts):
+            token = parts[k].group()
+            is_apart = token[0].isalnum() or a[: parts[k].start()].endswith(" ")
+            text += a[end : parts[k].end()] if k == i and n == j else f"{' ' * is_apart}{token}"
+            end = parts[k].end()
         i, j = k + 1, n + 1
     return re.sub(r"\s+", " ", text).strip()
 
