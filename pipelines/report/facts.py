@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Columns that identify a fit.
 _FIT = ("subset", "model_key", "benchmark", "groups", "corpus", "contrast", "options")
 
-#: Option -> the columns that hold the keys of what it selects.
+#: Option -> the columns with the keys of the benchmarks, models or corpora that it selects.
 _COLUMNS = {
     "benchmark": ("benchmark",),
     "model": ("model_key", "reference_key"),
@@ -35,7 +35,9 @@ _COLUMNS = {
 
 
 class Facts:
-    """Queries of one version of a warehouse, each run once; rows with a model have its label.
+    """Results of queries on one version of a warehouse; each query runs once.
+
+    Rows with a ``model_key`` get that model's label in column ``model``.
 
     Raises ``BadInput`` when ``warehouse`` is not a warehouse.
     """
@@ -93,6 +95,7 @@ class Facts:
         return self.rows("point", **{column: fit[column] for column in _FIT})
 
     def _once(self, text: str, run: Callable[[], pa.Table]) -> Rows:
+        """The rows of a query that are within the limits; ``run`` runs it the first time."""
         if text not in self._rows_by_query:
             self._rows_by_query[text] = Rows(map(self._labelled, run().to_pylist()), text)
         rows = self._rows_by_query[text]
@@ -107,9 +110,9 @@ class Facts:
 
 
 def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
-    """Facts limited by patterns for ``benchmark``, ``model`` and ``corpus``; no pattern, no limit.
+    """Facts limited by patterns for ``benchmark``, ``model`` and ``corpus``, if there are any.
 
-    Rows without a benchmark, model or corpus stay, such as figures that need no text. Raises
+    Rows without a benchmark, model or corpus stay, such as metrics that need no text. Raises
     ``UsageProblem`` for a pattern that matches nothing.
     """
     columns: dict[str, object] = {}

@@ -16,7 +16,7 @@ _USUAL = "female/male"
 
 
 def sides(row: Row) -> tuple[str, str]:
-    """The names of sentence a's and sentence b's group.
+    """The names of the groups of sentence a and of sentence b.
 
     >>> sides({"groups": "she/they"})
     ('she', 'they')
@@ -44,7 +44,7 @@ def set_name(row: Row) -> str:
 
 
 def sets(rows: Sequence[Row]) -> list[dict[str, str]]:
-    """Every benchmark and groups that occur together in the rows, once, sorted.
+    """The combinations of benchmark and groups in the rows, each once, sorted.
 
     >>> sets([{"benchmark": "b", "groups": "x/y", "n": n} for n in (1, 2)])
     [{'benchmark': 'b', 'groups': 'x/y'}]

@@ -30,7 +30,7 @@ _FIRST = (
     *("us", "pd", "aufc", "gap", "slope", "reliability", "corrected slope", "correlation"),
     "rank correlation",
 )
-#: Most sets of few pairs that are named.
+#: Most sets that ``few_pairs`` names.
 _NAMED = 6
 IN_BRACKETS = "95% intervals in brackets"
 #: Columns that identify a fit, in the order printed.
@@ -38,7 +38,7 @@ FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_ke
 
 
 def _options(row: Row) -> list[str]:
-    """Options for a heading: AuFC's log base unless it is e; all of a metric not in ``_FIRST``."""
+    """Options for a heading: AuFC's log base unless it is e; all options if not in ``_FIRST``."""
     metric, options = row["metric"], kept_object(row, "options")
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")
@@ -54,9 +54,10 @@ def _heading(row: Row) -> str:
 
 
 def by_metric(rows: Rows, *keys: str) -> Rows:
-    """One row for all rows of ``metric_value`` with the same ``keys``; ``n`` is the first one's.
+    """One row per group of rows of ``metric_value`` that have the same ``keys``.
 
-    Its ``metrics`` are these rows by heading, which ``metric_columns`` shows.
+    ``n`` is that of the group's first row; ``metrics`` has the group's rows by heading, without
+    those of metric `n`. ``metric_columns`` shows them.
     """
     groups: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
@@ -83,7 +84,7 @@ def _place(row: Row) -> int:
 
 
 def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
-    """A column for US and for AuFC with the ranks that a model may have, where they are known.
+    """The ranks that a model may have by US and by AuFC: a column for each with known ranks.
 
     >>> ranks = {"rank": 4, "rank_low": 3, "rank_high": 9}
     >>> us = {"metric": "us", "unit": "share", "options": "{}", **ranks}
@@ -109,7 +110,7 @@ def ranks(row: Row) -> Cell | None:
 
 
 def predicts_beyond(row: Row) -> str:
-    """The verdict of a row of ``control`` on delta beside its controls, in words.
+    """A row of ``control`` in words: does delta predict beyond its controls?
 
     ``does not`` means that the partial correlation was shown to be less than a small effect.
 
@@ -127,7 +128,7 @@ def predicts_beyond(row: Row) -> str:
 
 
 def corpus_name(row: Row) -> str | None:
-    """A row's corpus with its contrast; the corpus as it is where either is missing.
+    """A row's corpus with its contrast; the corpus alone if there is no contrast or no corpus.
 
     >>> corpus_name({"corpus": "novels", "contrast": "she/he"})
     'novels (she/he)'
@@ -198,24 +199,30 @@ def measured(rows: pa.Table, controls: pa.Table, labels: Mapping[str, str]) -> l
     ``control`` about delta. ``labels`` are names to show by model key
     (``warehouse.query.connection.model_labels``).
     """
-    every, others = (
-        Rows({**row, "model": labels.get(row["model_key"], row["model"])} for row in of.to_pylist())
-        for of in (rows, controls)
+    metric_rows, control_rows = (
+        Rows(
+            {**row, "model": labels.get(row["model_key"], row["model"])}
+            for row in source.to_pylist()
+        )
+        for source in (rows, controls)
     )
-    every.sort(key=lambda r: [r[column] for column in FIT])
-    pairs, fits = of_pairs(every).where(subset="all"), of_fits(every)
+    metric_rows.sort(key=lambda r: [r[column] for column in FIT])
+    pairs, fits = of_pairs(metric_rows).where(subset="all"), of_fits(metric_rows)
     lines = _flat(by_metric(pairs, "benchmark", "groups", "model", "model_key"), "n_pairs")
     lines += _flat(by_metric(fits, *FIT), "n_points", "subset", "corpus", "contrast")
     figures = ("correlation", "partial_correlation", "coefficient", "gain")
     columns = ["model", "corpus", "contrast", *(end for name in figures for end in with_ends(name))]
-    for row in others.where(predictor="delta"):
+    for row in control_rows.where(predictor="delta"):
         line = {name: row[name] for name in (*columns, "n_pairs", "n_words")}
         lines.append({"benchmark": set_name(row), **line, "so": predicts_beyond(row)})
     return lines
 
 
 def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
-    """Rows of ``by_metric`` with a column for each metric, both ends of its interval, its ranks."""
+    """Rows of ``by_metric``, each metric with its interval's ends and its ranks as columns.
+
+    ``n`` is the name of the count's column, ``about`` are the columns to copy.
+    """
     lines = []
     for row in rows:
         flat = {"benchmark": set_name(row), "model": row["model"]}

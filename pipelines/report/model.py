@@ -16,10 +16,10 @@ from plumbline.warehouse.text.display import display
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: its text and, for a figure, the unrounded value behind it, in its unit.
+    """A table cell: its text and, for a number, the unrounded ``value`` in the unit shown.
 
-    ``low`` and ``high`` are the unrounded ends of an interval that the text shows, ``link`` is the
-    address that the cell links to.
+    ``low`` and ``high`` are the unrounded ends of the interval, if the text shows one. ``link`` is
+    the address that the cell links to.
     """
 
     text: str
@@ -33,8 +33,8 @@ class Cell:
 #: Content of a table's column: a column of the rows, shown by ``text.display``, or a function that
 #: makes a cell or text from a row.
 Column: TypeAlias = str | Callable[[Row], Cell | str | None]
-#: Columns with their headings. A name alone gets the heading of ``text.display``; a third value
-#: replaces its number of digits.
+#: A heading and its column. A column's name alone gets the heading of ``text.display``; a third
+#: value is the number of digits to show.
 AColumn: TypeAlias = str | tuple[str, Column] | tuple[str, str, int]
 Columns: TypeAlias = Sequence[AColumn]
 
@@ -43,7 +43,7 @@ Columns: TypeAlias = Sequence[AColumn]
 class PageTable:
     """A table. A ``folded`` table shows only its caption until the reader opens it.
 
-    ``sql`` is the query that its figures come from. The reader can filter the rows of a
+    ``sql`` is the query that its rows come from. The reader can filter the rows of a
     ``searchable`` table by typing.
     """
 
@@ -57,7 +57,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """A plot as SVG: the stem of its file, what it shows in words, a caption, the rows drawn."""
+    """A plot as SVG: the stem of its file, its description for ``alt``, a caption, its rows."""
 
     stem: str
     alt: str
@@ -106,7 +106,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Link:
-    """A link to another page: name, address and a line on its content."""
+    """A link to another page: name, address and (``says``) a line on that page's content."""
 
     name: str
     address: str
@@ -115,7 +115,7 @@ class Link:
 
 @dataclass
 class Page:
-    """Content of a page in its order; ``home`` is the page that an appendix belongs to."""
+    """Content of a page; ``home`` is the address of the report's first page, empty on that one."""
 
     answer: list[Lead] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
@@ -132,14 +132,14 @@ class Page:
 def table(
     caption: str, rows: Rows, columns: Columns, *, folded: bool = False, searchable: bool = False
 ) -> PageTable:
-    """A table with a row for each row of a query.
+    """A table with a line for each of ``rows``.
 
     >>> us = {"us": 0.5, "us_low": 0.4, "us_high": 0.6}
     >>> one = table("Sizes", Rows([{"model": "m", "n_pairs": 1200, **us}]), ["n_pairs", "us"])
     >>> one.headings, [cell.text for cell in one.rows[0]]
     (['pairs', 'US %'], ['1,200', '50.0 (40.0 to 60.0)'])
     """
-    named = [_named(one) for one in columns]
+    named = [_named(column) for column in columns]
     lines = list(zip(*(_cells(rows, *column) for _, *column in named), strict=True))
     return PageTable(
         caption, [heading for heading, *_ in named], lines, folded, rows.sql, searchable
@@ -147,7 +147,7 @@ def table(
 
 
 def rows_table(rows: Sequence[Row], names: Sequence[str]) -> PageTable:
-    """Rows of a command as a table, intervals beside their figures.
+    """Columns ``names`` of a command's rows, as a table; an interval is in its value's cell.
 
     >>> row = {"n_words": 1200, "us": 0.5, "us_low": 0.4, "us_high": 0.6, "loss": 1e-4}
     >>> one = rows_table([row], list(row))
@@ -212,7 +212,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def number(value: float | None, digits: int = 2) -> Cell:
-    """A cell of a figure rounded to ``digits``; ``None`` is a dash.
+    """A cell of a number rounded to ``digits``; ``None`` is a dash.
 
     >>> number(-0.126).text, number(None).text
     ('−0.13', '–')
@@ -230,7 +230,7 @@ def probability(p: float | None) -> Cell:
 
 
 def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
-    """A figure as text, with a true minus sign; what rounds to zero has no sign.
+    """A number as text, with a true minus sign; a number that rounds to zero has no sign.
 
     >>> shown(-0.001), shown(2.5, 1, signed=True)
     ('0.00', '+2.5')
@@ -249,11 +249,11 @@ def estimate(
     scale: float | None = None,
     signed: bool | None = None,
 ) -> Cell:
-    """A cell of column ``of`` of a row with its interval, where it has one.
+    """A cell of a row's column ``of``, with its interval if there is one; a dash without a row.
 
-    Digits, scale and sign default to those of ``text.display`` for the column, for ``value`` to
-    those of the row's metric. If the value is ``None`` and only one end of the interval is finite,
-    the cell shows that end as a bound.
+    Digits, scale and sign are by default those of ``text.display`` for the column or, if that is
+    ``value``, for the row's metric. If the value is ``None`` and only one end of the interval is
+    finite, the cell shows that end as a bound.
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
@@ -289,13 +289,13 @@ def estimate(
     return Cell(f"{words} ({ends})", value * scale, True, low, high)
 
 
-def interval(row: Row, of: str = "value", digits: int | None = None, **how: Any) -> str:
-    """The 95% interval of a value in words, shown as by ``estimate``; empty without one.
+def interval(row: Row, of: str = "value", digits: int | None = None, **options: Any) -> str:
+    """The 95% interval in words, if ``estimate`` with the same arguments shows one; else empty.
 
     >>> interval({"value": 0.5, "value_low": 0.4, "value_high": 0.6}, digits=1)
     '95% interval 0.4 to 0.6'
     """
-    words = estimate(row, of, digits, **how).text
+    words = estimate(row, of, digits, **options).text
     return f"95% interval {words[:-1].split(' (')[1]}" if "(" in words else ""
 
 
@@ -311,7 +311,7 @@ def one_end(low: float | None, high: float | None) -> float | None:
 
 
 def span(values: Sequence[float], digits: int = 1) -> str:
-    """The range of some figures, with their signs.
+    """The smallest and largest of some numbers, signed; one number if both look the same.
 
     >>> span([-0.5, 2.0]), span([1.0])
     ('−0.5 to +2.0', '+1.0')
@@ -321,7 +321,7 @@ def span(values: Sequence[float], digits: int = 1) -> str:
 
 
 def digits_of(value: float | None) -> int:
-    """Decimals, 3 to 12, that show three significant digits; 3 for ``None``, 0 and below.
+    """The number of decimals (3 to 12) for three significant digits; 3 for ``None``, 0 and below.
 
     >>> digits_of(0.5), digits_of(0.0123), digits_of(0.00045), digits_of(0.0), digits_of(None)
     (3, 4, 6, 3, 3)
@@ -332,7 +332,7 @@ def digits_of(value: float | None) -> int:
 
 
 def digits_showing(value: float, least: int) -> int:
-    """Decimals, ``least`` to 12, that show the first digit of a figure that isn't 0.
+    """The number of decimals (``least`` to 12) that shows a value's first nonzero digit.
 
     >>> digits_showing(-0.045, 1), digits_showing(2.5, 1), digits_showing(0.0, 1)
     (2, 1, 1)
@@ -341,7 +341,7 @@ def digits_showing(value: float, least: int) -> int:
 
 
 def stem(*parts: str) -> str:
-    """The stem of a file: names with only a-z, digits, dots and dashes, 120 characters at most.
+    """A file's stem from ``parts``: only a-z, digits, dots and dashes, 120 characters at most.
 
     >>> stem("us", "USE-5", "<b>/../x")
     'us-use-5-b-x'
@@ -370,8 +370,10 @@ def first_of(names: Sequence[str], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
-def plain_rows(one: PageTable) -> Iterator[dict[str, object]]:
-    """A table's rows with unrounded values, and columns for the ends of intervals.
+def plain_rows(page_table: PageTable) -> Iterator[dict[str, object]]:
+    """A table's rows by heading, unrounded, ends of intervals in columns of their own.
+
+    The second column of the same heading gets the suffix ``_2``, and so on.
 
     >>> cells = [[Cell("m"), Cell("1.2 (1.0 to 1.5)", 1.23, True, 1.0, 1.5)]]
     >>> list(plain_rows(PageTable("", ["model", "slope"], cells)))
@@ -379,11 +381,13 @@ def plain_rows(one: PageTable) -> Iterator[dict[str, object]]:
     """
     seen: Counter[str] = Counter()
     names = []
-    for heading in one.headings:
+    for heading in page_table.headings:
         seen[heading] += 1
         names.append(heading if seen[heading] == 1 else f"{heading}_{seen[heading]}")
-    has_ends = [any(c.low is not None for c in column) for column in zip(*one.rows, strict=True)]
-    for row in one.rows:
+    has_ends = [
+        any(c.low is not None for c in column) for column in zip(*page_table.rows, strict=True)
+    ]
+    for row in page_table.rows:
         line: dict[str, object] = {}
         for name, cell, ends in zip(names, row, has_ends, strict=True):
             is_value = cell.value is not None or cell.text == "–"

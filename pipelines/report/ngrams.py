@@ -30,24 +30,24 @@ _SHOWN, _READ, _TEXTS = 12, 60, 3
 _LENGTH = 120
 
 
-def ngram_parts(facts: Facts, of: Row) -> tuple[Figure, PageTable] | None:
-    """Log-odds of a set's n-grams, and a table of them with texts; ``None`` without any.
+def ngram_parts(facts: Facts, set_row: Row) -> tuple[Figure, PageTable] | None:
+    """A plot of the log-odds of a set's n-grams, and a table with texts; ``None`` without n-grams.
 
-    ``of`` is a row of ``fairpair_set``. The texts compared are those of its two groups: all are
-    about the same person, in one group because they were perturbed.
+    ``set_row`` is a row of ``fairpair_set``. The texts compared are those of its two groups. All
+    are about the same person: one group was written so, the other was perturbed.
     """
-    key = {column: of[column] for column in KEY}
-    rows = facts.rows("fairpair_ngram", side=of["side"], most=_READ).where(**key)
+    key = {column: set_row[column] for column in KEY}
+    rows = facts.rows("fairpair_ngram", side=set_row["side"], most=_READ).where(**key)
     if not rows:
         return None
     upper = distinct([r for r in rows if r["z"] > 0])
     lower = distinct([r for r in reversed(rows) if r["z"] < 0])
     ngrams = Rows([*upper, *reversed(lower)], rows.sql)
-    names = [of["entity"] or "the one named", of["perturbed_entity"] or "the counterpart"]
-    other, person = names if of["side"] == "original" else reversed(names)
-    name = stem("fairpair", "ngrams", of["probe_set"], of["model"])
+    names = [set_row["entity"] or "the one named", set_row["perturbed_entity"] or "the counterpart"]
+    other, person = names if set_row["side"] == "original" else reversed(names)
+    name = stem("fairpair", "ngrams", set_row["probe_set"], set_row["model"])
     chosen = {"ngrams": [r["ngram"] for r in ngrams], "of_perturbed": [r["z"] > 0 for r in ngrams]}
-    texts = facts.rows("fairpair_example", **chosen, **key, side=of["side"], most=_TEXTS)
+    texts = facts.rows("fairpair_example", **chosen, **key, side=set_row["side"], most=_TEXTS)
     return _figure(name, ngrams, other, person), _table(ngrams, texts, other, person)
 
 
@@ -70,7 +70,7 @@ def _figure(name: str, rows: Rows, other: str, person: str) -> Figure:
 
 
 def _table(rows: Rows, texts: Rows, other: str, person: str) -> PageTable:
-    def of(n: str, total: str) -> Column:
+    def share_of_texts(n: str, total: str) -> Column:
         return lambda r: Cell(f"{count(r[n]).text} of {count(r[total]).text}", r[n], True)
 
     def cuttings(row: Row) -> Cell:
@@ -82,8 +82,8 @@ def _table(rows: Rows, texts: Rows, other: str, person: str) -> PageTable:
         ("more often of", lambda r: other if r["z"] > 0 else person),
         ("log-odds", "log_odds_nats"),
         "z",
-        (f"texts of {other}", of("n_texts_perturbed", "n_perturbed")),
-        (f"texts of {person}", of("n_texts_other", "n_other")),
+        (f"texts of {other}", share_of_texts("n_texts_perturbed", "n_perturbed")),
+        (f"texts of {person}", share_of_texts("n_texts_other", "n_other")),
         ("in texts such as", cuttings),
     ]
     caption = "Phrases more frequent about one of the two, and where"
@@ -91,7 +91,7 @@ def _table(rows: Rows, texts: Rows, other: str, person: str) -> PageTable:
 
 
 def distinct(rows: Sequence[Row]) -> list[Row]:
-    """The first ``_SHOWN`` n-grams, without any that is one phrase with an earlier one.
+    """The first ``_SHOWN`` n-grams, without those that share an earlier one's phrase.
 
     >>> rows = [{"ngram": g, "n_texts_perturbed": n, "n_texts_other": 0}
     ...         for g, n in (("take care of", 5), ("her", 9), ("care", 5), ("care of her", 5))]
@@ -106,7 +106,7 @@ def distinct(rows: Sequence[Row]) -> list[Row]:
 
 
 def _is_one_phrase(row: Row, other: Row) -> bool:
-    """True if both are in as many texts, and one holds the other or all but a word overlaps."""
+    """True if both are in equally many texts and one holds the other or overlaps but a word."""
     if any(row[c] != other[c] for c in ("n_texts_perturbed", "n_texts_other")):
         return False
     short, long = sorted((row["ngram"].split(), other["ngram"].split()), key=len)
@@ -117,7 +117,7 @@ def _is_one_phrase(row: Row, other: Row) -> bool:
 
 
 def cutting(text: str, ngram: str) -> str:
-    """The part of a text around an n-gram, on one line, with dots where it was cut.
+    """The part of a text around an n-gram (else its start), on one line, dots where it was cut.
 
     >>> cutting("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[46:74]
     'a a a a a She, CARES for b b'
@@ -130,7 +130,7 @@ def cutting(text: str, ngram: str) -> str:
     middle = (place.start() + place.end()) // 2 if place else 0
     start = max(0, min(middle - _LENGTH // 2, len(text) - _LENGTH))
     part = text[start : start + _LENGTH]
-    # Whole words, where there is a blank to cut at.
+    # Drop a word cut in two, if the part's first or last quarter has a blank.
     before, after = start > 0, start + _LENGTH < len(text)
     if before and " " in part[: _LENGTH // 4]:
         part = part.split(" ", 1)[1]

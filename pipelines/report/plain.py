@@ -11,7 +11,8 @@ from plumbline.warehouse.text.escape import terminal
 
 #: Most characters of a cell; a longer one loses its start if right-aligned, else its end.
 _WIDEST = 60
-#: Parts of a page's HTML: title, sentences of a first page's answer, answer, its items, markup.
+#: Parts of a page's HTML: its title, sentences in the answer of a first page, the whole answer, its
+#: items on other pages, and tags (links to the appendix with their text).
 _TITLE = re.compile("<h1>(.*?)</h1>", re.DOTALL)
 _SENTENCE = re.compile('<p class="(?:answer|bounds|alert)">(.*?)</p>', re.DOTALL)
 _ANSWER = re.compile('<section id="answer".*?</section>', re.DOTALL)

@@ -40,15 +40,17 @@ class Rows(list[Row]):
         return f"FROM (\n{inner}\n)\nWHERE {' AND '.join(self._conditions)};"
 
     def where(self, **wanted: object) -> Rows:
-        """Rows whose columns equal a value or, for a tuple, are one of its values."""
+        """The rows whose columns all equal the given value or, for a tuple, one of its values."""
         rows: list[Row] = self
         for column, value in wanted.items():
             values = value if isinstance(value, tuple) else (value,)
             rows = [row for row in rows if row[column] in values]
-        return Rows(rows, self._text, (*self._conditions, *map(_is, wanted, wanted.values())))
+        return Rows(
+            rows, self._text, (*self._conditions, *map(_condition, wanted, wanted.values()))
+        )
 
     def but(self, **unwanted: object) -> Rows:
-        """Rows in which each of these columns differs from its value, as ``None`` does.
+        """The rows whose columns all differ from the given values; ``None`` differs from others.
 
         >>> rows = Rows([{"a": 1}, {"a": None}], "FROM t;").but(a=1)
         >>> rows, rows.sql.splitlines()[-1]
@@ -65,13 +67,13 @@ class Rows(list[Row]):
         return Rows(filter(is_wanted, self), self._text, self._conditions)
 
     def groups(self, *columns: str) -> list[Rows]:
-        """Rows by their values in columns, in the order of each group's first row."""
+        """The rows split by their values in ``columns``; groups are in order of first rows."""
         keys = dict.fromkeys(tuple(row[c] for c in columns) for row in self)
         return [self.where(**dict(zip(columns, key, strict=True))) for key in keys]
 
 
 def with_ends(column: str) -> tuple[str, str, str]:
-    """The columns of a figure and of the ends of its interval.
+    """The column of an estimate and those of its interval's ends.
 
     >>> with_ends("us")
     ('us', 'us_low', 'us_high')
@@ -95,12 +97,12 @@ def filled(text: str, params: Mapping[str, object]) -> str:
     return "\n".join(lines)
 
 
-def _is(column: str, value: object) -> str:
+def _condition(column: str, value: object) -> str:
     if value is None:
         return f'"{column}" IS NULL'
     if isinstance(value, tuple):
-        known = f'"{column}" IN ({", ".join(literal(v) for v in value if v is not None)})'
-        return f'({known} OR "{column}" IS NULL)' if None in value else known
+        among_values = f'"{column}" IN ({", ".join(literal(v) for v in value if v is not None)})'
+        return f'({among_values} OR "{column}" IS NULL)' if None in value else among_values
     return f'"{column}" = {literal(value)}'
 
 

@@ -42,10 +42,10 @@ _MEANING = (
 
 @dataclass(frozen=True)
 class SourceFiles:
-    """Files that figures come from: their name or pattern, how many, and their SHA-256.
+    """Files that a page's figures come from: name or pattern, number of files, SHA-256.
 
-    The SHA-256 of several files is that of the list that ``sha256sum`` prints. ``address`` is where
-    the site lists the files.
+    For several files, ``sha256`` is that of the list that ``sha256sum`` prints. The site lists the
+    files at ``address``.
     """
 
     name: str
@@ -69,7 +69,7 @@ class PageFrame:
     command: str = ""
 
 
-#: The frame of a report that isn't a site: without links and sources.
+#: The frame of a page that isn't part of a site: without links and sources.
 BARE = PageFrame()
 
 
@@ -90,41 +90,47 @@ class Site:
         command: the command that makes the site.
         sources: gives the files behind a page, from the page's kind (`models`, `benchmarks`,
             `words`, `pairs` or empty) and subject.
-        pages: makes further pages, by file name.
-        reports: links to the pages of the report.
+        pages: makes the further pages, by file name.
+        report_links: links to the report's own pages (``with_report_links``).
     """
 
     links: Sequence[Link] = ()
     command: str = ""
     sources: Callable[[str, str], Sequence[SourceFiles]] = _no_sources
     pages: Callable[[Facts], Mapping[str, Page]] = _no_pages
-    reports: Sequence[Link] = ()
+    report_links: Sequence[Link] = ()
 
     @property
     def every(self) -> list[Link]:
-        """The pages that each page links to."""
-        return [*self.reports, *self.links]
+        """The links above every page: to the report's pages, then to the further ones."""
+        return [*self.report_links, *self.links]
 
     def frame(self, here: str, kind: str = "", name: str = "", up: str = "") -> PageFrame:
-        """The frame of the page at an address."""
+        """The frame of the page at ``here``; ``kind`` and ``name`` are as for ``sources``."""
         return PageFrame(self.every, here, up, self.sources(kind, name), self.command)
 
-    def of(self, facts: Facts, n_words: int, n_pairs: int) -> Site:
-        """The site with links to the pages of its report."""
+    def with_report_links(self, facts: Facts, n_words: int, n_pairs: int) -> Site:
+        """The site with links to its report's pages; pages without content have none."""
         texts, rows = TrainingTexts(facts), _measured(facts)
         models = {r["model_key"]: r for r in rows}
         links = [Link("Overview", "index.html")]
         if models:
             families = first_of(list(texts.families(list(models.values()))), 8)
-            n_sets = counted(len(by_set(rows)), "benchmark")
-            many = f"{counted(len(models), 'model')} by family ({families}) on {n_sets}"
-            links.append(Link("Models", "models.html", f"{many}: US, PD, and ranks."))
+            benchmarks_text = counted(len(by_set(rows)), "benchmark")
+            models_text = (
+                f"{counted(len(models), 'model')} by family ({families}) on {benchmarks_text}"
+            )
+            links.append(Link("Models", "models.html", f"{models_text}: US, PD, and ranks."))
         if n_words:
-            says = "lean in the text, frequency, and what models make of sentences about them."
-            links.append(Link("Words", "words.html", f"{counted(n_words, 'word')}: {says}"))
+            description = (
+                "lean in the text, frequency, and what models make of sentences about them."
+            )
+            links.append(Link("Words", "words.html", f"{counted(n_words, 'word')}: {description}"))
         if n_pairs:
-            says = f"{counted(n_pairs, 'sentence pair')}, each with the log ratio of every model."
-            links.append(Link("Pairs", "pairs.html", says))
+            description = (
+                f"{counted(n_pairs, 'sentence pair')}, each with the log ratio of every model."
+            )
+            links.append(Link("Pairs", "pairs.html", description))
         links.append(
             Link(
                 "Appendix",
@@ -132,7 +138,7 @@ class Site:
                 "Methods, limits, every figure and table with its query.",
             )
         )
-        return replace(self, reports=links)
+        return replace(self, report_links=links)
 
 
 def _measured(facts: Facts) -> Rows:
@@ -140,7 +146,7 @@ def _measured(facts: Facts) -> Rows:
 
 
 def _by_family(facts: Facts) -> Rows:
-    """Rows of US and PD, sorted by benchmark, family and the model's name, sizes as numbers."""
+    """Rows of US and PD, sorted by benchmark, family and model; names as in ``name_order``."""
     rows, texts = _measured(facts), TrainingTexts(facts)
 
     def place(row: Row) -> tuple[object, ...]:
@@ -157,29 +163,34 @@ def models_page(facts: Facts, links: Mapping[str, str]) -> Page:
     """Models by family: US and PD with intervals, and the ranks that each may have.
 
     Args:
-        links: addresses of pages of models and benchmarks, by name.
+        links: name of a model or benchmark -> address of its page.
     """
     rows, texts = _by_family(facts), TrainingTexts(facts)
     sections = [
-        Section(f"family-{k}", name, _preferred(texts, of), tables=[_table(name, of, links)])
-        for k, (name, of) in enumerate(texts.families(rows).items())
+        Section(
+            f"family-{k}",
+            name,
+            _preferred(texts, family_rows),
+            tables=[_table(name, family_rows, links)],
+        )
+        for k, (name, family_rows) in enumerate(texts.families(rows).items())
     ]
     ranked = rows.where(metric="us").only(lambda r: r["rank"] is not None)
-    if figures := [_ranks(of) for of in by_set(ranked)]:
+    if figures := [_ranks(family_rows) for family_rows in by_set(ranked)]:
         sections.append(Section("ranks", "Ranks by US", figures=figures))
     return Page(sections=sections, title="Models by family", lede=_MEANING, home="index.html")
 
 
 def _preferred(texts: TrainingTexts, rows: Rows) -> list[str]:
-    of_sets = by_set(rows.where(metric="pd"))
-    return [f"{capital(preferences(texts, of))}." for of in of_sets]
+    pd_by_set = by_set(rows.where(metric="pd"))
+    return [f"{capital(preferences(texts, rows_of_set))}." for rows_of_set in pd_by_set]
 
 
 def _table(family: str, rows: Rows, links: Mapping[str, str]) -> PageTable:
     def linked(name: str) -> Cell:
         return Cell(name, link=links.get(name, ""))
 
-    figures = by_metric(rows, "model", "benchmark", "groups")
+    metric_rows = by_metric(rows, "model", "benchmark", "groups")
     columns: Columns = [
         ("model", lambda r: linked(r["model"])),
         ("benchmark", lambda r: linked(set_name(r))),
@@ -187,20 +198,23 @@ def _table(family: str, rows: Rows, links: Mapping[str, str]) -> PageTable:
         *rank_columns(rows),
         ("pairs", "n"),
     ]
-    return table(f"{family}: all pairs, {IN_BRACKETS}", figures, columns, searchable=True)
+    return table(f"{family}: all pairs, {IN_BRACKETS}", metric_rows, columns, searchable=True)
 
 
 def _ranks(rows: Rows) -> Figure:
-    """The ranks that each model may have on a benchmark, by family."""
-    names = [str(r["model"]) for r in rows]
-    panel, name = Panel("rank by US (1: the largest share without a preference)"), set_name(rows[0])
+    """A plot of the ranks that each model may have on one benchmark, models in order of rows."""
+    models = [str(r["model"]) for r in rows]
+    panel, benchmark = (
+        Panel("rank by US (1: the largest share without a preference)"),
+        set_name(rows[0]),
+    )
     panel.estimates(enumerate(rows), "rank", INK, size=5)
-    panel.list_down((brief(name, names) for name in names), len(rows) - 0.3, -0.7)
+    panel.list_down((brief(benchmark, models) for benchmark in models), len(rows) - 0.3, -0.7)
     return Figure(
-        stem("ranks", name),
-        f"The ranks by US that each model may have on {name}, as in the tables of this page.",
-        f"{name}: the rank of each model by US, and the ranks that its 95% interval allows. Models "
-        "of a family stand together.",
-        svg(short(f"{name}: ranks by US", 66), [panel], 120 + 22 * len(rows)),
+        stem("ranks", benchmark),
+        f"The ranks by US that each model may have on {benchmark}, as in the tables of this page.",
+        f"{benchmark}: the rank of each model by US, and the ranks that its 95% interval allows. "
+        "Models of a family stand together.",
+        svg(short(f"{benchmark}: ranks by US", 66), [panel], 120 + 22 * len(rows)),
         rows,
     )

@@ -23,7 +23,7 @@ def rendered(
     scripts: Sequence[str] = ("page.js",),
     **values: object,
 ) -> str:
-    """A page from its template, which gets the text of these files as ``style`` and ``script``."""
+    """A page as HTML: its template filled with ``values`` and the text of styles and scripts."""
     style, script = (Markup("".join(map(_read, names))) for names in (styles, scripts))
     return _environment().get_template(template).render(style=style, script=script, **values)
 
@@ -55,14 +55,14 @@ def _prose(sentence: str) -> Markup:
 
 
 def _inline(figure: Figure) -> Markup:
-    """A plot as an element of the page, without its own style, which the page's policy forbids."""
+    """A plot's SVG for a page, without its style element: the page's content policy forbids it."""
     svg = re.sub(r"<style>.*?</style>", "", figure.svg, count=1)
-    named = f'<svg role="img" tabindex="0" aria-label="{escape(figure.alt)}" '
-    return Markup(svg.replace("<svg ", named, 1))
+    labelled = f'<svg role="img" tabindex="0" aria-label="{escape(figure.alt)}" '
+    return Markup(svg.replace("<svg ", labelled, 1))
 
 
 def _visible(value: object) -> object:
-    """The value of an expression; invisible characters of text are shown as escapes."""
+    """The value of a template's expression; invisible characters in text become escapes."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return terminal(value, lines=True)
     return value

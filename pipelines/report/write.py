@@ -35,7 +35,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.progress import progress
 
-#: The list of a directory's files that a later report may remove.
+#: The file that lists a directory's files which a later report may remove.
 _LISTING = "plots.txt"
 
 
@@ -52,7 +52,7 @@ def write_report(
     Beside it lie ``appendix.html``, the plots as SVG with their data as CSV, and ``words.html`` and
     ``pairs.html``, which search words and sentence pairs; with ``is_site`` or a ``site`` also
     ``models.html``, a page for each model and each benchmark, and the pages of ``site``. Files of
-    an earlier report are removed. Raises ``BadInput`` when ``warehouse`` is not one, or ``out``
+    an earlier report are removed. Raises ``BadInput`` when ``warehouse`` is no warehouse or ``out``
     cannot be written, and ``UsageProblem`` when a pattern of ``about`` (``facts.narrowed``) names
     nothing.
     """
@@ -78,7 +78,7 @@ def write_report(
             len(words.words if words else ()),
             len(sentence_pairs.pairs if sentence_pairs else ()),
         )
-        linked = (site or Site()).of(facts, n_words, n_pairs) if is_site else Site()
+        linked = (site or Site()).with_report_links(facts, n_words, n_pairs) if is_site else Site()
         doors = [link for link in linked.every if link.says]
         first = replace(front(facts, appendix), links=links, searches=searches, doors=doors)
         for kind in KINDS:
@@ -90,24 +90,26 @@ def write_report(
                 for part in parts
                 if part.kind == kind
             }
-            of_kind = {
+            pages_of_kind = {
                 f"{part.stem}.html": render_front(page, linked.frame("", kind, part.name, "../"))
                 for part, page in fronts.items()
             }
             plots = [figure for page in fronts.values() for figure in figures_of(page)]
-            _publish_in(of_kind, plots, out / kind)
+            _publish_in(pages_of_kind, plots, out / kind)
         pages = {
             "index.html": render_front(first, linked.frame("index.html")),
             "appendix.html": render(appendix, linked.frame("appendix.html")),
             **{name: render(page, linked.frame(name)) for name, page in extra.items()},
         }
-        of_word = linked.frame("", "words", "", "../")
+        word_frame = linked.frame("", "words", "", "../")
         if words:
             names = page_names(words) if is_site else {}
             pages["words.html"] = explorer_page(words, names, linked.frame("words.html", "words"))
         if sentence_pairs:
             pages["pairs.html"] = pair_page(sentence_pairs, linked.frame("pairs.html", "pairs"))
-        _publish_in(dict(word_files(words, is_site, of_word)) if words else {}, [], out / "words")
+        _publish_in(
+            dict(word_files(words, is_site, word_frame)) if words else {}, [], out / "words"
+        )
         _publish_in(
             dict(pair_files(sentence_pairs, words)) if sentence_pairs else {}, [], out / "pairs"
         )
@@ -116,7 +118,7 @@ def write_report(
 
 
 def _publish_in(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> None:
-    """Write pages and plots to a subdirectory, if there are any or an earlier report had any."""
+    """Write pages and plots to a subdirectory; without pages, only to one with a listing."""
     if pages or (out / _LISTING).is_file():
         with _writable(out):
             out.mkdir(exist_ok=True)
@@ -136,7 +138,7 @@ def publish(page: Page, out: Path) -> Path:
 
 @contextmanager
 def _directory_lock(out: Path) -> Iterator[None]:
-    """Create the directory of a page and lock it, once no other command writes to it."""
+    """Create the directory ``out`` and lock it; waits while another command writes to it."""
     with ExitStack() as stack:
         with _writable(out):
             stack.enter_context(claimed(out / ".index.claim", wait=True))
@@ -161,26 +163,26 @@ def _publish(pages: Mapping[str, str], figures: Sequence[Figure], out: Path) -> 
         for name in (*before, *files, listing.name):
             if Path(name).name == name:  # a killed command may have left it
                 _temporary(out / name).unlink(missing_ok=True)
-        ours = set(files) - {"index.html"}
-        _list(listing, {*before, *ours})
+        removable = set(files) - {"index.html"}
+        _list(listing, {*before, *removable})
         for name, content in files.items():
             _write(out / name, content)
         for name in set(before) - set(files):
             if name.endswith((".svg", ".csv", ".json", ".html", ".js")) and Path(name).name == name:
                 (out / name).unlink(missing_ok=True)
-        _list(listing, ours)
+        _list(listing, removable)
     return out / "index.html"
 
 
 def make_page(facts: Facts) -> Page:
-    """The content of the appendix: its answer, its sections and the missing ones."""
+    """The content of the appendix: answers, sections, and sections left out for want of data."""
     parts = sections.sections(facts)
     missing = [part for part in parts if isinstance(part, Missing)]
     return Page(answer=sections.leads(facts), sections=_numbered(parts), missing=missing)
 
 
 def named_sections(facts: Facts, name: str = "") -> list[Section]:
-    """The sections of the page; with ``name``, those that may have a plot or table of that name."""
+    """The appendix's sections; with ``name``, those that may have a plot or table of that name."""
     return _numbered(sections.sections(facts, name))
 
 
@@ -222,10 +224,10 @@ def _files(figures: Sequence[Figure]) -> dict[str, bytes]:
 
 
 def data_of(figure: Figure) -> dict[str, bytes]:
-    """Files beside a plot, by their endings: its data and a description; none without rows.
+    """Files beside a plot, by ending: its data as CSV, a description as JSON; none without rows.
 
-    The description is JSON: what is shown, the columns with their units, the query, versions, and
-    how to cite the plot.
+    The description has what is shown, the columns with their units, the query, versions, and how to
+    cite the plot.
     """
     if not figure.rows:
         return {}
@@ -265,13 +267,13 @@ def _temporary(path: Path) -> Path:
     return path.with_name(f"{path.name}.tmp")
 
 
-#: Directories of a site.
+#: Directories of the site's pages on single models and benchmarks.
 KINDS = ("models", "benchmarks")
 
 
 @dataclass(frozen=True, eq=False)
 class SitePart:
-    """A page of the site: directory, subject, stem of its file, and facts that it shows."""
+    """A page on one model or benchmark (``name``): directory, stem of its file, facts to show."""
 
     kind: str
     name: str
@@ -280,15 +282,17 @@ class SitePart:
 
 
 def site_parts(facts: Facts) -> list[SitePart]:
-    """A part for each measured model, then one for each benchmark with its groups."""
+    """A page for each measured model, then one for each benchmark with its groups."""
     rows = facts.rows("metric").where(subset="all", metric="us")
     models = {str(r["model_key"]): str(r["model"]) for r in rows}
     subjects = [("models", name, {"model_key": key}) for key, name in models.items()]
-    subjects += [("benchmarks", set_name(of), of) for of in sets(rows)]
+    subjects += [("benchmarks", set_name(key_columns), key_columns) for key_columns in sets(rows)]
     seen = {kind: Counter[str]() for kind in KINDS}
     return [
-        SitePart(kind, name, numbered(seen[kind], stem(name) or "page"), facts.within(**of))
-        for kind, name, of in subjects
+        SitePart(
+            kind, name, numbered(seen[kind], stem(name) or "page"), facts.within(**key_columns)
+        )
+        for kind, name, key_columns in subjects
     ]
 
 

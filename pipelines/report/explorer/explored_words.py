@@ -23,7 +23,7 @@ from plumbline.warehouse.text.escape import terminal
 #: Most frequent words of each text on a page, and on a site; words of benchmarks and of
 #: `plumbline why` are added.
 MOST_WORDS, SITE_WORDS = 20_000, 100_000
-#: Sentences per side, and sources, shown of a word.
+#: Most sentences per side, and most sources, shown for a word.
 _SENTENCES, _SOURCES = 3, 12
 #: Bars of the distribution of all leans, and the largest ``reach`` of its axis in nats.
 _BARS, _WIDEST = 60, 6.0
@@ -79,7 +79,7 @@ SELECT corpus, contrast, word, side, target, text_before, keyword, text_after,
     coalesce(file, source) AS source
 FROM word_snippet WHERE place <= {_SENTENCES} ORDER BY side, place
 """
-#: Sides as Plumbline 0.1 wrote them.
+#: Name of a side in warehouses of Plumbline 0.1 -> its name today.
 _SIDES = {"female": "a", "male": "b"}
 #: Mean log ratio of each model over the pairs made for a word, with Student's interval.
 PREFERENCES = """
@@ -108,10 +108,10 @@ class ExploredText:
         first, second: the names of the sides above and below 0.
         reach: the axis is from -reach to reach, in nats.
         bars: the distribution of all words' leans: heights from 0 to 1 of bars of equal width.
-        how: the command that explains a word, with ``WORD`` in its place; empty for an imported
-            corpus, which it can't explain.
-        furthest: the words that lean furthest to the first and to the second side, with leans.
-        is_clear: True if these words have intervals, all without 0; False if none is known.
+        how: the command that explains a word, with ``WORD`` for the word; empty for an imported
+            corpus, whose words it can't explain.
+        furthest: words that lean to the first and to the second side, surest first, with leans.
+        is_clear: True if any of these words has an interval; then all intervals leave out 0.
     """
 
     corpus: str
@@ -137,7 +137,7 @@ class Word:
     Attributes:
         leans: index of the text -> a row with ``n_word``, ``n_pair_f``, ``delta_nats``, ...,
             ``sources``, and ``sentences``, whose parts ``marked`` makes.
-        preferences: index of the model, index of the benchmark, mean, low, high (nats), pairs.
+        preferences: by model and benchmark: both indices, mean, low, high (nats), pairs.
         sets: for each set of sentence pairs with the word: index of the set, and the numbers of
             pairs that hold the word, were made for it, and whose MaxPMI it decides.
     """
@@ -157,7 +157,9 @@ class Word:
 
 @dataclass(frozen=True)
 class Explorer:
-    """Data of the page. A benchmark is its name and the groups preferred above and below 0.
+    """Data of the page of words.
+
+    ``benchmarks`` are their names with the groups preferred above and below 0.
 
     The axis of preferences is from -``reach`` to ``reach``, in nats; ``sets`` are the names of the
     sets of sentence pairs.
@@ -178,11 +180,11 @@ def explorer(
 
     Args:
         pairs: sentence pairs that can be searched.
-        most: words of each text, besides those of benchmarks and of `plumbline why`.
+        most: most words of each text; words of benchmarks and of `plumbline why` are added.
     """
     listed = _listed(facts).sql.rstrip().removesuffix(";")
-    every = facts.query(_WORDS.replace("$listed", listed).replace("$most", str(most)))
-    if not every:
+    word_rows = facts.query(_WORDS.replace("$listed", listed).replace("$most", str(most)))
+    if not word_rows:
         return None
     sources, sentences = defaultdict(list), defaultdict(list)
     for row in facts.query(_SOURCE_ROWS):
@@ -198,7 +200,7 @@ def explorer(
             }
         )
     rows_by_text = defaultdict(list)
-    for row in every:
+    for row in word_rows:
         rows_by_text[row["corpus"], row["contrast"]].append(row)
     texts, words = [], dict[str, Word]()
     for k, ((corpus, contrast), rows) in enumerate(rows_by_text.items()):
@@ -213,9 +215,11 @@ def explorer(
         return -max((r["n_word"] or 0 for r in word.leans.values()), default=0), word.word
 
     sets = pairs.sets_of_words if pairs else {}
-    order = [replace(w, sets=sets.get(w.word, [])) for w in sorted(words.values(), key=place)]
+    ordered_words = [
+        replace(w, sets=sets.get(w.word, [])) for w in sorted(words.values(), key=place)
+    ]
     names = [name for name, _, _ in pairs.sets] if pairs else []
-    return Explorer(texts, models, benchmarks, reach, order, names)
+    return Explorer(texts, models, benchmarks, reach, ordered_words, names)
 
 
 def _listed(facts: Facts) -> Rows:
@@ -255,7 +259,7 @@ def _text(facts: Facts, corpus: str, contrast: str, rows: Sequence[Row]) -> Expl
 def _furthest(
     rows: Sequence[Row],
 ) -> tuple[tuple[list[tuple[str, str]], list[tuple[str, str]]], bool]:
-    """The words that the report lists, by side, the surest first; True if any has an interval."""
+    """``furthest`` and ``is_clear`` of an ``ExploredText``, from the words that a report lists."""
     up, down = list[tuple[str, str]](), list[tuple[str, str]]()
     for row in sorted(rows, key=lambda r: r["place"]):
         side = up if row["lean_bound_nats"] > 0 else down
@@ -266,7 +270,7 @@ def _furthest(
 def _add_preferences(
     facts: Facts, words: dict[str, Word]
 ) -> tuple[list[str], list[tuple[str, str, str]], float]:
-    """Add the preferences to their words; returns models, benchmarks and the axis's reach."""
+    """Add the models' preferences to ``words``; returns models, benchmarks, the axis's reach."""
     rows = [r for r in facts.query(PREFERENCES) if np.isfinite(r["mean_nats"])]
     models = {name: k for k, name in enumerate(dict.fromkeys(r["model"] for r in rows))}
     sets: dict[tuple[str, str, str], int] = {}
@@ -277,14 +281,14 @@ def _add_preferences(
         word = words.setdefault(name, Word(name))
         ends = row["mean_nats"], row["low_nats"], row["high_nats"]
         word.preferences.append((models[row["model"]], number, *ends, row["n_pairs"]))
-    size = [abs(r["mean_nats"]) for r in rows]
-    reach = float(np.ceil(np.quantile(size, 0.98))) if size else 1.0
+    sizes = [abs(r["mean_nats"]) for r in rows]
+    reach = float(np.ceil(np.quantile(sizes, 0.98))) if sizes else 1.0
     labels = [(terminal(name), terminal(first), terminal(second)) for name, first, second in sets]
     return [terminal(brief(m, [*models])) for m in models], labels, max(reach, 1.0)
 
 
 def marked(snippet: Row) -> list[tuple[int, str]]:
-    """A sentence as (mark, text): 1 marks the word, 2 the nearest pronoun, 0 the rest.
+    """A sentence as (mark, text): 1 marks the word, 2 the nearest target, 0 the rest.
 
     >>> text = {"text_before": "And she", "keyword": "wet-nurse,", "text_after": "as he"}
     >>> marked({**text, "word": "nurse", "target": "she"})

@@ -1,4 +1,4 @@
-"""The explorers as files: their pages, words and pairs in chunks, and a page for one word."""
+"""Files of the explorers: their pages, words and pairs in chunks, and pages of single words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from plumbline.pipelines.report.site import BARE, PageFrame
 from plumbline.pipelines.report.templates import rendered
 from plumbline.warehouse.query.finding import Finding
 
-#: Words per chunk, and pairs per chunk.
+#: Words per file of ``word_files``, and pairs per file of ``pair_files``.
 _CHUNK, _PAIRS = 100, 250
 #: Width of a drawing of leans, and height of its bars.
 _WIDTH, _HEIGHT = 400, 34
@@ -32,7 +32,7 @@ _SOURCE = ("source", "n_pair_f", "n_pair_m", *with_ends("delta_nats"))
 
 
 def explorer_page(
-    found: Explorer, pages: Mapping[str, str] | None = None, frame: PageFrame = BARE
+    explorer: Explorer, pages: Mapping[str, str] | None = None, frame: PageFrame = BARE
 ) -> str:
     """The page ``words.html``, which loads files of ``word_files`` from the directory ``words``.
 
@@ -41,69 +41,69 @@ def explorer_page(
         frame: links above the page, and sources below it.
     """
     index = {
-        "texts": [vars(text) | {"area": area(text), "name": text.name} for text in found.texts],
-        "models": found.models,
-        "benchmarks": found.benchmarks,
-        "reach": found.reach,
-        "sets": found.sets,
+        "texts": [vars(text) | {"area": area(text), "name": text.name} for text in explorer.texts],
+        "models": explorer.models,
+        "benchmarks": explorer.benchmarks,
+        "reach": explorer.reach,
+        "sets": explorer.sets,
         "size": _CHUNK,
         "pages": dict(pages or {}),
         "unknown": UNKNOWN,
-        "words": [word.word for word in found.words],
-        "deltas": [_brief(word) for word in found.words],
+        "words": [word.word for word in explorer.words],
+        "deltas": [_brief(word) for word in explorer.words],
     }
-    return _page("words", index, found=found, shown=shown, frame=frame)
+    return _page("words", index, found=explorer, shown=shown, frame=frame)
 
 
-def pair_page(found: SentencePairs, frame: PageFrame = BARE) -> str:
+def pair_page(sentence_pairs: SentencePairs, frame: PageFrame = BARE) -> str:
     """The page ``pairs.html``, which loads files of ``pair_files`` from the directory ``pairs``."""
     index = {
-        "sets": found.sets,
-        "models": found.models,
-        "set_models": found.set_models,
-        "texts": found.texts,
-        "epsilon": found.epsilon_nats,
-        "more_by_word": found.n_models_by_word - found.n_shown_by_word,
+        "sets": sentence_pairs.sets,
+        "models": sentence_pairs.models,
+        "set_models": sentence_pairs.set_models,
+        "texts": sentence_pairs.texts,
+        "epsilon": sentence_pairs.epsilon_nats,
+        "more_by_word": sentence_pairs.n_models_by_word - sentence_pairs.n_shown_by_word,
         "size": _PAIRS,
-        "furthest": found.furthest,
-        "keys": [pair.key for pair in found.pairs],
-        "set": [pair.of_set for pair in found.pairs],
-        "parts": [pair.parts for pair in found.pairs],
-        "prefer": [[pair.n_first, pair.n_second] for pair in found.pairs],
+        "furthest": sentence_pairs.furthest,
+        "keys": [pair.key for pair in sentence_pairs.pairs],
+        "set": [pair.of_set for pair in sentence_pairs.pairs],
+        "parts": [pair.parts for pair in sentence_pairs.pairs],
+        "prefer": [[pair.n_first, pair.n_second] for pair in sentence_pairs.pairs],
     }
-    return _page("pairs", index, found=found, shown=shown, frame=frame)
+    return _page("pairs", index, found=sentence_pairs, shown=shown, frame=frame)
 
 
 def _page(kind: str, index: Mapping[str, Any], **values: object) -> str:
-    """A page with a search, by its template and script; ``index`` is what is searched."""
+    """The page of a ``kind`` (its template and script); its search reads ``index``."""
     scripts = ("explorer/page.js", f"explorer/{kind}.js")
     values |= {"kind": kind, "index": _json(index)}
     return rendered(f"explorer/{kind}.html", styles=_FILES, scripts=scripts, **values)
 
 
 def word_files(
-    found: Explorer, is_site: bool = False, frame: PageFrame = BARE
+    explorer: Explorer, is_site: bool = False, frame: PageFrame = BARE
 ) -> Iterator[tuple[str, str]]:
     """Names and contents of the files in the directory ``words``.
 
     They are all words in chunks and, for a site, the pages of ``page_names``. Chunks are scripts,
     since a page that is opened from a disk may load nothing else.
     """
-    yield from _chunks([_record(found, word) for word in found.words], _CHUNK)
-    names = page_names(found) if is_site else {}
-    for word in found.words:
+    yield from _chunks([_record(explorer, word) for word in explorer.words], _CHUNK)
+    names = page_names(explorer) if is_site else {}
+    for word in explorer.words:
         if word.word in names:
-            yield names[word.word], word_page(found, word, frame)
+            yield names[word.word], word_page(explorer, word, frame)
 
 
-def pair_files(found: SentencePairs, words: Explorer | None) -> Iterator[tuple[str, str]]:
+def pair_files(sentence_pairs: SentencePairs, words: Explorer | None) -> Iterator[tuple[str, str]]:
     """Names and contents of the files in the directory ``pairs``, which hold all pairs.
 
     Args:
-        words: the explorer of words, which the words of pairs link to.
+        words: the explorer of words; words of pairs link to it.
     """
-    known = {word.word for word in words.words} if words else set[str]()
-    yield from _chunks([_pair(pair, known) for pair in found.pairs], _PAIRS)
+    explored = {word.word for word in words.words} if words else set[str]()
+    yield from _chunks([_pair(pair, explored) for pair in sentence_pairs.pairs], _PAIRS)
 
 
 def _chunks(records: Sequence[object], size: int) -> Iterator[tuple[str, str]]:
@@ -112,27 +112,27 @@ def _chunks(records: Sequence[object], size: int) -> Iterator[tuple[str, str]]:
         yield f"{k}.js", f"plumblineRecords({k}, {_json(records[start : start + size])});\n"
 
 
-def word_page(found: Explorer, word: Word, frame: PageFrame = BARE) -> str:
+def word_page(explorer: Explorer, word: Word, frame: PageFrame = BARE) -> str:
     """The page of one word, which needs no script and no other file."""
-    values = {"found": found, "word": word, "up": "../", "shown": shown, "area": area}
+    values = {"found": explorer, "word": word, "up": "../", "shown": shown, "area": area}
     values |= {"says": word_leans, "counts": counts, "x": x_of, "side": side_of}
     values |= {"lean": _lean, "preference": _preference, "frame": frame, "unknown": UNKNOWN}
     return rendered("explorer/word.html", styles=_FILES, scripts=(), **values)
 
 
-def page_names(found: Explorer) -> dict[str, str]:
+def page_names(explorer: Explorer) -> dict[str, str]:
     """Word -> the file of its own page, for words of benchmarks and those that lean furthest."""
-    far = {word for text in found.texts for side in text.furthest for word, _ in side}
+    far = {word for text in explorer.texts for side in text.furthest for word, _ in side}
     seen: Counter[str] = Counter()
     names = {}
-    for word in found.words:
+    for word in explorer.words:
         if word.preferences or word.word in far:
             names[word.word] = numbered(seen, stem("w", word.word)) + ".html"
     return names
 
 
 def counts(text: ExploredText, row: Row) -> str:
-    """Counts of a word in a text, and near its two sides, as a sentence."""
+    """Counts of a word in a text and near both sides, as a sentence; empty if none is known."""
     parts = [] if row["n_word"] is None else [f"{row['n_word']:,} times"]
     if row["per_million"] is not None:
         parts.append(
@@ -168,13 +168,13 @@ def x_of(value: float, reach: float, width: float = _WIDTH) -> float:
     return round(width * (1 + max(-1.0, min(1.0, value / reach))) / 2, 1)
 
 
-def side_of(of: Finding) -> str:
-    """The side that colours a figure on the pages, ``first`` or ``second``; empty if unclear.
+def side_of(result: Finding) -> str:
+    """The side that an estimate is coloured for, ``first`` or ``second``; empty if unclear.
 
     >>> side_of(Finding("tea", "lean", 0.5, 0.2, 0.8)), side_of(Finding("tea", "lean", 0.5))
     ('first', '')
     """
-    return of.pick(above="first", below="second", untold="")
+    return result.pick(above="first", below="second", untold="")
 
 
 def _lean(row: Row) -> Finding:
@@ -191,11 +191,11 @@ def _brief(word: Word) -> float | None:
     return next((round(x, 2) for x in leans if x is not None and math.isfinite(x)), None)
 
 
-def _record(found: Explorer, word: Word) -> dict[str, Any]:
+def _record(explorer: Explorer, word: Word) -> dict[str, Any]:
     leans = {
         k: {
-            "says": word_leans(row, found.texts[k].first, found.texts[k].second),
-            "counts": counts(found.texts[k], row),
+            "says": word_leans(row, explorer.texts[k].first, explorer.texts[k].second),
+            "counts": counts(explorer.texts[k], row),
             "lean": [*_rounded(map(row.get, with_ends("delta_nats"))), side_of(_lean(row))],
             "sources": [_rounded(map(source.get, _SOURCE)) for source in row["sources"]],
             "sentences": row["sentences"],
@@ -206,11 +206,11 @@ def _record(found: Explorer, word: Word) -> dict[str, Any]:
     return {"leans": leans, "preferences": preferences, "sets": word.sets}
 
 
-def _pair(pair: Pair, known: Collection[str]) -> list[Any]:
-    """A pair's figures; its words link to the explorer of words if they are ``known`` there."""
+def _pair(pair: Pair, explored: Collection[str]) -> list[Any]:
+    """A pair's record for the script; words that were ``explored`` link to their explorer."""
 
     def linked(word: str) -> list[str]:
-        return [word, word.lower()] if word.lower() in known else [word]
+        return [word, word.lower()] if word.lower() in explored else [word]
 
     by_word = [[k, [round(value, 3) for value in values]] for k, values in pair.by_word]
     return [

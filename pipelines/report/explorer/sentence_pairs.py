@@ -24,7 +24,7 @@ _FURTHEST = 5
 #: Words of a sentence as view `word_logprob` has them, and words as one searches them.
 _WORDS, _SEARCHED = re.compile(r"[^\t\n\f\r ]+").findall, re.compile(r"[^\W_]+").findall
 
-#: Ratios are rounded unless that moves them over epsilon.
+#: Pairs with their ratios, rounded to 3 decimals unless that moves a ratio over epsilon.
 _SCORED = """
 WITH scored AS (SELECT unnest($benchmarks) AS benchmark, unnest($keys) AS model_key),
 ratio AS (
@@ -81,7 +81,7 @@ ORDER BY model_key
 """
 _N_SCORED = "SELECT count(*) AS n FROM benchmark_pair WHERE list_contains($benchmarks, benchmark)"
 
-#: Which words of sentence a match which of b: (from, to) in a and (from, to) in b.
+#: Words of sentence a matched with those of b: start and end in a, start and end in b.
 Aligned: TypeAlias = list[tuple[int, int, int, int]]
 
 
@@ -91,12 +91,12 @@ class Pair:
 
     Attributes:
         key: its benchmark and identifier, which its address ends with.
-        of_set: index of its set.
+        of_set: index of its set in ``SentencePairs.sets``.
         a, b: the words of both sentences.
         ratios: log ratio (a minus b, nats) by model of its set; ``None`` without finite scores.
-        n_first, n_second: models that prefer sentence a and b by more than epsilon.
-        max_pmi: index of the text, MaxPMI in nats, the word that decides it.
-        by_word: index of the model, and what each of ``rows`` adds to its log ratio.
+        n_first, n_second: numbers of models that prefer a and b by more than epsilon.
+        max_pmi: by text: its index, MaxPMI in nats, the word that decides it.
+        by_word: by model: its index, and the nats that each of ``rows`` adds to the log ratio.
     """
 
     key: str
@@ -124,7 +124,7 @@ class Pair:
 
     @property
     def rows(self) -> list[list[str]]:
-        """The words of both sentences, one text where they are equal."""
+        """The matched words of both sentences: one text where they are equal, else two."""
         both = ((self.a[i:j], self.b[k:m]) for i, j, k, m in self.aligned)
         return [[_joined(words) for words in ((a,) if a == b else (a, b))] for a, b in both]
 
@@ -136,15 +136,14 @@ class Pair:
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Data of the page.
+    """Data of the page of sentence pairs.
 
     Attributes:
         sets: benchmark, with groups unless they are usual, and the names of both sides.
         models: labels; ``set_models`` has the indices of a set's models, in the order of ratios.
-        epsilon_nats: within it a pair has no preference.
+        epsilon_nats: largest log ratio, without its sign, that counts as no preference.
         n_left_out: pairs that are not on the page; ``n_models_by_word`` models have figures by
             word, of which ``n_shown_by_word`` are on the page.
-        furthest: for each set its pairs with the largest mean log ratio to each side.
     """
 
     sets: list[tuple[str, str, str]]
@@ -164,7 +163,7 @@ class SentencePairs:
 
     @property
     def sets_of_words(self) -> dict[str, list[tuple[int, int, int, int]]]:
-        """Word -> for each set: index, pairs with it, made for it, and whose MaxPMI it decides."""
+        """Word -> the sets with it, as ``Word.sets`` of the explorer of words has them."""
         counts = defaultdict[tuple[str, int], list[int]](lambda: [0, 0, 0])
         for pair in self.pairs:
             roles = (pair.words, {pair.word.lower()}, {word for _, _, word in pair.max_pmi})
@@ -198,28 +197,28 @@ def pairs(facts: Facts) -> SentencePairs | None:
         return None
     models = {key: k for k, key in enumerate(sorted(labels, key=lambda key: (labels[key], key)))}
     sets = {(row["benchmark"], row["groups"]): row for row in rows}
-    numbers = {one: k for k, one in enumerate(sets)}
+    set_index = {key_of_set: k for k, key_of_set in enumerate(sets)}
     by_id = {
-        (row["benchmark"], row["pair_id"]): _pair(row, numbers[row["benchmark"], row["groups"]])
+        (row["benchmark"], row["pair_id"]): _pair(row, set_index[row["benchmark"], row["groups"]])
         for row in rows
     }
     texts = _add_max_pmi(facts, by_id)
     n_by_word, n_shown = _add_words(facts, by_id, models)
-    (every,) = _rows(facts, _N_SCORED, benchmarks=ids["benchmarks"])
+    (n_pairs,) = _rows(facts, _N_SCORED, benchmarks=ids["benchmarks"])
     return SentencePairs(
-        [_named(row) for row in sets.values()],
+        [_set_and_sides(row) for row in sets.values()],
         [labels[key] for key in models],
         [[models[key] for key in keys[benchmark]] for benchmark, _ in sets],
         texts,
         epsilon,
-        every["n"] - len(rows),
+        n_pairs["n"] - len(rows),
         n_by_word,
         n_shown,
         list(by_id.values()),
     )
 
 
-def _named(row: Row) -> tuple[str, str, str]:
+def _set_and_sides(row: Row) -> tuple[str, str, str]:
     first, second = sides(row)
     return terminal(set_name(row)), terminal(first), terminal(second)
 
@@ -246,7 +245,7 @@ def _pair(row: Row, of_set: int) -> Pair:
 
 
 def align(a: Sequence[str], b: Sequence[str]) -> Aligned:
-    """Match the words of two sentences: one by one if both have as many, else by equal words.
+    """Match the words of two sentences: one by one if they are equally long, else equal words.
 
     >>> align(["she", "left"], ["he", "left"])
     [(0, 1, 0, 1), (1, 2, 1, 2)]
@@ -318,11 +317,11 @@ def _add_words(
     return len(scored & set(models)), len(shown)
 
 
-def _furthest(every: Sequence[Pair], of_set: int, sign: int) -> list[int]:
+def _furthest(all_pairs: Sequence[Pair], of_set: int, sign: int) -> list[int]:
     """Indices of a set's natural pairs whose mean over its models is furthest to a side."""
     leaning = [
         (sign * pair.mean_nats, k)
-        for k, pair in enumerate(every)
+        for k, pair in enumerate(all_pairs)
         if pair.of_set == of_set and pair.is_natural is not False and pair.mean_nats is not None
     ]
     far = sorted((lean, -k) for lean, k in leaning if lean > 0)

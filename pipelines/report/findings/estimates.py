@@ -15,7 +15,7 @@ from plumbline.warehouse.query.finding import LEAST_CLUSTERS, Finding
 def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
     """The finding of a row: its column ``of`` with the ends of its interval.
 
-    ``p``, ``q``, ``n_clusters`` and ``clusters`` are taken where the row has them.
+    ``p``, ``q``, ``n_clusters`` and ``clusters`` are the row's, if it has them.
 
     >>> finding({"model": "m", "value": 2.0, "value_low": 1.0, "value_high": 3.0, "q": 0.3}).verdict
     'cannot be told'
@@ -36,7 +36,7 @@ def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
 
 
 def side(row: Row) -> str:
-    """The group whose sentence a row of PD prefers; empty where the side isn't clear.
+    """The group whose sentence a model prefers, by a row of PD; empty if no side is clear.
 
     >>> side({"value": 5.0, "value_low": -1.0, "value_high": 11.0, "groups": "she/they"})
     ''
@@ -73,10 +73,10 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 
 
 def of_groups(row: Row, p: str) -> Finding:
-    """The finding that FairPair's groups are farther apart than samples of one: B less mean V.
+    """How much farther apart FairPair's two groups are than samples of one group: B less mean V.
 
-    Its verdict is that of the permutation test, whose p is in column ``p``. The interval of F is no
-    test: if the groups are alike, F's noise is of second order.
+    The verdict is that of the permutation test; ``p`` is the column of its p-value. The interval of
+    F can't be used as a test: if the groups are alike, F's noise is of second order.
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2

@@ -8,7 +8,7 @@ from plumbline.eval_workers.models.model_texts import Relation, family, known, r
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.rows import Row, Rows
 
-#: Words on the text that models were trained on, by its relation to a corpus, in printed order.
+#: Relation of a model's training text to a corpus -> its wording, in printed order.
 RELATIONS: dict[Relation, str] = {
     "same": "on it",
     "deduplicated": "on its deduplicated form",
@@ -30,10 +30,10 @@ class TrainingTexts:
         self._adapted = {r["model_key"] for r in models if r["adapter"]}
 
     def relation(self, row: Row) -> Relation:
-        """The relation of the text of a row's model to the row's corpus.
+        """The relation of the training text of a row's model to the row's corpus.
 
-        For a model trained in this warehouse it follows from the record of its corpus, for others
-        from their names; it is unknown with an adapter, which was tuned on further text.
+        The corpus of a model trained in this warehouse is on record; for others the relation
+        follows from their names. It is `unknown` with an adapter, which saw further text.
         """
         key, corpus = row["model_key"], row["corpus"]
         if trained_on := self._trained_on.get(key):
@@ -58,13 +58,13 @@ class TrainingTexts:
         return self._n_parameters.get(row["model_key"])
 
     def groups(self, rows: Sequence[Row]) -> dict[Relation, Rows]:
-        """Rows by how their models' texts are related to their corpora, closest first."""
+        """Relation -> the rows with it, closest relation first; none without rows."""
         groups = {
             name: Rows(row for row in rows if self.relation(row) == name) for name in RELATIONS
         }
-        return {name: of for name, of in groups.items() if of}
+        return {name: related for name, related in groups.items() if related}
 
     def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
-        """Rows by the family of their model, by name."""
+        """Family -> the rows of its models, sorted by family."""
         names = sorted({self.family(row) for row in rows}, key=str.lower)
         return {name: Rows(row for row in rows if self.family(row) == name) for name in names}

@@ -25,20 +25,21 @@ UNTOLD = "no clear direction"
 _USUAL = "she/he"
 
 
-def moved(of: Finding, untold: str = "is not shown to change") -> str:
+def moved(change: Finding, untold: str = "is not shown to change") -> str:
     """The verb of a change: rose, fell, or ``untold``.
 
     >>> moved(Finding("m", "us", -0.1, -0.3, 0.1))
     'is not shown to change'
     """
-    return of.pick(above="rose", below="fell", untold=untold)
+    return change.pick(above="rose", below="fell", untold=untold)
 
 
 def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
-    """The side that a word leans to, with the interval, of a row with ``delta_nats``.
+    """The side that a word leans to, with the interval, from a row with ``delta_nats``.
 
     Args:
-        where: what follows the verb, such as the text.
+        first, second: names of the sides above and below 0.
+        where: words after the verb, such as the text.
 
     >>> row = {"delta_nats": 0.7, "delta_nats_low": 0.2, "delta_nats_high": 1.2,
     ...        "clusters": "document", "n_clusters": 40}
@@ -71,7 +72,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
 
 
 def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
-    """The bound of the lean of a word without a delta.
+    """The lean of a word without a delta: its bound, if it is near one side only.
 
     >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
     >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
@@ -91,23 +92,25 @@ def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
 
 
 def sureness(row: Row, digits: int | None = None, *, signed: bool | None = None) -> str:
-    """The interval of a row of ``metric_value``, and what it is over; or why there is none.
+    """The interval of a row of ``metric_value`` with its clusters; or why there is none.
 
-    Digits and sign are those of its metric unless they are given.
+    Digits and sign are by default those of the row's metric.
 
     >>> row = {"value": 2.0, "value_low": 1.0, "value_high": 3.0, "clusters": "word"}
     >>> without = {**row, "value_low": None, "value_high": None, "n_clusters": 3}
     >>> sureness({**row, "n_clusters": 40}, 1), sureness(without, 1)
     ('95% interval 1.0 to 3.0 over 40 words', 'cannot be told: 3 words')
     """
-    of, ends = finding(row), interval(row, digits=digits, signed=signed)
-    if of.lack or not ends:
-        return of.lack or "no interval"
-    return f"{ends} over {of.over}" if of.over else ends
+    result, ends = finding(row), interval(row, digits=digits, signed=signed)
+    if result.lack or not ends:
+        return result.lack or "no interval"
+    return f"{ends} over {result.over}" if result.over else ends
 
 
 def points(row: Row) -> str:
-    """A PD with its interval, counted towards the group that it prefers.
+    """A row's PD with its interval, in points towards the group that it prefers.
+
+    Without an interval a PD below 0 keeps its sign.
 
     >>> points({"value": -100.0, "value_low": -100.0, "value_high": -76.6})
     '100.0 points (95% interval 76.6 to 100.0)'
@@ -119,7 +122,7 @@ def points(row: Row) -> str:
 
 
 def prefers(row: Row) -> str:
-    """The sentence of a benchmark that a model prefers, from its row of PD.
+    """A clause on which sentences of a benchmark a model prefers, from its row of PD.
 
     >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "value": 2.0, "value_low": 1.0,
     ...        "value_high": 3.0}
@@ -136,7 +139,7 @@ def prefers(row: Row) -> str:
 
 
 def homographs(contrast: str, words: Sequence[str]) -> str:
-    """A note on words of a language in which a target means something else; empty without any.
+    """A note on words from a language in which a target has another meaning; empty if none is.
 
     >>> homographs("she/he", ["quarterback", "que", "pero"])
     'Spanish: que, pero (there “he” is “I have”, of haber, and counts as the English word).'
@@ -166,10 +169,10 @@ def unscored(row: Row) -> str:
 
 
 def preferences(texts: TrainingTexts, rows: Rows) -> str:
-    """The sentence of a benchmark that models prefer, from their rows of PD.
+    """A clause on which sentences of a benchmark models prefer, from their rows of PD.
 
-    For several models, how many prefer which, and the mean PD over families; with fewer than
-    ``LEAST_CLUSTERS`` families, the PD of each.
+    For several models it has how many prefer which, and the mean PD over families or, with fewer
+    than ``LEAST_CLUSTERS`` families, the PD of each.
     """
     if len(rows) == 1:
         return prefers(rows[0])
@@ -179,8 +182,8 @@ def preferences(texts: TrainingTexts, rows: Rows) -> str:
     sentence = f"{n} models show {UNTOLD} on {name}"
     if named:
         k, way = named[0]
-        many = _all(n) if k == n else f"{k} of {n}"
-        sentence = f"{many} models prefer{'s' * (k == 1)} the {way} sentence of {name}"
+        who = _all(n) if k == n else f"{k} of {n}"
+        sentence = f"{who} models prefer{'s' * (k == 1)} the {way} sentence of {name}"
         sentence += "".join(f", {k} the {way} one" for k, way in named[1:])
         sentence += (
             f"; {ways['']} {'shows' if ways[''] == 1 else 'show'} {UNTOLD}" if ways[""] else ""
@@ -207,9 +210,11 @@ def _all(n: int) -> str:
 
 
 def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, unit: str = "") -> str:
-    """A figure's mean over families, or the figure of each if they are few; empty for one."""
+    """The mean of ``what`` over families; if they are few, each family's; empty for one."""
     families = texts.families(rows)
-    mean = over_families([(name, r["value"]) for name, of in families.items() for r in of])
+    mean = over_families(
+        [(name, r["value"]) for name, family_rows in families.items() for r in family_rows]
+    )
     if len(families) >= LEAST_CLUSTERS:
         row = {"value": mean.estimate, "value_low": mean.low, "value_high": mean.high}
         ends = sureness(row, digits, signed=True)
@@ -217,11 +222,11 @@ def _over_families(texts: TrainingTexts, rows: Rows, what: str, digits: int, uni
         return f"; over {mean.over} {what} is {figure} on average ({ends})"
     if len(families) == 1:
         return ""
-    each = (
-        f"{name} {shown(fmean(r['value'] for r in of), digits, signed=True)}"
-        for name, of in families.items()
+    by_family = (
+        f"{name} {shown(fmean(r['value'] for r in family_rows), digits, signed=True)}"
+        for name, family_rows in families.items()
     )
-    return f"; {what} by family: {', '.join(each)}"
+    return f"; {what} by family: {', '.join(by_family)}"
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:
@@ -229,15 +234,17 @@ def following(texts: TrainingTexts, rows: Rows) -> str:
 
     Only a model trained on the text is said to follow it; others are said to agree with it.
     """
-    own = rows.only(lambda r: texts.relation(r) == "same")
+    trained_on_it = rows.only(lambda r: texts.relation(r) == "same")
     others = rows.only(lambda r: texts.relation(r) != "same")
     text = text_name(rows[0])
-    if not own:
+    if not trained_on_it:
         return _one(others[0], _AGREE, text) if len(others) == 1 else _many(others, _AGREE, text)
-    if len(own) == 1:
-        sentence = _one(own[0], _FOLLOW, f"{text}, its text,")
+    if len(trained_on_it) == 1:
+        sentence = _one(trained_on_it[0], _FOLLOW, f"{text}, its text,")
     else:
-        sentence = _many(own, _FOLLOW, "it", f" trained on {text}{_named(texts, own)}")
+        sentence = _many(
+            trained_on_it, _FOLLOW, "it", f" trained on {text}{_named(texts, trained_on_it)}"
+        )
     if not others:
         return sentence
     if len(others) == 1:
@@ -258,9 +265,9 @@ def text_name(row: Row) -> str:
 
 
 def _one(row: Row, verb: tuple[str, str], text: str) -> str:
-    of, name = finding(row), set_name(row)
-    who, why = row["model"], f" ({of.lack.partition(': ')[2]})" if of.lack else ""
-    return of.pick(
+    slope, name = finding(row), set_name(row)
+    who, why = row["model"], f" ({slope.lack.partition(': ')[2]})" if slope.lack else ""
+    return slope.pick(
         above=f"{who} {verb[1]} {text} word by word on {name}",
         below=f"{who} runs against {text} word by word on {name}",
         untold=f"whether {who} {verb[1]} {text} on {name} can't be told{why}",
@@ -286,7 +293,7 @@ def _rest(ways: Counter[Verdict]) -> str:
 
 
 def _named(texts: TrainingTexts, rows: Rows) -> str:
-    """The families of models in brackets; empty if none of the models is a known one."""
+    """The families of the rows' models, in brackets; empty if no model is known by name."""
     names = ", ".join(texts.families(rows))
     return f" ({names})" if any(known(str(r["model"]).partition(" (")[0]) for r in rows) else ""
 
@@ -294,29 +301,31 @@ def _named(texts: TrainingTexts, rows: Rows) -> str:
 def by_training_text(texts: TrainingTexts, rows: Rows) -> str:
     """The number of slopes above 0 by training text and family, and their mean.
 
-    Empty where all models' texts are related to the corpus in one way.
+    Empty if all models' texts have the same relation to the corpus.
     """
     groups = texts.groups(rows)
     if len(groups) < 2:
         return ""
-    counts = [f"{RELATIONS[name]} {_each_family(texts, of)}" for name, of in groups.items()]
+    counts = [
+        f"{RELATIONS[name]} {_each_family(texts, related)}" for name, related in groups.items()
+    ]
     slope = _over_families(texts, rows, "the slope", 2)
     return f"Slopes above 0 by training text: {'; '.join(counts)}{slope}"
 
 
 def _each_family(texts: TrainingTexts, rows: Rows) -> str:
     counts = (
-        f"{name} {sum(finding(r).verdict == 'above' for r in of)} of {len(of)}"
-        for name, of in texts.families(rows).items()
+        f"{name} {sum(finding(r).verdict == 'above' for r in family_rows)} of {len(family_rows)}"
+        for name, family_rows in texts.families(rows).items()
     )
     return ", ".join(counts)
 
 
 def capital(sentence: str) -> str:
-    """A sentence with a capital letter at its start, unless its first word is a name.
+    """A sentence, capitalised if its first word surely isn't a name: `all`, `over` and the like.
 
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')
     """
-    is_ours = sentence.partition(" ")[0] in ("all", "both", "none", "whether", "over")
-    return sentence[0].upper() + sentence[1:] if is_ours else sentence
+    is_no_name = sentence.partition(" ")[0] in ("all", "both", "none", "whether", "over")
+    return sentence[0].upper() + sentence[1:] if is_no_name else sentence

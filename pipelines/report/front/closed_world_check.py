@@ -1,4 +1,4 @@
-"""The verdict on the closed world: does the instrument find what was planted?"""
+"""The check on the closed world: does the instrument find the leans that were planted?"""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_FOUND = 0.9
 
 @dataclass(frozen=True)
 class ClosedWorldVerdict:
-    """The result of a check, in a sentence; ``more`` is its section of the appendix."""
+    """The result of the check, in a sentence; ``more`` is the anchor of its appendix section."""
 
     has_passed: bool
     sentence: str
@@ -24,7 +24,7 @@ class ClosedWorldVerdict:
 
 
 def closed_world(facts: Facts) -> ClosedWorldVerdict | None:
-    """The check on planted leans; ``None`` where none were planted.
+    """The check on planted leans; ``None`` if there are none, or nothing has an interval.
 
     It passes if all intervals are on the expected side: counting's rank correlation above
     ``LEAST_FOUND``, a model's slope on the planted lean of its text above 0, and, if a text with
@@ -43,7 +43,7 @@ def closed_world(facts: Facts) -> ClosedWorldVerdict | None:
         (turned, "swapped leans turn it round", "correlation", "below", 2),
     ]
     results, has_passed = [], True
-    for rows, what, name, expected, digits in parts:
+    for rows, claim, name, expected, digits in parts:
         estimates = [r for r in rows if r["value_low"] is not None]
         if estimates:
             is_above = expected == "above"
@@ -51,6 +51,6 @@ def closed_world(facts: Facts) -> ClosedWorldVerdict | None:
             null = LEAST_FOUND if rows is counted else 0.0
             has_passed &= finding(worst, null=null).verdict == expected
             ends = " to ".join(shown(worst[end], digits) for end in ("value_low", "value_high"))
-            results.append(f"{what} ({name} {shown(worst['value'], digits)}, {ends})")
+            results.append(f"{claim} ({name} {shown(worst['value'], digits)}, {ends})")
     sentence = "; ".join(results)
     return ClosedWorldVerdict(has_passed, sentence[0].upper() + sentence[1:]) if results else None

@@ -16,7 +16,7 @@ from plumbline.pipelines.report.model import Figure, Lead, Link, Page, count, fi
 
 #: Most names of benchmarks, models and corpora above the title; the rest is only counted.
 _NAMED = 3
-#: Questions that the page answers itself; answers to the others are listed below it.
+#: Questions that the page answers itself; answers to the others are listed below these.
 _OWN = ("Which way, how far, how sure?", "Does the model follow the text?")
 #: Questions about the closed world, whose verdict stands apart.
 _VALIDATION = ("Does it turn round when the text does?", "Does counting find the lean of the text?")
@@ -33,8 +33,8 @@ class Front:
         alerts: warnings to read before the figures.
         questions: the warehouse's other benchmarks, each with the command that reports on it.
         up: path to the directory of the appendix.
-        searches: pages of the search of ``words`` and of ``pairs``; empty if there is none.
-        links: pages of models and benchmarks, by their names.
+        searches: addresses of the pages that search ``words`` and ``pairs``; empty without one.
+        links: name of a model or benchmark -> address of its page.
         doors: links to other pages of the site, each with a line on its content.
     """
 
@@ -55,15 +55,15 @@ class Front:
 
 
 def front(facts: Facts, appendix: Page) -> Front:
-    """The first page of a warehouse; ``appendix`` has what it leaves out."""
+    """The first page of a warehouse, with alerts and other answers from ``appendix``."""
     head = headline(facts)
-    of_text = text(facts, head)
-    parts = [models(facts, head), of_text, robustness(facts)]
+    text_part = text(facts, head)
+    parts = [models(facts, head), text_part, robustness(facts)]
     others = [lead for lead in appendix.answer if lead.question not in _OWN + _VALIDATION]
     return Front(
         opening_answer.title(facts, head, others),
         _about(facts),
-        opening_answer.answer(facts, head, others, of_text.sentences if of_text else ()),
+        opening_answer.answer(facts, head, others, text_part.sentences if text_part else ()),
         scatter.figure(facts, head) if head else None,
         matrix.matrix(facts),
         [part for part in parts if part is not None],
@@ -75,28 +75,28 @@ def front(facts: Facts, appendix: Page) -> Front:
 
 
 def _about(facts: Facts) -> list[tuple[str, str]]:
-    """Date of the last run, benchmarks, models and corpora, with totals where some are left out."""
+    """Date of the last run, benchmarks, models, corpora; with totals if the facts are limited."""
     dates = [str(row["started"])[:10] for row in facts.rows("run")]
     about = [("Date", max(dates, default=""))]
-    for noun, many, query in (
+    for noun, plural, query in (
         ("benchmark", "benchmarks", "score"),
         ("model", "models", "score"),
         ("corpus", "corpora", "ledger"),
     ):
-        names, every = (
-            list(dict.fromkeys(str(row[noun]) for row in of.rows(query)))
-            for of in (facts, facts.whole)
+        names, all_names = (
+            list(dict.fromkeys(str(row[noun]) for row in scope.rows(query)))
+            for scope in (facts, facts.whole)
         )
-        if len(names) < len(every):
-            what = f"{len(names):,} of {len(every):,} {many}"
+        if len(names) < len(all_names):
+            label = f"{len(names):,} of {len(all_names):,} {plural}"
         else:
-            what = noun.capitalize() if len(names) == 1 else f"{len(names):,} {many}"
+            label = noun.capitalize() if len(names) == 1 else f"{len(names):,} {plural}"
         if noun == "corpus":
             names = [
                 f"{r['corpus']} ({count(r['n_tokens'] or r['n_kept_tokens']).text} tokens)"
                 for r in facts.rows(query)
             ]
-        about.append((what, first_of(names, _NAMED)))
+        about.append((label, first_of(names, _NAMED)))
     return [(name, words) for name, words in about if words]
 
 
@@ -104,12 +104,12 @@ def _questions(facts: Facts) -> list[tuple[str, str]]:
     """The warehouse's other benchmarks, with the commands that report on them."""
     shown = {str(row["benchmark"]) for row in question(facts)}
     labels: dict[str, list[str]] = {}
-    for of in sets(facts.whole.metrics("pd", subset="all").only(lambda r: r["n"])):
-        labels.setdefault(of["benchmark"], []).append(set_name(of))
+    for columns in sets(facts.whole.metrics("pd", subset="all").only(lambda r: r["n"])):
+        labels.setdefault(columns["benchmark"], []).append(set_name(columns))
     command = "plumbline report --benchmark"
     return [
-        (of[0] if len(of) == 1 else name, f"{command} {shlex.quote(glob.escape(name))}")
-        for name, of in labels.items()
+        (names[0] if len(names) == 1 else name, f"{command} {shlex.quote(glob.escape(name))}")
+        for name, names in labels.items()
         if name not in shown
     ]
 

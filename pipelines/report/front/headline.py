@@ -48,24 +48,24 @@ class Headline:
 
 
 def question(facts: Facts) -> Rows:
-    """The rows of PD that the page is about: of one benchmark and groups; none without metrics.
+    """The rows of PD on the benchmark and groups that the page is about; none without metrics.
 
-    The benchmark is the one on which the most models prefer a sentence of at least one pair; of
-    several, the one whose fits come first, then the one with the most pairs.
+    It is the benchmark on which the most models prefer a sentence of at least one pair; among
+    equals, the one whose slopes come first (``_first_slopes``), then the one with the most pairs.
     """
     moved = facts.metrics("us", subset="all").only(lambda r: r["n"] and r["value"] < 1)
     n_models, fits = Counter(map(set_name, moved)), [*_first_slopes(facts)]
 
-    def place(of: Rows) -> tuple[int, int, int]:
-        name = set_name(of[0])
-        return -n_models[name], (fits.index(name) if name in fits else len(fits)), -of[0]["n"]
+    def place(pd_rows: Rows) -> tuple[int, int, int]:
+        name = set_name(pd_rows[0])
+        return -n_models[name], (fits.index(name) if name in fits else len(fits)), -pd_rows[0]["n"]
 
-    every = by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"]))
-    return min(every, key=place, default=Rows())
+    pd_by_set = by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"]))
+    return min(pd_by_set, key=place, default=Rows())
 
 
 def headline(facts: Facts) -> Headline | None:
-    """The first slopes on the benchmark that the page is about; ``None`` if it has none."""
+    """The first slopes on the benchmark that the page is about; ``None`` without slopes."""
     name = next(map(set_name, question(facts)), "")
     first = _first_slopes(facts).get(name)
     if first is None:
@@ -75,8 +75,8 @@ def headline(facts: Facts) -> Headline | None:
     own = ordered.only(lambda r: texts.relation(r) == "same")
     about = own or ordered
     middle = about[(len(about) - 1) // 2]
-    of_text = {c: first[0][c] for c in SHARED if c not in ("benchmark", "groups")}
-    elsewhere = known_slopes(facts).where(**of_text).only(lambda r: set_name(r) != name)
+    text_columns = {c: first[0][c] for c in SHARED if c not in ("benchmark", "groups")}
+    elsewhere = known_slopes(facts).where(**text_columns).only(lambda r: set_name(r) != name)
     return Headline(ordered, own, fits[_fit_of(middle)], elsewhere, texts)
 
 
@@ -84,22 +84,22 @@ def _first_slopes(facts: Facts) -> dict[str, Rows]:
     """Benchmark -> the slopes of all models on its first text; the first benchmark comes first.
 
     Slopes of models on their own training text come before others, planted before measured leans,
-    one pair of words such as she/he before lists, then leans that spread wider in the text before
-    narrower ones: there a slope is known best, whatever its value.
+    and one pair of words such as she/he before lists. Among equals, leans that spread wider in the
+    text come first, since they give a slope the smallest error.
     """
-    fits, ours = _fits(facts), own_texts(facts)
+    fits, trained_on = _fits(facts), own_texts(facts)
 
-    def rank(of: Rows) -> tuple[bool, int, bool, float]:
-        spread = max(fits[_fit_of(row)]["sxx"] for row in of)
-        is_foreign = not all((row["model"], row["corpus"]) in ours for row in of)
-        is_list = "/" not in (of[0]["contrast"] or "/")
-        return is_foreign, list(LEANS).index(of[0]["subset"]), is_list, -spread
+    def rank(slope_rows: Rows) -> tuple[bool, int, bool, float]:
+        spread = max(fits[_fit_of(row)]["sxx"] for row in slope_rows)
+        is_foreign = not all((row["model"], row["corpus"]) in trained_on for row in slope_rows)
+        is_list = "/" not in (slope_rows[0]["contrast"] or "/")
+        return is_foreign, list(LEANS).index(slope_rows[0]["subset"]), is_list, -spread
 
-    first: dict[str, Rows] = {}
+    first_text: dict[str, Rows] = {}
     slopes = known_slopes(facts).only(lambda r: _fit_of(r) in fits)
-    for of in sorted(slopes.groups(*SHARED), key=rank):
-        first.setdefault(set_name(of[0]), of)
-    return first
+    for slope_rows in sorted(slopes.groups(*SHARED), key=rank):
+        first_text.setdefault(set_name(slope_rows[0]), slope_rows)
+    return first_text
 
 
 def _fits(facts: Facts) -> dict[tuple[object, ...], Row]:
@@ -111,5 +111,5 @@ def _fit_of(row: Row) -> tuple[object, ...]:
 
 
 def known_slopes(facts: Facts) -> Rows:
-    """Slopes on the lean of a text; of a model trained here, only on its training text."""
+    """Slopes on the lean of a text; for a model trained here, only on its own training text."""
     return facts.rows("slope").where(subset=tuple(LEANS))

@@ -15,14 +15,14 @@ from plumbline.pipelines.report.front.headline import question
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.metric_tables import ranks
 from plumbline.pipelines.report.model import Cell, counted, shown, text
-from plumbline.pipelines.report.rows import Row
+from plumbline.pipelines.report.rows import Row, Rows
 
 
 @dataclass(frozen=True)
 class Strip:
-    """A figure (``value``) on a scale: ``at`` with the interval ``low`` to ``high``, 0 to 100.
+    """A metric's ``value`` on a scale from 0 to 100: ``at``, its interval from ``low`` to ``high``.
 
-    ``text`` is the figure as text, ``words`` has it with its interval; ``side`` gives the colour.
+    ``text`` is the value as text, ``words`` has it with its interval; ``side`` gives the colour.
     """
 
     value: float
@@ -36,7 +36,7 @@ class Strip:
 
 @dataclass(frozen=True)
 class ModelRow:
-    """A model: its name, short and whole, what it is, and US and PD on each benchmark."""
+    """A model: its name, short and whole, its properties, and US, PD and ranks by benchmark."""
 
     name: str
     whole: str
@@ -48,8 +48,8 @@ class ModelRow:
 class Matrix:
     """US and PD of each model (rows) on each benchmark (columns); ``None`` where not scored.
 
-    ``about`` are headings of properties of models, ``sets`` are benchmarks with their sizes.
-    ``reach`` is the largest PD of the scale, in points.
+    ``about`` are the headings of the models' properties, ``sets`` the benchmarks with their sizes.
+    PD's scale is from -``reach`` to ``reach``, in points; ``sides`` names its ends.
     """
 
     about: Sequence[str]
@@ -71,31 +71,35 @@ def matrix(facts: Facts) -> Matrix | None:
     The benchmark that the page is about comes first.
     """
     rows = facts.rows("metric").where(subset="all", metric=("us", "pd"))
-    every = by_set(rows.only(lambda r: r["metric"] == "pd" and r["n"]))
-    if not every:
+    pd_by_set = by_set(rows.only(lambda r: r["metric"] == "pd" and r["n"]))
+    if not pd_by_set:
         return None
     first = set_name(question(facts)[0])
-    every.sort(
-        key=lambda of: (set_name(of[0]) != first, -len(of), name_order((set_name(of[0]), "")))
-    )
+
+    def place(pd_rows: Rows) -> tuple[object, ...]:
+        name = set_name(pd_rows[0])
+        return name != first, -len(pd_rows), name_order((name, ""))
+
+    pd_by_set.sort(key=place)
     us = {(set_name(r), r["model_key"]): r for r in rows if r["metric"] == "us"}
-    pd = {(set_name(r), r["model_key"]): r for of in every for r in of}
+    pd = {(set_name(r), r["model_key"]): r for pd_rows in pd_by_set for r in pd_rows}
     ends = [abs(end) for r in pd.values() for end in (r["value"], *_ends(r))]
     reach = min(100, 10 * math.ceil(max(ends) / 10) or 10)
-    texts, names = TrainingTexts(facts), [set_name(of[0]) for of in every]
+    texts, names = TrainingTexts(facts), [set_name(pd_rows[0]) for pd_rows in pd_by_set]
     models = list({r["model_key"]: r for r in pd.values()}.values())
     models.sort(key=lambda r: (texts.family(r).lower(), *name_order((r["model"], r["model_key"]))))
     about = _about(texts, models)
     lines = []
     for i, row in enumerate(models):
-        key, model, of = row["model_key"], row["model"], [cells[i] for cells in about.values()]
+        key, model = row["model_key"], row["model"]
+        properties = [column[i] for column in about.values()]
         metrics = [(us.get((name, key)), pd.get((name, key))) for name in names]
         cells = [_cells(a, b, reach) if a and b else None for a, b in metrics]
-        lines.append(ModelRow(brief(model, [r["model"] for r in models]), model, of, cells))
-    kinds = {sides(of[0]) for of in every}
+        lines.append(ModelRow(brief(model, [r["model"] for r in models]), model, properties, cells))
+    kinds = {sides(pd_rows[0]) for pd_rows in pd_by_set}
     return Matrix(
         [*about],
-        [(name, _size({r["n"] for r in of})) for name, of in zip(names, every, strict=True)],
+        [(set_name(pd_rows[0]), _size({r["n"] for r in pd_rows})) for pd_rows in pd_by_set],
         lines,
         reach,
         kinds.pop() if len(kinds) == 1 else ("the first group", "the second group"),
@@ -104,13 +108,15 @@ def matrix(facts: Facts) -> Matrix | None:
 
 
 def _about(texts: TrainingTexts, models: Sequence[Row]) -> dict[str, list[Cell]]:
-    """Columns of family, size and year, where they are known and differ."""
+    """Columns of family, size and year; a column with the same text in all rows is left out."""
     columns = {
         "Family": [text(texts.family(r)) for r in models],
         "Size": [_parameters(texts.n_parameters(r)) for r in models],
         "Year": [Cell("–" if (y := texts.year(r)) is None else str(y), y) for r in models],
     }
-    return {name: of for name, of in columns.items() if len({cell.text for cell in of}) > 1}
+    return {
+        name: cells for name, cells in columns.items() if len({cell.text for cell in cells}) > 1
+    }
 
 
 def _parameters(n: int | None) -> Cell:
@@ -124,7 +130,7 @@ def _parameters(n: int | None) -> Cell:
 
 
 def brief(model: str, models: Sequence[str]) -> str:
-    """A model's name without its owner, where no other of the models has the same.
+    """A model's name without its owner, unless another of the models then has the same name.
 
     >>> [brief(name, ["a/x", "b/x", "b/y"]) for name in ("a/x", "b/y")]
     ['a/x', 'y']

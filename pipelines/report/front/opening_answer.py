@@ -34,7 +34,7 @@ _ASSOCIATION = "An association: it doesn't show that the text is the cause."
 
 @dataclass(frozen=True)
 class Opening:
-    """The answer in a sentence, and sentences on how sure it is and what it doesn't show."""
+    """The answer, and sentences (``bounds``) on how sure it is and what it doesn't show."""
 
     sentence: str
     bounds: str = ""
@@ -42,8 +42,8 @@ class Opening:
 
 def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
     """The question that the page answers."""
-    of = question(facts)
-    rows = head.about if head else of or facts.rows("model")
+    pd_rows = question(facts)
+    rows = head.about if head else pd_rows or facts.rows("model")
     models = list(dict.fromkeys(str(r["model"]) for r in rows))
     who = models[0] if len(models) == 1 else f"{len(models):,} language models"
     does = "Does" if len(models) == 1 else "Do"
@@ -53,7 +53,7 @@ def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
         verb = f"follow {text}, {its} text," if head.own else f"agree with {text}"
         return f"{does} {who} {verb} on {name}?"
     if models:
-        on = f" on {set_name(of[0])}" if of else ""
+        on = f" on {set_name(pd_rows[0])}" if pd_rows else ""
         return f"Which way {does.lower()} {who} lean{on}?"
     if others:
         return others[0].question
@@ -66,23 +66,23 @@ def answer(
 ) -> Opening:
     """The answer: do models follow their text on a benchmark, and which way do they lean on it?
 
-    Without models it is the first sentence of ``others``, else of ``of_text`` (on words).
+    Without models it is the first sentence of ``others``, else of ``of_text``, the part on words.
     """
-    of = question(facts)
+    pd_rows = question(facts)
     texts = head.texts if head else TrainingTexts(facts)
-    leaning = preferences(texts, of) if of else ""
+    leaning = preferences(texts, pd_rows) if pd_rows else ""
     if head:
         sentences = [capital(following(texts, head.slopes)), capital(leaning)]
         return Opening(_as_sentences(sentences), f"{_bounds(head)}{_frames(facts, head.fit)}")
-    if of:
-        return Opening(f"{capital(leaning)}.", f"{_measured(of)}{_frames(facts, of[0])}")
+    if pd_rows:
+        return Opening(f"{capital(leaning)}.", f"{_measured(pd_rows)}{_frames(facts, pd_rows[0])}")
     return Opening(next((lead.sentences[0] for lead in others), next(iter(of_text), _NOTHING)))
 
 
 def _frames(facts: Facts, row: Row) -> str:
-    """A caveat if the sentences of a row's benchmark are our own frames; else empty."""
-    ours = [r["benchmark"] for r in facts.rows("written_benchmark", source=SOURCE)]
-    return f" {row['benchmark']}: {CAVEAT}." if row["benchmark"] in ours else ""
+    """A caveat if a row's benchmark was written from Plumbline's own frames; else empty."""
+    frame_benchmarks = [r["benchmark"] for r in facts.rows("written_benchmark", source=SOURCE)]
+    return f" {row['benchmark']}: {CAVEAT}." if row["benchmark"] in frame_benchmarks else ""
 
 
 def _measured(rows: Rows) -> str:
@@ -94,12 +94,12 @@ def _measured(rows: Rows) -> str:
 
 
 def _bounds(head: Headline) -> str:
-    """The slope, its interval and models, and the limits of what it shows."""
+    """Sentences on the slope, its interval and models, and on what it doesn't show."""
     row, n = head.slope, len(head.about)
     first = str(row["contrast"] or "").partition("/")[0] if "/" in (row["contrast"] or "") else ""
     toward = first or sides(row)[0]
-    every = span([r["value"] for r in head.about], 2)
-    among = f" in the middle one of {n} models, whose estimates run {every}" if n > 1 else ""
+    slopes_span = span([r["value"] for r in head.about], 2)
+    among = f" in the middle one of {n} models, whose estimates run {slopes_span}" if n > 1 else ""
     cause = _OWN_TEXT.format("Each" if n > 1 else "It") if head.is_cause else _ASSOCIATION
     if row["subset"] == "words, planted delta":
         cause = f"{cause} {_PLANTED}"
@@ -124,10 +124,11 @@ def _elsewhere(head: Headline) -> str:
     keys = {r["model_key"] for r in head.about}
     groups = by_set(head.elsewhere.only(lambda r: r["model_key"] in keys))
     counts = [
-        f"{sum(finding(r).verdict == 'above' for r in of)} of {len(of)} on {set_name(of[0])}"
-        for of in groups
+        f"{sum(finding(r).verdict == 'above' for r in slopes)} of {len(slopes)} "
+        f"on {set_name(slopes[0])}"
+        for slopes in groups
     ]
     if len(keys) == 1:
-        counts = [set_name(of[0]) for of in groups if finding(of[0]).verdict == "above"]
+        counts = [set_name(slopes[0]) for slopes in groups if finding(slopes[0]).verdict == "above"]
         counts = counts or ["none"] if groups else []
     return f"Slopes above 0 on other benchmarks: {', '.join(counts)}" if counts else ""

@@ -40,11 +40,11 @@ from plumbline.pipelines.report.sections import lean_of_words
 
 #: Most models drawn, words per side, and lines of slopes; the appendix has all.
 _MOST_MODELS, _WORDS, _MOST_SLOPES = 40, 10, 12
-#: Most benchmarks and texts whose slopes are counted one by one.
+#: Most combinations of benchmark and text whose slopes are counted separately.
 _MOST_COUNTED = 6
-#: No lean in any text can be as large.
+#: Larger than a lean in any text can be.
 _MOST_NATS = 1000.0
-#: The colour of coefficients beside controls, which is neither side's.
+#: The colour of coefficients beside controls: that of neither side.
 _GREEN = "#009E73"
 
 
@@ -72,12 +72,12 @@ def models(facts: Facts, head: Headline | None) -> Part | None:
 
 def _evenness(us: Rows) -> str:
     low, high = (shown(100 * f(r["value"] for r in us), 0) for f in (min, max))
-    share, how = f"{low}% to {high}%", "US"
+    share, note = f"{low}% to {high}%", "US"
     if len(us) == 1:
-        share, how = f"{low}%", f"US, {sureness(us[0], 0)}"
+        share, note = f"{low}%", f"US, {sureness(us[0], 0)}"
     epsilon = us[0]["epsilon_nats"]
     return (
-        f"No preference in {share} of pairs ({how}): neither sentence is "
+        f"No preference in {share} of pairs ({note}): neither sentence is "
         f"{shown(math.exp(epsilon), 1)} times as likely as the other, {shown(epsilon)} nats."
     )
 
@@ -87,10 +87,10 @@ def _spread(rows: Rows, rows_of_pd: Rows) -> Figure:
     left_out = max(len(rows) - _MOST_MODELS, 0)
     more = f" {left_out:,} models with lower medians are in the appendix." if left_out else ""
     drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:]
-    of, ways = rows_of_pd[0], {r["model_key"]: side(r) for r in rows_of_pd}
-    first, second = sides(of)
+    first_row, ways = rows_of_pd[0], {r["model_key"]: side(r) for r in rows_of_pd}
+    first, second = sides(first_row)
     panel, places = Panel(f"log ratio in nats ({second} < 0 < {first})"), range(len(drawn))
-    epsilon = of["epsilon_nats"]
+    epsilon = first_row["epsilon_nats"]
     panel.band([-epsilon, epsilon], [-0.7] * 2, [len(drawn) - 0.3] * 2, NEUTRAL, 0.3)
     panel.rule(x=0, color=NEUTRAL, width=0.7)
     ends = {name: [r[f"{name}_nats"] for r in drawn] for name in ("q5", "q25", "q50", "q75", "q95")}
@@ -101,7 +101,7 @@ def _spread(rows: Rows, rows_of_pd: Rows) -> Figure:
         panel.marks([ends["q50"][i] for i in at], at, colour, size=9)
     models = [r["model"] for r in drawn]
     panel.list_down([model_label(brief(m, models)) for m in models], -0.7, len(drawn) - 0.3)
-    name = set_name(of)
+    name = set_name(first_row)
     return Figure(
         stem("spread", name),
         f"Log ratios of the pairs of {name}: median, middle half and nine tenths of each model.",
@@ -114,23 +114,25 @@ def _spread(rows: Rows, rows_of_pd: Rows) -> Figure:
 
 
 def text(facts: Facts, head: Headline | None) -> Part | None:
-    """The part on the words of the headline's text, or of the first one, that lean furthest."""
+    """The part on the words that lean furthest, in the headline's text or else the first text."""
     counts = facts.rows("lean_count")
     if not counts:
         return None
     subject = head.fit if head else {"contrast": "she/he"}
-    like = [r for r in counts if all(r[k] == subject.get(k, r[k]) for k in ("corpus", "contrast"))]
-    of = (like or counts)[0]
-    one = {column: of[column] for column in ("corpus", "contrast")}
-    words = facts.rows("word", top=lean_of_words.TOP_WORDS).where(**one)
-    deltas = facts.rows("delta", min_pairs=lean_of_words.MIN_PAIRS).where(**one)
+    matching = [
+        r for r in counts if all(r[k] == subject.get(k, r[k]) for k in ("corpus", "contrast"))
+    ]
+    lean_count = (matching or counts)[0]
+    text_columns = {column: lean_count[column] for column in ("corpus", "contrast")}
+    words = facts.rows("word", top=lean_of_words.TOP_WORDS).where(**text_columns)
+    deltas = facts.rows("delta", min_pairs=lean_of_words.MIN_PAIRS).where(**text_columns)
     figure = lean_of_words.distribution(facts, deltas) if deltas else None
     furthest = max((abs(r["lean_bound_nats"]) for r in words), default=0.0)
     note = lean_of_words.other_languages(words)
     return Part(
         "text",
         "The text",
-        [*lean_of_words.clear_words(facts, of), *_furthest(words), *([note] if note else [])],
+        [*lean_of_words.clear_words(facts, lean_count), *_furthest(words), *filter(None, [note])],
         # A lean that no count can give comes from a damaged row.
         _words(words) if words and furthest < _MOST_NATS else figure,
         lean_of_words.words_table(facts, words, folded=True) if words else None,
@@ -147,16 +149,16 @@ def _furthest(words: Rows) -> Iterator[str]:
 
 
 def _words(rows: Rows) -> Figure:
-    """The words that lean most surely, with their intervals; in colour where these leave out 0."""
+    """A plot of the words that lean most surely; in colour if their intervals leave out 0."""
     drawn = [r for r in rows if r["place"] <= _WORDS]
     drawn.sort(key=lambda r: r["lean_bound_nats"])
     corpus, contrast = drawn[0]["corpus"], drawn[0]["contrast"]
     has_ends = drawn[0]["lean_nats_low"] is not None
-    how = "most surely, 95% intervals" if has_ends else "furthest; without counts, no intervals"
+    manner = "most surely, 95% intervals" if has_ends else "furthest; without counts, no intervals"
     panel = Panel(f"lean ({contrast}) in nats")
     panel.rule(x=0, color=NEUTRAL, width=0.7)
     bounds = [finding({**r, "lean_nats": r["lean_bound_nats"]}, "lean_nats") for r in drawn]
-    colours = [of.pick(above=FEMALE, below=MALE, untold=NEUTRAL) for of in bounds]
+    colours = [bound.pick(above=FEMALE, below=MALE, untold=NEUTRAL) for bound in bounds]
     for colour in (FEMALE, MALE, NEUTRAL):
         at = [(i, r) for i, r in enumerate(drawn) if colours[i] == colour]
         panel.estimates(at, "lean_nats", colour)
@@ -167,15 +169,15 @@ def _words(rows: Rows) -> Figure:
     panel.list_down([short(r["word"], 24) for r in drawn], -0.7, len(drawn) - 0.3)
     return Figure(
         stem("words", corpus, contrast),
-        f"The words of {corpus} that lean {how}.",
-        f"{corpus}: the {_WORDS} words a side that lean {how}.{rings}",
+        f"The words of {corpus} that lean {manner}.",
+        f"{corpus}: the {_WORDS} words a side that lean {manner}.{rings}",
         svg("", [panel], 70 + 18 * len(drawn)),
         rows,
     )
 
 
 def robustness(facts: Facts) -> Part | None:
-    """The part on all slopes, and what is left of them beside frequency, n-grams and length."""
+    """The part on all slopes, and on coefficients beside frequency, n-grams and length."""
     slopes = known_slopes(facts)
     if not slopes:
         return None
@@ -197,7 +199,8 @@ def _slopes_above_0(slopes: Rows) -> str:
         return f"The one slope is {shown(slopes[0]['value'], 2, signed=True)} ({ends})."
     groups = slopes.groups(*SHARED)
     counts = [
-        f"{_count(of)} on {set_name(of[0])} and {_text_of(of[0])}" for of in groups[:_MOST_COUNTED]
+        f"{_count(group)} on {set_name(group[0])} and {_text_of(group[0])}"
+        for group in groups[:_MOST_COUNTED]
     ]
     if len(groups) > _MOST_COUNTED:
         counts.append(f"{_count(slopes)} on all {len(groups)} benchmarks and texts")
@@ -222,25 +225,25 @@ def _beside(controls: Rows) -> str:
 
 
 def _forest(slopes: Rows, controls: Rows) -> Figure:
-    """Slopes of all models on each benchmark and text; with controls, the coefficient beside it."""
+    """A plot of all slopes by benchmark and text, with coefficients beside controls, if any."""
     groups = slopes.groups(*SHARED)[:_MOST_SLOPES]
     n_models = max(map(len, groups))
     panel = Panel("nats of preference per nat of lean, 95% intervals")
     panel.rule(x=0, color=NEUTRAL, width=0.7)
     panel.x.seen.append(0.0)
     thick = min(0.8, 0.12 * n_models)
-    for place, of in enumerate(groups):
-        ordered = sorted(of, key=lambda r: r["value"])
+    for place, group in enumerate(groups):
+        ordered = sorted(group, key=lambda r: r["value"])
         at = [
             (place + thick * (k / max(len(ordered) - 1, 1) - 0.5), row)
             for k, row in enumerate(ordered)
         ]
         panel.estimates(at, "value", INK, size=5, label="slope")
-        same = {c: of[0][c] for c in SHARED if c not in ("subset", "options")}
+        same = {c: group[0][c] for c in SHARED if c not in ("subset", "options")}
         beside = [(place + 0.3, r) for r in controls.where(**same) if r["coefficient"] is not None]
         if beside:
             panel.estimates(beside, "coefficient", _GREEN, "D", 6, "controls held fixed")
-    names = [f"{short(set_name(of[0]))}\n{short(_text_of(of[0]))}" for of in groups]
+    names = [f"{short(set_name(group[0]))}\n{short(_text_of(group[0]))}" for group in groups]
     panel.list_down(names, len(groups) - 0.4, -0.6)
     left_out = len(slopes.groups(*SHARED)) - len(groups)
     more = f" {left_out:,} more lines are in the appendix." if left_out else ""
@@ -272,7 +275,7 @@ def _slopes_table(slopes: Rows) -> PageTable:
 
 @dataclass(frozen=True)
 class Part:
-    """One of the page's three parts; ``more`` is the anchor of the whole of it in the appendix."""
+    """One of the page's three parts; ``more`` is the anchor of its section in the appendix."""
 
     anchor: str
     title: str

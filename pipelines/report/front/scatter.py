@@ -21,7 +21,7 @@ from plumbline.pipelines.report.sections.follow import (
 
 #: Words whose names are written, as far as they fit.
 _LABELLED = 10
-#: More points than this are drawn as a cloud, without a name each.
+#: If there are more points than this, they are drawn as a cloud, without names as tooltips.
 _MOST_NAMED = 800
 
 

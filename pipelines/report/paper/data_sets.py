@@ -27,10 +27,10 @@ class DataSet:
 
     Attributes:
         repository: ``OWNER/NAME``.
-        fingerprint: of its pairs.
-        n_pairs: pairs of its split ``test``, by groups.
-        limit: ``corpus``, ``contrast`` and ``eta_nats`` of these pairs, as columns of
-            ``metric_value`` have them.
+        fingerprint: that of its pairs (``pushed_set.fingerprint``).
+        n_pairs: groups -> number of pairs in its split ``test``.
+        limit: the limit on MaxPMI that these pairs keep, as ``corpus``, ``contrast`` and
+            ``eta_nats`` of ``metric_value``; empty without a limit.
     """
 
     repository: str
@@ -39,10 +39,11 @@ class DataSet:
     limit: Mapping[str, object]
 
 
-def data_sets(facts: Facts, given: Mapping[str, str]) -> dict[str, DataSet]:
-    """Benchmark -> its data set: the ``given`` repository on the hub, else the last one pushed to.
+def data_sets(facts: Facts, repositories: Mapping[str, str]) -> dict[str, DataSet]:
+    """Benchmark -> its data set: that of ``repositories``, else the last one pushed to.
 
-    Raises ``BadInput`` or ``UsageProblem`` for an address that holds no pushed benchmark.
+    ``repositories`` are ``OWNER/NAME`` by benchmark. Raises ``BadInput`` or ``UsageProblem`` for
+    one that holds no pushed benchmark.
     """
     sets = {}
     for row in facts.query(_PUSHES):
@@ -51,7 +52,7 @@ def data_sets(facts: Facts, given: Mapping[str, str]) -> dict[str, DataSet]:
         if push.get("eta_nats") is not None:
             limit = {column: push[column] for column in ("corpus", "contrast", "eta_nats")}
         sets[push["benchmark"]] = DataSet(push["repo"], push["fingerprint"], push["n_pairs"], limit)
-    return {**sets, **{name: _on_the_hub(to) for name, to in given.items()}}
+    return {**sets, **{name: _on_the_hub(to) for name, to in repositories.items()}}
 
 
 def _on_the_hub(repository: str) -> DataSet:

@@ -1,6 +1,6 @@
 """Records of Every Eval Ever: a model's results on a benchmark with intervals, and its pairs.
 
-``inspect_log`` writes the same as logs of Inspect.
+``inspect_log`` writes the same results as logs of Inspect.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SCHEMA_VERSION = "0.3.0"
 #: Metric with a term for each pair -> the term's name in ``process_results``.
 _TERMS = {"us": "us", "pd": "pd", "stereotype score": "stereotype"}
 #: Columns of a result that identify it, and further ones.
-_OF = ("groups", "subset", "corpus", "contrast", "epsilon_nats", "eta_nats")
+_RESULT_KEY = ("groups", "subset", "corpus", "contrast", "epsilon_nats", "eta_nats")
 _DETAILS = (
     *("df", "n_clusters", "clusters", "cluster_values", "p", "q"),
     *("rank", "rank_low", "rank_high", "options"),
@@ -65,10 +65,10 @@ class Measured:
 
     Attributes:
         model: its row of table ``model``; without one, only its name, key and benchmark.
-        results: rows of ``metric_value``, those with a figure.
-        scored: each score with its pair, ``None`` if the benchmark doesn't have it any more.
-        when: the row of ``evaluation``.
-        source: the data set.
+        results: rows of ``metric_value`` with a finite value.
+        scored: each score with its pair; ``None`` for a pair that the benchmark no longer has.
+        when: the row of query ``evaluation``: times and author.
+        source: the data set, as records describe it.
     """
 
     model: Row
@@ -80,11 +80,11 @@ class Measured:
 
     @property
     def at(self) -> str:
-        """Time of the measurement, in seconds since 1970."""
+        """Time of the measurement, in seconds since 1970; the current time if it isn't known."""
         return _seconds(self.when["measured_at"]) or str(int(time.time()))
 
     def instances(self) -> Iterator[Row]:
-        """Every pair with its terms, once for each result that it has a term in."""
+        """Every pair with its terms: an instance for each result that it has a term in."""
         ids = _with_terms(self.results)
         for pair, score in self.scored:
             if pair:
@@ -96,8 +96,8 @@ def evaluations(
 ) -> Iterator[Evaluation]:
     """A record for each model and benchmark of ``facts``: its metrics, and all its scored pairs.
 
-    The same metrics and scores give the same files. ``form`` makes them, by default as records of
-    Every Eval Ever. Raises ``UsageProblem`` where nothing was measured.
+    The same metrics and scores give the same files. ``form`` makes the files, by default as records
+    of Every Eval Ever. Raises ``UsageProblem`` if no model has a finite result.
     """
     rows = facts.rows("metric").only(lambda r: r["model_key"] and r["metric"] != "n")
     rows = rows.only(lambda r: _finite(r["value"]))
@@ -107,28 +107,29 @@ def evaluations(
     sets = data_sets(facts, {})
     for results in rows.groups("benchmark", "model_key"):
         first = results[0]
-        of = {"benchmark": first["benchmark"], "model_key": first["model_key"]}
-        model = {**of, "model": first["model"], **models.get(first["model_key"], {})}
-        pairs = store.read("benchmark_pair", benchmark=of["benchmark"]).to_pylist()
-        scores = store.read("pair_score", **of).sort_by("pair_id").to_pylist()
-        source = _source(of["benchmark"], pairs, sets.get(of["benchmark"]))
-        (when,) = facts.rows("evaluation").where(**of)
-        known = {pair["pair_id"]: pair for pair in pairs}
-        scored = [(known.get(score["pair_id"]), score) for score in scores]
-        files = (form or _files)(Measured(model, of["benchmark"], results, scored, when, source))
-        yield Evaluation(first["model"], of["benchmark"], len(results), len(scores), files)
+        key_columns = {"benchmark": first["benchmark"], "model_key": first["model_key"]}
+        model = {**key_columns, "model": first["model"], **models.get(first["model_key"], {})}
+        pairs = store.read("benchmark_pair", benchmark=key_columns["benchmark"]).to_pylist()
+        scores = store.read("pair_score", **key_columns).sort_by("pair_id").to_pylist()
+        source = _source(key_columns["benchmark"], pairs, sets.get(key_columns["benchmark"]))
+        (when,) = facts.rows("evaluation").where(**key_columns)
+        pair_by_id = {pair["pair_id"]: pair for pair in pairs}
+        scored = [(pair_by_id.get(score["pair_id"]), score) for score in scores]
+        measured = Measured(model, key_columns["benchmark"], results, scored, when, source)
+        files = (form or _files)(measured)
+        yield Evaluation(first["model"], key_columns["benchmark"], len(results), len(scores), files)
 
 
 def _files(measured: Measured) -> dict[str, bytes]:
-    """The record, and its instances beside it."""
+    """Files by path: the record and, if it has any, its instances."""
     model, results, when, at = measured.model, measured.results, measured.when, measured.at
     name, who, key = _part(PREFIX + measured.benchmark), _model_info(model), model["model_key"]
     shared = {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": f"{name}/{_part(who['id'])}-{key}/{at}",
     }
-    of = {**shared, "model_id": who["id"], "evaluation_name": name}
-    instances = [_json({**of, **instance}) for instance in measured.instances()]
+    instance_columns = {**shared, "model_id": who["id"], "evaluation_name": name}
+    instances = [_json({**instance_columns, **instance}) for instance in measured.instances()]
     content = "".join(f"{line}\n" for line in instances).encode()
     owner, _, rest = who["id"].partition("/")
     parts = map(_part, (owner, rest) if rest else (who["developer"], owner))
@@ -157,7 +158,7 @@ def _files(measured: Measured) -> dict[str, bytes]:
     }
     if not instances:
         del record["detailed_evaluation_results"]
-    files = {f"{stem}.json": f"{_json(_known(record), indent=2)}\n".encode()}
+    files = {f"{stem}.json": f"{_json(_without_none(record), indent=2)}\n".encode()}
     return {**files, stem + SAMPLES: content} if instances else files
 
 
@@ -171,12 +172,12 @@ def _model_info(model: Row) -> Row:
         "model_availability": "open_weights" if is_of_hub else "unknown",
     }
     engine = {"name": model.get("backend"), "version": model.get("backend_version")}
-    return _known(
+    return _without_none(
         {
             "name": model["model"],
             "id": model["model"],
             "developer": None if "/" in model["model"] else _words()["text"]["developer"],
-            "inference_engine": _known(engine) or None,
+            "inference_engine": _without_none(engine) or None,
             "additional_details": {**kinds, **columns},
         }
     )
@@ -186,8 +187,8 @@ _NOT_OF_MODEL = ("model", "benchmark", "run_id")
 
 
 def columns_of(model: Row) -> Row:
-    """Known properties of a model, without its name."""
-    return {k: v for k, v in _known(model).items() if k not in _NOT_OF_MODEL}
+    """A model's columns that aren't NULL, without its name, benchmark and run."""
+    return {k: v for k, v in _without_none(model).items() if k not in _NOT_OF_MODEL}
 
 
 def author(when: Row) -> str:
@@ -196,10 +197,10 @@ def author(when: Row) -> str:
 
 
 def _source(benchmark: str, pairs: list[Row], on_hub: DataSet | None) -> Row:
-    """The data set: the one on the hub if it has these very pairs."""
-    mark = fingerprint(pairs)
-    source = {"dataset_name": benchmark, "additional_details": {"fingerprint": mark}}
-    if on_hub is None or on_hub.fingerprint != mark:
+    """The data set as records describe it: the one on the hub if it has exactly these pairs."""
+    pairs_fingerprint = fingerprint(pairs)
+    source = {"dataset_name": benchmark, "additional_details": {"fingerprint": pairs_fingerprint}}
+    if on_hub is None or on_hub.fingerprint != pairs_fingerprint:
         return {**source, "source_type": "other"}
     n_pairs = sum(on_hub.n_pairs.values())
     where = {"hf_repo": on_hub.repository, "hf_split": "test", "samples_number": n_pairs}
@@ -220,7 +221,7 @@ def result(row: Row, name: str, source: Row) -> Row:
             "metric_name": words["name"],
             "metric_kind": row["metric"],
             "metric_unit": row["unit"],
-            "metric_parameters": {c: row[c] for c in _OF if row[c] not in (None, "")},
+            "metric_parameters": {c: row[c] for c in _RESULT_KEY if row[c] not in (None, "")},
             "lower_is_better": words.get("lower_is_better", False),
             "score_type": "continuous",
             "min_score": "-Infinity" if low is None else min(low, value),
@@ -250,7 +251,7 @@ def _uncertainty(row: Row) -> Row:
 
 
 def _with_terms(results: Rows) -> dict[str, dict[str, Row]]:
-    """Groups -> metric -> result, of metrics over all pairs with a term for each pair."""
+    """Groups -> metric -> its result over all pairs, for metrics with a term for each pair."""
     by_groups: dict[str, dict[str, Row]] = {}
     for row in results.where(subset="all", corpus="", metric=tuple(_TERMS)):
         by_groups.setdefault(row["groups"], {})[row["metric"]] = row
@@ -307,9 +308,9 @@ def _result_id(row: Row) -> str:
 
 
 def _about(metric: str) -> dict[str, Any]:
-    """The words of a metric, with its range."""
-    known: dict[str, Any] | None = _words()["metric"].get(metric)
-    return known or {k: text.format(metric=metric) for k, text in _words()["other"].items()}
+    """The texts on a metric, with its range."""
+    metric_words: dict[str, Any] | None = _words()["metric"].get(metric)
+    return metric_words or {k: text.format(metric=metric) for k, text in _words()["other"].items()}
 
 
 @cache
@@ -328,7 +329,7 @@ def _part(name: str) -> str:
     return f"_{part}" if _RESERVED.match(part) else part
 
 
-def _known(row: Mapping[str, Any]) -> Row:
+def _without_none(row: Mapping[str, Any]) -> Row:
     return {name: value for name, value in row.items() if value is not None}
 
 

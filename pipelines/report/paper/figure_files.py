@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 
 #: Units of length in inches.
 _UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
-#: Widths from a narrow column, below which nothing can be read, to a poster.
+#: Least and largest width: below a narrow column nothing can be read, the largest is a poster.
 _NARROWEST_IN, _WIDEST_IN = 2.0, 40.0
 #: Starts of the names of the first page's plots.
 _FIRST = ("lean", "slopes", "spread", "words")
@@ -59,7 +59,7 @@ def figure_files(
 
 
 def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
-    """The item of a name; raises ``UsageProblem`` with similar names where there is none.
+    """The item of that name; raises ``UsageProblem``, which lists similar names, if none has it.
 
     >>> named({"us": 1, "pd": 2}, "figure", "pd")
     2

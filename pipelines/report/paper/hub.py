@@ -35,9 +35,9 @@ def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> HubRe
     """A model's results in the form that the hub reads, one file per data set.
 
     A result is US in percent, the figure of the tasks in ``eval.yaml``; its interval, PD and the
-    number of pairs are in its notes. ``model`` is as for ``model_card``. Benchmarks are skipped if
-    their pairs differ from those on the hub, or their metrics are over other pairs. Raises the
-    errors of ``model_card``, and ``UsageProblem`` where all are skipped.
+    number of pairs are in its notes. ``model`` is as for ``model_card``. A benchmark is skipped if
+    it has no data set, if its pairs differ from those on the hub, or if its metrics are over other
+    pairs. Raises the errors of ``model_card``, and ``UsageProblem`` if there is no result.
     """
     from huggingface_hub import CardData, EvalResultEntry, eval_result_entries_to_yaml
 
@@ -82,9 +82,9 @@ def eval_results(store: Store, model: str, sets: Mapping[str, DataSet]) -> HubRe
 
 
 def _measured(rows: Rows, data_set: DataSet) -> Iterator[tuple[str, Row, Row, int]]:
-    """For each pair of groups, US and PD over its pairs in the data set, and how many these are.
+    """Groups, US, PD and the number of pairs in the data set, for each two groups that it has.
 
-    Groups without one of the two metrics are left out.
+    Groups are left out if US or PD is missing, or is over more pairs than the data set has.
     """
     subset = data_set.limit or {"subset": "all", "corpus": ""}
     for groups, n_test in sorted(data_set.n_pairs.items()):

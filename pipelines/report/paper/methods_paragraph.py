@@ -51,7 +51,7 @@ SELECT stage, subject, count(*) AS n FROM reject GROUP BY ALL ORDER BY stage, su
 """
 _FAILED = "SELECT corpus, count(*) AS n FROM corpus_shard WHERE status = 'failed' GROUP BY corpus"
 _RUNS = "FROM run WHERE status = 'finished' ORDER BY started_at, run_id"
-#: Columns whose values are equal for all models of one sentence.
+#: Settings of models: models with equal values of these columns share a sentence.
 _ALIKE = (
     *("backend", "backend_version", "dtype", "quantisation", "measure", "text_form"),
     "bos_policy",
@@ -87,20 +87,20 @@ def methods(facts: Facts) -> str:
 
 
 def _models(facts: Facts) -> Iterator[Row]:
-    """Settings, each with ``names`` of the models that were scored by them."""
-    alike: dict[tuple[object, ...], list[str]] = {}
+    """A row for each combination of settings, with the ``names`` of the models scored with it."""
+    names_by_settings: dict[tuple[object, ...], list[str]] = {}
     for row in facts.query(_MODELS):
         about = [f"revision {row['revision']}"] if row["revision"] else []
         if row["trained_on"]:
             about.append(f"trained on {row['trained_on']} with seed {row['seed']}")
         name = f"{row['model']} ({', '.join(about)})" if about else row["model"]
-        alike.setdefault(tuple(row[c] for c in _ALIKE), []).append(name)
-    for settings, names in alike.items():
+        names_by_settings.setdefault(tuple(row[c] for c in _ALIKE), []).append(name)
+    for settings, names in names_by_settings.items():
         yield {**dict(zip(_ALIKE, settings, strict=True)), "names": names}
 
 
 def _by(rows: Rows, name: str, other: str) -> dict[str, list[str]]:
-    """The different values of one column by those of another."""
+    """Value of column ``name`` -> the distinct values of column ``other``."""
     values_by_key: dict[str, dict[str, None]] = {}
     for row in rows:
         values_by_key.setdefault(row[name], {})[row[other]] = None
@@ -133,4 +133,4 @@ def _versions(runs: Rows) -> dict[str, list[str]]:
     for row in runs:
         for name, version in recorded_versions(row).items():
             by_package.setdefault(str(name), set()).add(str(version))
-    return {name: sorted(of) for name, of in sorted(by_package.items())}
+    return {name: sorted(versions) for name, versions in sorted(by_package.items())}

@@ -50,13 +50,13 @@ _NOT = (
 
 
 def model_card(warehouse: str | Path | OpenWarehouse, model: str) -> str:
-    """Markdown for the card of a model: figures, what they are of, limits, what not to conclude.
+    """Markdown for a model's card: figures and their meaning, limits, what not to conclude.
 
     It begins with the figures as front matter (``model_index``), which the model's page shows.
     ``model`` is a name as the report shows it, the model's directory, or the start of its key
-    (eight characters or more). All figures are those of ``metric_value`` over all pairs of a
-    benchmark, and of its fits. Raises ``UsageProblem`` when no model, or more than one, matches
-    ``model``, or nothing was measured of it.
+    (eight characters or more). All figures are those of ``metric_value``, over all pairs of a
+    benchmark and of its fits. Raises ``UsageProblem`` when no model, or more than one, matches
+    ``model``, or the model has no metrics.
     """
     facts = Facts(warehouse)
     row = chosen(facts.rows("model"), model)
@@ -115,9 +115,9 @@ def _measured(model: Row) -> str:
         )
         if model[column]
     ]
-    how = f" ({', '.join(settings)})" if settings else ""
+    settings_text = f" ({', '.join(settings)})" if settings else ""
     by = f"Plumbline {plumbline.__version__}"
-    return f"Measured with {by}: {model['model']}{how}, {model['measure']}."
+    return f"Measured with {by}: {model['model']}{settings_text}, {model['measure']}."
 
 
 def _fits(rows: Rows) -> Iterator[Section]:

@@ -16,8 +16,9 @@ _TASK = "text-generation"
 def model_index(model: str, rows: Rows, sets: Mapping[str, DataSet]) -> Iterator[str]:
     """Lines of YAML with results of one model over all pairs; none without results.
 
-    The type of a benchmark that was pushed to the hub is its data set there. A metric's value is
-    the one that tables show; its interval is in the metric's name, which the model's page shows.
+    The type of a data set is its repository on the hub or, if it wasn't pushed, the benchmark's
+    name. A metric's value is in the unit of the tables; its interval is in the metric's name, which
+    the model's page shows.
     """
     lines = by_metric(rows, "benchmark", "groups")
     if not lines:

@@ -39,23 +39,23 @@ def tables(facts: Facts, wanted: str = "") -> dict[str, PageTable]:
     """Every table of the report by name, after ``models``, in the page's order.
 
     ``models`` has US and PD of each model on each benchmark, over all pairs, where there are any.
-    A name is that of the section with what the table is of. With ``wanted``, only tables of
-    sections that may have that name.
+    A name is made of the section's anchor and the table's caption. With ``wanted``, other tables
+    than ``models`` are only those of sections that may have a table of that name.
     """
     by_name, seen = dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd")):
         by_name["models"] = models_table(rows)
     for section in named_sections(facts, wanted):
-        for one in section.tables:
-            what = re.sub(r"[,;] 95% .*$| \([0-9][^)]*\)$", "", one.caption)
-            name = stem(section.anchor, what)
+        for page_table in section.tables:
+            subject = re.sub(r"[,;] 95% .*$| \([0-9][^)]*\)$", "", page_table.caption)
+            name = stem(section.anchor, subject)
             if len(name) > _LONGEST:
                 name = name[: _LONGEST + 1].rpartition("-")[0]
-            by_name[numbered(seen, name)] = one
+            by_name[numbered(seen, name)] = page_table
     return by_name
 
 
-def table_text(one: PageTable, form: str, name: str = "") -> str:
+def table_text(page_table: PageTable, form: str, name: str = "") -> str:
     """A table as ``latex``, ``markdown`` or ``csv``; ``name`` is for LaTeX's label.
 
     LaTeX needs the packages booktabs and, for letters beyond Latin, LuaLaTeX or XeLaTeX. CSV has
@@ -65,8 +65,8 @@ def table_text(one: PageTable, form: str, name: str = "") -> str:
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
     if form == "csv":
-        return as_csv(list(plain_rows(one)))
-    lines = _latex_table(one, name) if form == "latex" else markdown_table(one)
+        return as_csv(list(plain_rows(page_table)))
+    lines = _latex_table(page_table, name) if form == "latex" else markdown_table(page_table)
     return "\n".join(lines) + "\n"
 
 
@@ -80,12 +80,12 @@ def latex(words: str) -> str:
     return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # else LaTeX joins two into one
 
 
-def _latex_table(one: PageTable, name: str) -> Iterator[str]:
-    """A float with rules of booktabs; an estimate is in two columns, value and interval."""
-    columns = list(zip(*one.rows, strict=True)) or [() for _ in one.headings]
+def _latex_table(page_table: PageTable, name: str) -> Iterator[str]:
+    """A table float with booktabs' rules; estimates take two columns, value and interval."""
+    columns = list(zip(*page_table.rows, strict=True)) or [() for _ in page_table.headings]
     kinds = [_kind(column) for column in columns]
     has_ends = "r@{ }l" in kinds
-    caption = one.caption
+    caption = page_table.caption
     if has_ends and "brackets" not in caption:
         caption += f", {IN_BRACKETS}"
     yield "% \\usepackage{booktabs}"
@@ -95,10 +95,10 @@ def _latex_table(one: PageTable, name: str) -> Iterator[str]:
     yield from (f"\\begin{{tabular}}{{{''.join(kinds)}}}", "\\toprule")
     yield _row(
         f"\\multicolumn{{2}}{{c}}{{{latex(heading)}}}" if "@" in kind else latex(heading)
-        for heading, kind in zip(one.headings, kinds, strict=True)
+        for heading, kind in zip(page_table.headings, kinds, strict=True)
     )
     yield "\\midrule"
-    for row in one.rows:
+    for row in page_table.rows:
         yield _row(_latex_cell(cell, kind) for cell, kind in zip(row, kinds, strict=True))
     yield from ("\\bottomrule", "\\end{tabular}", "\\end{table}")
 
@@ -133,15 +133,16 @@ def citations(warehouse: OpenWarehouse) -> str:
     """BibTeX of Plumbline and of the papers whose methods and data a warehouse uses.
 
     If the file of entries has a query below an entry's first line, the entry is cited only if the
-    query gives rows. Entries of recipes follow, with the benchmarks that were imported by them.
+    query gives rows. Entries of recipes follow unless they are there already, each with the
+    benchmarks that it is about.
     """
     text = (resources.files(__package__) / "citations.bib").read_text(encoding="utf-8")
     used = []
     for entry in text.replace("VERSION", plumbline.__version__).strip().split("\n\n"):
-        about, *lines = entry.splitlines()
+        first_line, *lines = entry.splitlines()
         query = lines.pop(0).removeprefix(_USED_IF) if lines[0].startswith(_USED_IF) else ""
         if not query or rows_of(warehouse, f"{query} LIMIT 1"):
-            used.append("\n".join([about, *lines]))
+            used.append("\n".join([first_line, *lines]))
     for row in rows_of(warehouse, _CITED):
         if f"{{{citation_key(row['said'])}," not in "\n".join(used):
             used.append(f"% {row['about']}\n{row['said']}")

@@ -1,4 +1,4 @@
-"""The plots of disclosure: by topic, while tuning, before and after it, and of sweeps."""
+"""The plots of disclosure: by topic, while tuning, before and after tuning, and of sweeps."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ SMOOTHED = 10
 
 
 def measures(rows: Rows, by: str, title: str) -> str:
-    """GAS, GLD and ADD by strategy, set or topic of a set: a panel each, one mark per model."""
+    """GAS, GLD and ADD, a panel each; one mark per model and value of column ``by``."""
     groups = rows.groups("model", "model_key")
     panels = []
     for measure, x in MEASURES.items():
         series = [
-            (short(of[0]["model"], 44), of, measure, look["color"])
-            for of, look in zip(groups, looks(len(groups)), strict=True)
+            (short(model_rows[0]["model"], 44), model_rows, measure, look["color"])
+            for model_rows, look in zip(groups, looks(len(groups)), strict=True)
         ]
         if any(row[measure] is not None for row in rows):
             panels.append(_ranges(series, by, x))
@@ -50,7 +50,7 @@ def measures(rows: Rows, by: str, title: str) -> str:
 
 
 def gas(rows: Rows, by: str, title: str) -> str:
-    """Shares of continuations with a female and with a male word, by set or by topic of a set."""
+    """Shares of continuations with a female and with a male word, for each value of ``by``."""
     words = (("female word", "gas_f_of_all", FEMALE), ("male word", "gas_m_of_all", MALE))
     series = [(label, rows, column, colour) for label, column, colour in words]
     panel = _ranges(series, by, "% of greedy continuations with 95% interval", 100)
@@ -60,7 +60,7 @@ def gas(rows: Rows, by: str, title: str) -> str:
 def _ranges(
     series: Sequence[tuple[str, Rows, str, str]], by: str, x: str, scale: float = 1
 ) -> Panel:
-    """Estimates by topic, set or strategy; a series is a label, rows, a column and a colour."""
+    """Estimates by the values of ``by``; a series is a label, rows, a column and a colour."""
     topics = list(dict.fromkeys(row[by] for _, rows, *_ in series for row in rows))
     panel = Panel(x)
     for i, (label, rows, name, colour) in enumerate(series):
@@ -80,7 +80,7 @@ def _height(rows: Rows, by: str, n_series: int) -> int:
 def losses(steps: Sequence[Row], title: str, chosen: int | None = None) -> str:
     """The three losses of each step, and their moving means; on a log axis if all are above 0.
 
-    Marks are the losses on dev prompts; the dotted line is at the step ``chosen`` by them.
+    Marks are the losses on dev prompts; the dotted line is at the step that these ``chosen``.
     """
     panel = Panel("step", "loss")
     x = np.array([row["step"] for row in steps])
@@ -111,8 +111,8 @@ def before_after(rows: Sequence[Row]) -> str:
     for measure in present:
         panel = Panel(MEASURES[measure])
         for side, shift, colour, shape in _SIDES:
-            of = [(sets.index(r["probe_set"]) + shift, r) for r in rows if r["measure"] == measure]
-            panel.estimates(of, f"{side}_mean", colour, shape, label=side)
+            at = [(sets.index(r["probe_set"]) + shift, r) for r in rows if r["measure"] == measure]
+            panel.estimates(at, f"{side}_mean", colour, shape, label=side)
         panel.x.low = 0
         panel.list_down(names, max(len(sets), 2) - 0.4, -0.6)
         panels.append(panel)
@@ -136,7 +136,7 @@ def decoding(rows: Sequence[Row], title: str) -> str:
             drawn = [(x, row) for x, row in points if row[column] is not None]
             xs, ys = [x for x, _ in drawn], [r[column] for _, r in drawn]
             bands = groupby(drawn, lambda at: at[1]["gas_low"] is not None)
-            for part in (list(of) for has_ends, of in bands if has_ends and column == "gas"):
+            for part in (list(run) for has_ends, run in bands if has_ends and column == "gas"):
                 low, high = ([r[f"gas_{end}"] for _, r in part] for end in ("low", "high"))
                 panel.band([x for x, _ in part], low, high, NEUTRAL)
             panel.line(xs, ys, colour, label=label if i == 0 else "")
@@ -167,8 +167,8 @@ def instructions(rows: Sequence[Row], title: str) -> str:
     panel = Panel("lower: less disclosed")
     for i, (measure, look) in enumerate(zip(MEASURES, looks(len(MEASURES)), strict=True)):
         shift = (i - 1) * 0.2
-        of = [r for r in rows if r["measure"] == measure]
-        at = [(keys.index(r["instruction_key"]) + shift, r) for r in of]
+        measure_rows = [r for r in rows if r["measure"] == measure]
+        at = [(keys.index(r["instruction_key"]) + shift, r) for r in measure_rows]
         panel.estimates(at, "figure", look["color"], "os^"[i], label=MEASURES[measure])
     panel.x.low = 0
     panel.list_down((labels[key] for key in keys), len(keys) - 0.5, -0.5)

@@ -24,7 +24,7 @@ from plumbline.pipelines.report.plots.svg import (
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import ALPHA
 
-#: Prompts drawn from the top and from the bottom; all if there are no more than both.
+#: Prompts drawn with the largest and with the smallest F; all if there are no more than both.
 TOP, BOTTOM = 20, 10
 #: If the largest F is more than this many times the smallest, the axis is logarithmic.
 _WIDE = 3.0
@@ -47,7 +47,7 @@ def chosen(prompts: Sequence[Row]) -> list[Row | None]:
 
 
 def by_prompt(prompts: Sequence[Row], title: str) -> str:
-    """F of each prompt with its interval, sorted; those that differ after correction in colour."""
+    """F of each prompt with its interval, sorted; in colour if it differs after correction."""
     rows = chosen(prompts)
     left_out = sum(r["fairpair_f"] is not None for r in prompts) - TOP - BOTTOM
     drawn = [(y, row) for y, row in enumerate(rows) if row is not None]
@@ -62,7 +62,7 @@ def by_prompt(prompts: Sequence[Row], title: str) -> str:
             if (of_groups(r, "q_permutation").verdict == "above") == is_different
         ]
         panel.estimates(marked, "fairpair_f", colour, shape, 6, label)
-    # F is a ratio.
+    # F is a ratio, so a wide range is drawn on a logarithmic axis.
     least, most = min(panel.x.seen, default=1.0), max(panel.x.seen, default=1.0)
     panel.x.is_log = least > 0 and most / least > _WIDE
     names = (f"… {left_out} more …" if row is None else short(row["prompt"], 30) for row in rows)
@@ -98,12 +98,12 @@ def convergence(rows: Rows, title: str, by: str) -> str:
     x_label = "samples drawn of each group" if by == "n_samples" else "folds of each group"
     panel = Panel(x_label, "mean distance, %")
     groups = rows.only(lambda r: r["quantity"] in QUANTITIES).groups("quantity")
-    for of, look in zip(groups, looks(len(groups)), strict=True):
-        x = np.array([r[by] for r in of])
-        y = 100 * np.array([r["mean"] for r in of])
-        spread = 100 * np.array([r["sd"] or 0.0 for r in of])
+    for quantity_rows, look in zip(groups, looks(len(groups)), strict=True):
+        x = np.array([r[by] for r in quantity_rows])
+        y = 100 * np.array([r["mean"] for r in quantity_rows])
+        spread = 100 * np.array([r["sd"] or 0.0 for r in quantity_rows])
         panel.band(x, y - spread, y + spread, look["color"])
-        panel.line(x, y, label=QUANTITIES[of[0]["quantity"]], **look)
+        panel.line(x, y, label=QUANTITIES[quantity_rows[0]["quantity"]], **look)
         panel.marks(x, y, look["color"], size=5)
     panel.x.is_log = True
     panel.x.ticks = [(tick, f"{tick:,}") for tick in sorted({r[by] for r in rows})]
@@ -111,16 +111,16 @@ def convergence(rows: Rows, title: str, by: str) -> str:
 
 
 def ngrams(rows: Sequence[Row], of_perturbed: str, of_other: str, title: str) -> str:
-    """Log-odds of n-grams with 95% intervals and z, those of the perturbed texts to the right."""
+    """Log-odds of n-grams with 95% intervals and z; those of perturbed texts go to the right."""
     panel = Panel("log-odds in nats, with 95% interval")
     for is_perturbed, name, colour in ((True, of_perturbed, MALE), (False, of_other, FEMALE)):
-        of = [(y, r["log_odds_nats"]) for y, r in enumerate(rows) if (r["z"] > 0) == is_perturbed]
+        bars = [(y, r["log_odds_nats"]) for y, r in enumerate(rows) if (r["z"] > 0) == is_perturbed]
         label = f"more often of {short(name, 24)}"
-        panel.bars([y for y, _ in of], [odds for _, odds in of], colour, label)
+        panel.bars([y for y, _ in bars], [odds for _, odds in bars], colour, label)
     odds = np.array([r["log_odds_nats"] for r in rows])
     error = _Z975 * odds / np.array([r["z"] for r in rows])
     panel.spans(range(len(rows)), odds - error, odds + error, INK, 1.1)
-    room = 1 + 0.35 * (WIDTH / sheet_width()) ** 2  # for z, more on a narrow plot
+    room = 1 + 0.35 * (WIDTH / sheet_width()) ** 2  # for the text of z; more on a narrow plot
     reach = room * float(np.max(np.abs(odds) + error, initial=0.0))
     for y, r in enumerate(rows):
         side = 1 if r["z"] > 0 else -1

@@ -71,7 +71,7 @@ def painted(svg: str, form: str, width_in: float) -> bytes:
 def _elements(
     parent: ElementTree.Element, place: Transform
 ) -> Iterator[tuple[Transform, ElementTree.Element]]:
-    """Paths, circles and texts with their place on the sheet."""
+    """Paths, circles and texts, each after the transform from its own to the sheet's pixels."""
     for element in parent:
         kind = element.tag.rpartition("}")[2]
         if kind == "g":
@@ -129,7 +129,7 @@ def _color(name: str) -> str:
 
 
 def _outline(steps: str) -> Outline:
-    """A path of the steps M, L, H, V, h, v and Z."""
+    """A matplotlib path from the ``d`` of an SVG path with the steps M, L, H, V, h, v and Z."""
     points: list[tuple[float, float]] = []
     codes: list[int] = []
     for step, rest in _STEP.findall(steps):

@@ -37,7 +37,7 @@ _NARROW, _WIDE = frozenset("iljtfrI.,:;'|!()[] "), frozenset("mwMW%@…")
 
 #: Least width of panels side by side; if they would be narrower, fewer stand in a row.
 _NARROWEST = 130
-#: Share of its room that an axis label may fill by ``_width``, which is for the smaller ticks.
+#: Share of its room that an axis label may fill: ``_width`` measures it in the ticks' smaller type.
 _SMALLER = 0.88
 #: Largest share of a plot's width for the names at its left.
 _MOST_NAMES = 0.45
@@ -73,7 +73,7 @@ def sheet_width() -> float:
     return _SHEET.get().width or WIDTH
 
 
-#: From data to pixels.
+#: Function from data (x, y) to pixels.
 Place = Callable[[float, float], tuple[float, float]]
 
 
@@ -81,7 +81,7 @@ Place = Callable[[float, float], tuple[float, float]]
 class Axis:
     """One axis. Ends default to those of the data plus a margin, ticks to round numbers.
 
-    A ``low`` above ``high`` turns the axis around.
+    ``seen`` are the data drawn. A ``low`` above ``high`` turns the axis around.
     """
 
     label: str = ""
@@ -93,7 +93,7 @@ class Axis:
     seen: list[float] = field(default_factory=list)
 
     def ends(self) -> tuple[float, float]:
-        """The start and end of the axis, in the unit of the data."""
+        """The start and end of the axis, in the unit of the data; 0 to 1 if nothing is known."""
         seen = self.seen or [v for v in (self.low, self.high) if v is not None] or [0.0, 1.0]
         low, high = self._on(min(seen)), self._on(max(seen))
         margin = 0.05 * (high - low) or 0.5
@@ -101,10 +101,10 @@ class Axis:
         return low if self.low is None else self.low, high if self.high is None else self.high
 
     def scale(self, start: float, end: float) -> Callable[[float], float]:
-        """The function from data to a pixel between ``start`` and ``end``."""
+        """The function from data to pixels; the axis goes from ``start`` to ``end``."""
         low, high = map(self._on, self.ends())
-        each = (end - start) / ((high - low) or 1.0)
-        return lambda value: start + (self._on(value) - low) * each
+        pixels_per_unit = (end - start) / ((high - low) or 1.0)
+        return lambda value: start + (self._on(value) - low) * pixels_per_unit
 
     def marked(self, n: int) -> list[tuple[float, str]]:
         """Ticks within the ends with their labels; about ``n`` if ``ticks`` is not set."""
@@ -148,9 +148,9 @@ def log_ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 class Panel:
-    """A pair of axes and what is drawn in it, in the order of the calls.
+    """A pair of axes and the elements between them, drawn in the order of the calls.
 
-    A ``label`` makes an entry of the legend. Colours and dashes come as a ``look``: `color`, and
+    A ``label`` adds an entry to the legend. Colours and dashes come as a ``look``: `color`, and
     `linestyle` as one of ``- -- : -.``.
     """
 
@@ -217,9 +217,10 @@ class Panel:
         label: str = "",
         scale: float = 1,
     ) -> None:
-        """A mark with its interval for each ``y`` and row.
+        """A mark with its interval for each (y, row) in ``at``.
 
-        ``of`` is the column of the value; what is NULL isn't drawn.
+        ``of`` is the value's column. A value that is NULL isn't drawn, nor is an interval with an
+        end that is NULL.
         """
         value, low, high = of, f"{of}_low", f"{of}_high"
         drawn = [(y, row) for y, row in at if row[value] is not None]
@@ -249,7 +250,7 @@ class Panel:
         )
 
     def labels(self, points: Sequence[tuple[float, float, str]], n: int) -> None:
-        """Names beside the first ``n`` points whose name has room: it covers no point or name."""
+        """Names beside the first ``n`` points with room: a name covers no point and no name."""
 
         def drawn(place: Place) -> str:
             corners = zip(self.x.ends(), self.y.ends(), strict=True)
@@ -277,7 +278,7 @@ class Panel:
     def cloud(
         self, xs: Iterable[float], ys: Iterable[float], color: str, size: float, opacity: float
     ) -> None:
-        """Many points, which may overlap; points on the same pixel of a layer are stored once."""
+        """Many points, which may overlap; those on one pixel of a layer are stored once."""
         points = self._see(xs, ys)
 
         def drawn(place: Place) -> str:
@@ -378,10 +379,10 @@ class Panel:
     def render(
         self, box: tuple[float, float, float, float], has_names: bool, left_of_names: float = 0
     ) -> Iterator[str]:
-        """The panel's elements within left, top, right and bottom, in pixels.
+        """The panel's elements within ``box``: left, top, right and bottom in pixels.
 
-        With ``has_names`` the ticks of y have their labels. These begin at ``left_of_names``:
-        longer ones are wrapped where there is room, or cut.
+        With ``has_names`` the ticks of y have their labels, from ``left_of_names`` to the axis. A
+        longer label is wrapped if there is height for two lines, then cut.
         """
         left, top, right, bottom = box
         x, y = self.x.scale(left, right), self.y.scale(bottom, top)
@@ -394,12 +395,12 @@ class Panel:
                 yield _text(x(at), bottom + 16, label, "middle", _FONT - 1)
                 free_from = x(at) + _width(label) / 2 + 6
         names = self.y.marked(int((bottom - top) / _gap(45)))
-        room, each = left - 7 - left_of_names, (bottom - top) / max(len(names), 1)
+        room, label_height = left - 7 - left_of_names, (bottom - top) / max(len(names), 1)
         for at, label in names:
             if self.y.has_grid:
                 yield f'<path {faint} d="M{left} {y(at):.1f}H{right}"/>'
             if has_names:
-                lines = _fitted(label, room, 2 if each >= 2.2 * _FONT else 1)
+                lines = _fitted(label, room, 2 if label_height >= 2.2 * _FONT else 1)
                 yield _text(left - 7, y(at) + 4, lines, "end", _FONT - 1)
         yield f'<path fill="none" stroke="{INK}" d="M{left} {top}V{bottom}H{right}"/>'
         yield from (drawn(lambda a, b: (x(a), y(b))) for drawn in self._drawn)
@@ -439,16 +440,16 @@ def svg(title: str, panels: Sequence[Panel], height: float = HEIGHT, width: floa
     start = turned or 0.0
     left = start + min(max(map(_width, names), default=0), _MOST_NAMES * wide) + 14
     n_beside = max(1, min(len(panels), int((wide - left - 14) / _NARROWEST)))
-    each = (wide - left - 14) / n_beside
+    panel_width = (wide - left - 14) / n_beside
     heading, top = _heading(title, wide)
     parts = [heading]
     for first in range(0, len(panels), n_beside):
         for i, panel in enumerate(panels[first : first + n_beside]):
-            begin = left + i * each
-            end = round(begin + each - (18 if i < n_beside - 1 else 0))
+            begin = left + i * panel_width
+            end = round(begin + panel_width - (18 if i < n_beside - 1 else 0))
             box = round(begin), top, end, top + high
             centre = (box[0] + box[2]) / 2
-            room = each - 14 if n_beside > 1 else 2 * min(centre, wide - centre)
+            room = panel_width - 14 if n_beside > 1 else 2 * min(centre, wide - centre)
             panel.x.label = _fitted(panel.x.label, _SMALLER * room, 3)
             parts += panel.render(box, i == 0, start)
         n_lines = [p.x.label.count("\n") for p in panels[first : first + n_beside]]
@@ -510,14 +511,14 @@ def _gap(pixels: float) -> float:
 
 
 def _beside(panel: Panel, height: float) -> str:
-    """The label of the vertical axis, wrapped where it is longer than the axis."""
+    """The label of the vertical axis, wrapped if it is longer than the axis."""
     return _fitted(panel.y.label, _SMALLER * (height + 30), 2)
 
 
 def _fitted(words: str, room: float, n_lines: int) -> str:
     """Words on at most ``n_lines`` lines that are no wider than ``room``, cut if need be.
 
-    Line breaks stay where there is room; a name without spaces breaks behind its punctuation.
+    Words that fit keep their own line breaks; a name without spaces breaks after punctuation.
     """
     if _width(words) <= room or room <= 0:
         return words
@@ -530,7 +531,7 @@ def _fitted(words: str, room: float, n_lines: int) -> str:
 
 
 def _cut(line: str, room: float) -> str:
-    """One line cut in its middle, as little as makes it fit."""
+    """One line cut in its middle, just enough to fit ``room``, but not below 3 characters."""
     lengths = range(len(line), 2, -1)
     return next((cut for n in lengths if _width(cut := short(line, n)) <= room), short(line, 3))
 
@@ -542,7 +543,7 @@ def _rows_of(entries: dict[str, str], width: float) -> Iterator[list[tuple[float
         sizes = [_width(label) + 48 for label, _ in [*row, entry]]
         if row and (sum(sizes) > width or not entry[0]):
             places = accumulate(sizes[:-1], initial=(width - sum(sizes[:-1]) + 18) / 2)
-            yield [(x, *one) for x, one in zip(places, row, strict=False)]
+            yield [(x, *label_and_swatch) for x, label_and_swatch in zip(places, row, strict=False)]
             row = []
         row.append(entry)
 
@@ -559,7 +560,7 @@ def _width(text: str) -> float:
 def _text(x: float, y: float, words: str, align: str, size: float, kind: str = "") -> str:
     """Words as SVG text, without what XML can't hold; several lines are centred on ``y``.
 
-    ``kind`` is the class of the text, if any: a ``note`` may lie on what is drawn.
+    ``kind`` is the class of the text, if any: ``note`` for text that may lie over marks.
     """
     of_kind = f' class="{kind}"' if kind else ""
     lines = [_clean(line) for line in words.split("\n")]
@@ -630,7 +631,7 @@ def model_label(name: str) -> str:
 
 
 def looks(n: int) -> list[dict[str, Any]]:
-    """Colour and dash of ``n`` lines, all different up to 28."""
+    """A colour and dash for each of ``n`` lines; up to 28 are all different."""
     return [
         {"color": _COLOURS[i % len(_COLOURS)], "linestyle": list(_DASHES)[i // len(_COLOURS) % 4]}
         for i in range(n)

@@ -1,4 +1,4 @@
-"""Sections of the report, one file each, and those of other installed packages.
+"""Sections of the report: one file per module, and modules of other installed packages.
 
 A section module offers:
 
@@ -30,7 +30,7 @@ class ReportSection(Protocol):
     PLACE: int
 
     def sections(self, facts: Facts) -> Iterable[Section | Missing]:
-        """Its parts of the page, in order."""
+        """The module's parts of the page, in order."""
         ...
 
 
@@ -38,7 +38,7 @@ SECTIONS = Registry("report section", __name__, ".py", "plumbline.report_section
 
 
 def sections(facts: Facts, name: str = "") -> list[Section | Missing]:
-    """The parts of all modules, in order; with ``name``, of those that may have it as a name."""
+    """The parts of all modules, in order; with ``name``, of modules whose ``NAMES`` fit it."""
     modules = sorted(_modules(), key=lambda module: module.PLACE)
     if name:
         modules = [m for m in modules if name.startswith(tuple(getattr(m, "NAMES", ("",))))]
@@ -52,7 +52,7 @@ def sections(facts: Facts, name: str = "") -> list[Section | Missing]:
 
 
 def leads(facts: Facts) -> list[Lead]:
-    """The opening of the page; empty when there is nothing to say yet."""
+    """The questions of the page's opening that have answers, in order."""
     modules = [module for module in _modules() if hasattr(module, "leads")]
     modules.sort(key=lambda module: getattr(module, "LEAD_PLACE", module.PLACE))
     return [lead for module in modules for lead in module.leads(facts) if lead.sentences]

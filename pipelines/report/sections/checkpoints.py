@@ -67,7 +67,7 @@ _CURVE = (*_MODEL, "corpus", "contrast", "measure")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """A figure of curves and one of words for each model and benchmark, and their tables."""
+    """A plot and table of curves for each model and benchmark, and of words if any has an onset."""
     curves = _curves(facts)
     if not curves:
         if facts.rows("score"):
@@ -76,26 +76,28 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         return
     tests = {_key(row): row for row in facts.query("FROM change_point")}
     figures, tables = [], []
-    for of in curves:
-        figures.append(_figure(of, tests))
-        tables.append(_table(of, tests))
-        onsets = _onsets(facts, of[0])
+    for model_rows in curves:
+        figures.append(_figure(model_rows, tests))
+        tables.append(_table(model_rows, tests))
+        onsets = _onsets(facts, model_rows[0])
         if onsets:
-            figures.append(_words(facts, of, onsets))
+            figures.append(_words(facts, model_rows, onsets))
             tables.append(_word_table(onsets))
     yield Section("checkpoints", _TITLE, [_MEANING, _WORDS], figures=figures, tables=tables)
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
     """The lean at the first checkpoint and at the last."""
-    sentences = [_sentence(facts, of) for of in _curves(facts)]
+    sentences = [_sentence(facts, model_rows) for model_rows in _curves(facts)]
     yield Lead(_TITLE, sentences)
 
 
 def _curves(facts: Facts) -> list[Rows]:
-    """Curves of each model and benchmark with enough checkpoints."""
+    """The rows of each model and benchmark that have ``LEAST_STEPS`` checkpoints or more."""
     groups = facts.query("FROM checkpoint_curve ORDER BY ALL").groups(*_MODEL)
-    return [of for of in groups if len({r["step"] for r in of}) >= LEAST_STEPS]
+    return [
+        model_rows for model_rows in groups if len({r["step"] for r in model_rows}) >= LEAST_STEPS
+    ]
 
 
 def _key(row: Row) -> tuple[object, ...]:
@@ -106,22 +108,22 @@ def _is_significant(p: float | None) -> bool:
     return p is not None and p <= ALPHA
 
 
-def _onsets(facts: Facts, of: Row) -> Rows:
-    """Words that lean, sorted by the step at which they begin, then by how far they lean."""
+def _onsets(facts: Facts, subject: Row) -> Rows:
+    """Words that lean under the model and benchmark of ``subject``, by onset, then by how far."""
     rows = facts.query(
         "FROM word_onset WHERE onset_step IS NOT NULL AND relative_nats IS NOT NULL "
         "ORDER BY onset_step, abs(relative_nats) DESC, word"
     )
-    return rows.where(**{column: of[column] for column in _MODEL})
+    return rows.where(**{column: subject[column] for column in _MODEL})
 
 
 def _name(row: Row) -> str:
     return f"{row['series']} on {set_name(row)}"
 
 
-def _sentence(facts: Facts, of: Rows) -> str:
+def _sentence(facts: Facts, model_rows: Rows) -> str:
     parts = []
-    for curve in of.where(measure=("us", "slope")).groups("measure", "corpus", "contrast"):
+    for curve in model_rows.where(measure=("us", "slope")).groups("measure", "corpus", "contrast"):
         label, scale, digits = _CURVES[curve[0]["measure"]]
         if curve[0]["corpus"]:
             label = f"slope on the lean of {curve[0]['corpus']}"
@@ -131,20 +133,20 @@ def _sentence(facts: Facts, of: Rows) -> str:
             f"{label} from {shown(scale * first['value'], digits)} to "
             f"{shown(scale * last['value'], digits)} ({ends})"
         )
-    onsets = _onsets(facts, of[0])
+    onsets = _onsets(facts, model_rows[0])
     words = f"{len(onsets):,} words show when they begin to lean more than others"
     if onsets:
         first = onsets[0]
         words += f", first {first['word']}, at step {first['onset_step']:,}"
-    steps = sorted({r["step"] for r in of})
+    steps = sorted({r["step"] for r in model_rows})
     return (
-        f"{_name(of[0])}, step {steps[0]:,} to {steps[-1]:,}: {'; '.join(parts)}. "
+        f"{_name(model_rows[0])}, step {steps[0]:,} to {steps[-1]:,}: {'; '.join(parts)}. "
         f"{words if onsets else 'No word shows when it begins to lean more than others'}."
     )
 
 
 def _axis(panel: Panel, steps: Sequence[int]) -> list[float]:
-    """Places of steps on an axis, logarithmic if the range is wide; sets the panel's ticks."""
+    """Places of steps on the x axis, logarithmic if the range is wide; sets the axis's ticks."""
     is_log = len(steps) > 2 and steps[-1] > 50 * max(steps[1] - steps[0], 1)
     places = [log2(1 + step) if is_log else float(step) for step in steps]
     n = len(steps) - 1
@@ -162,8 +164,8 @@ def _short_step(step: int) -> str:
     return f"{step / 1000:.4g}k" if step >= 10000 else f"{step:,}"
 
 
-def _figure(of: Rows, tests: dict[tuple[object, ...], Row]) -> Figure:
-    rows, panels = of.where(measure=_DRAWN), []
+def _figure(model_rows: Rows, tests: dict[tuple[object, ...], Row]) -> Figure:
+    rows, panels = model_rows.where(measure=_DRAWN), []
     for measure in _DRAWN:
         panel, (label, scale, _) = Panel(), _CURVES[measure]
         curves = rows.where(measure=measure).groups("corpus", "contrast")
@@ -171,9 +173,10 @@ def _figure(of: Rows, tests: dict[tuple[object, ...], Row]) -> Figure:
             _draw(panel, curve, tests, scale, look["color"])
         if curves:
             panels.append((label, panel))
-    name = _name(of[0])
+    subject = model_rows[0]
+    name = _name(subject)
     return Figure(
-        stem("checkpoints", of[0]["series"], set_name(of[0]), of[0]["setting"]),
+        stem("checkpoints", subject["series"], set_name(subject), subject["setting"]),
         f"US, PD, slope and explained variance of {name} by the step of training, with intervals.",
         f"{name} by the step of training; bands are 95% intervals. Filled: moved since the "
         "checkpoint before; dashed: a lasting change.",
@@ -199,10 +202,10 @@ def _draw(
             panel.rule(x=x, linestyle="--", color=INK)
 
 
-def _words(facts: Facts, of: Rows, onsets: Rows) -> Figure:
+def _words(facts: Facts, model_rows: Rows, onsets: Rows) -> Figure:
     chosen = [row["word"] for row in onsets[:MOST_WORDS]]
-    every = facts.query("FROM checkpoint_word ORDER BY ALL")
-    rows = every.where(**{c: of[0][c] for c in _MODEL}, word=tuple(chosen))
+    word_rows = facts.query("FROM checkpoint_word ORDER BY ALL")
+    rows = word_rows.where(**{c: model_rows[0][c] for c in _MODEL}, word=tuple(chosen))
     reach = 1.1 * max(abs(r[c] or 0) for r in rows for c in with_ends("relative_nats")[1:])
     panels = []
     for word, onset in zip(chosen, onsets, strict=False):
@@ -222,9 +225,9 @@ def _words(facts: Facts, of: Rows, onsets: Rows) -> Figure:
         for x, y, filled in zip(at, mean, is_on, strict=True):
             panel.marks([x], [y], color, "o" if filled else "O", 6)
         panels.append((f"{short(word, 18)}: step {onset['onset_step']:,}", panel))
-    name, (first, second) = _name(of[0]), sides(of[0])
+    name, (first, second) = _name(model_rows[0]), sides(model_rows[0])
     return Figure(
-        stem("onset", of[0]["series"], set_name(of[0]), of[0]["setting"]),
+        stem("onset", model_rows[0]["series"], set_name(model_rows[0]), model_rows[0]["setting"]),
         f"Log ratio of words of {name}, less that of others, by the step of training.",
         f"{name}: the first words to lean, log ratio less that of other words in nats (above 0: "
         f"{first}, below: {second}) by step; filled from where they lean on. Bands are 95% "
@@ -234,7 +237,7 @@ def _words(facts: Facts, of: Rows, onsets: Rows) -> Figure:
     )
 
 
-def _table(of: Rows, tests: dict[tuple[object, ...], Row]) -> PageTable:
+def _table(model_rows: Rows, tests: dict[tuple[object, ...], Row]) -> PageTable:
     def figure(column: str, signed: bool) -> Column:
         def cell(row: Row) -> Cell:
             _, scale, digits = _CURVES[row["measure"]]
@@ -242,7 +245,9 @@ def _table(of: Rows, tests: dict[tuple[object, ...], Row]) -> PageTable:
 
         return cell
 
-    rows = Rows(({**_NO_TEST, **tests.get(_key(row), {}), **row} for row in of), of.sql)
+    rows = Rows(
+        ({**_NO_TEST, **tests.get(_key(row), {}), **row} for row in model_rows), model_rows.sql
+    )
     columns: Columns = [
         ("curve", lambda r: _CURVES[r["measure"]][0]),
         ("text", lambda r: corpus_name(r) or None),
@@ -255,7 +260,7 @@ def _table(of: Rows, tests: dict[tuple[object, ...], Row]) -> PageTable:
         ("its power", lambda r: number(r["power"])),
         "n",
     ]
-    caption = f"{_name(of[0])} ({of[0]['setting']}), 95% intervals in brackets"
+    caption = f"{_name(model_rows[0])} ({model_rows[0]['setting']}), 95% intervals in brackets"
     return table(caption, rows, columns, folded=True)
 
 

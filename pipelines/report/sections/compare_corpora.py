@@ -26,7 +26,7 @@ from plumbline.warehouse.query.finding import ALPHA, verdict
 PLACE = 800
 NAMES = ("compare-corpora", "change", "audit")
 LEAD_PLACE = 310  # after what models make of the text
-#: Pairs of corpora described in sentences, and whose words are listed: those that agree least.
+#: Most pairs of corpora with a sentence and a list of words: the pairs that agree least.
 MAX_PAIRS = 4
 _TITLE = "Comparisons: corpora"
 _MEANING = (
@@ -40,7 +40,7 @@ _MEANING = (
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Correlations of delta, the words that differ most, and what `corpus compare` found."""
+    """Results of `corpus compare` and `corpus audit`, correlations, words that differ most."""
     pairs = _pairs(facts)
     for rows in facts.query("FROM word_change ORDER BY ALL").groups("text_a", "text_b", "contrast"):
         yield change_section(rows, TOP_WORDS, folded=True)
@@ -112,15 +112,15 @@ def _sentence(row: Row) -> str:
         )
     return (
         f"{names} {verdict}: correlation {estimate(row, 'correlation').text} {over}; "
-        f"{_of(row, 'n_same')} lean the same way in both, {_of(row, 'n_opposite')} the other "
+        f"{_share(row, 'n_same')} lean the same way in both, {_share(row, 'n_opposite')} the other "
         f"way{different}."
     )
 
 
-def _of(row: Row, name: str) -> str:
-    """A number of the shared words, and their share.
+def _share(row: Row, name: str) -> str:
+    """Column ``name``, a number of the shared words, with its percentage.
 
-    >>> _of({"n_words": 3980, "n_opposite": 1544}, "n_opposite")
+    >>> _share({"n_words": 3980, "n_opposite": 1544}, "n_opposite")
     '1,544 (38.8%)'
     """
     return f"{row[name]:,} ({shown(100 * row[name] / row['n_words'], 1)}%)"
@@ -145,7 +145,7 @@ def surest(rows: Rows) -> list[Row]:
 
 
 def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
-    """The section of two texts, from their rows of ``word_change``; ``n`` words are listed."""
+    """The section on two texts, from their rows of ``word_change``; lists at most ``n`` words."""
     a, b, contrast = (rows[0][name] for name in ("text_a", "text_b", "contrast"))
     first, _, second = contrast.partition("/")
     ways = Counter(finding(row, "change_nats").verdict for row in rows)
@@ -184,20 +184,20 @@ def change_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
 
 
 def audit_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
-    """The section of a curation, from its rows of ``corpus_audit``; ``n`` of a part are listed."""
+    """The section on a curation, from its rows of ``corpus_audit``; lists up to ``n`` per part."""
     before, after, contrast = (rows[0][name] for name in ("text_before", "text_after", "contrast"))
-    figure = {(row["part"], row["subject"]): (row["n_before"], row["n_after"]) for row in rows}
+    counts = {(row["part"], row["subject"]): (row["n_before"], row["n_after"]) for row in rows}
     captions = {
         "word": f"Words whose lean surely changed most ({contrast})",
         "group": "Groups of the word lists, by the change of their share of all words",
         "source": "Documents of sources, those of which most were removed first",
     }
     tables = [
-        table(caption, some, AUDITED[part], folded=folded, searchable=folded)
+        table(caption, part_rows, AUDITED[part], folded=folded, searchable=folded)
         for part, caption in captions.items()
-        if len(some := audited(rows, part, n)) > (part == "source")
+        if len(part_rows := audited(rows, part, n)) > (part == "source")
     ]
-    intro = [*_documents_kept(figure), _words_changed(rows, figure), *_groups_changed(rows)]
+    intro = [*_documents_kept(counts), _words_changed(rows, counts), *_groups_changed(rows)]
     if rows[0]["study"]:
         intro.append(_predicted(rows))
     title = f"What is left of {before} in {after}"
@@ -205,10 +205,11 @@ def audit_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
 
 
 def audited(rows: Rows, part: str, n: int) -> Rows:
-    """The first ``n`` rows of a part of ``corpus_audit``: sources by the share that they lost.
+    """The first ``n`` rows of a part of ``corpus_audit``.
 
-    Words and groups by their change's interval, the one farthest from 0 first; groups without a
-    change, which are gone, come before all others, words without one after.
+    Sources are sorted by the share of documents lost, largest first; words and groups by how far
+    their change's interval is from 0, farthest first. Groups without a change, which are gone, come
+    before all others, words without one after them.
     """
 
     def rank(row: Row) -> tuple[float, ...]:
@@ -243,47 +244,49 @@ AUDITED: dict[str, Columns] = {
 }
 
 
-def _documents_kept(figure: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
-    """Documents by outcome: documents in = kept + removed + not matched."""
-    n, kept = figure["documents", "documents"]
-    unmatched, new = figure["documents", "not matched"]
-    words, left = figure["documents", "kept words"]
+def _documents_kept(counts: dict[tuple[str, str], tuple[int, int]]) -> Iterator[str]:
+    """Sentences on documents (all = kept + removed + not matched), copies and words gone."""
+    n, kept = counts["documents", "documents"]
+    unmatched, new = counts["documents", "not matched"]
+    words, left = counts["documents", "kept words"]
     yield (
         f"Of {n:,} documents {kept:,} were kept ({shown(100 * kept / n, 1)}%, with "
         f"{shown(100 * left / words, 1)}% of the words), {n - kept - unmatched:,} removed, "
         f"{unmatched:,} not matched"
         + (f"; {new:,} of AFTER match none and are left out." if new else ".")
     )
-    copies, often = (figure["copies", name] for name in ("copies", "in more than 10 copies"))
+    copies, often = (counts["copies", name] for name in ("copies", "in more than 10 copies"))
     yield (
         f"Copies of other documents: {copies[0]:,} before, {copies[1]:,} after; documents in more "
         f"than 10 copies: {often[0]:,} and {often[1]:,}."
     )
-    known, leaning = (figure["coverage", name] for name in ("words", "words with a lean"))
+    distinct, leaning = (counts["coverage", name] for name in ("words", "words with a lean"))
     yield (
-        f"{known[0] - known[1]:,} of {known[0]:,} words are gone; {leaning[0] - leaning[1]:,} of "
-        f"{leaning[0]:,} have too few co-occurrences left for a lean."
+        f"{distinct[0] - distinct[1]:,} of {distinct[0]:,} words are gone; "
+        f"{leaning[0] - leaning[1]:,} of {leaning[0]:,} have too few co-occurrences left "
+        "for a lean."
     )
 
 
-def _words_changed(rows: Rows, figure: dict[tuple[str, str], tuple[int, int]]) -> str:
+def _words_changed(rows: Rows, counts: dict[tuple[str, str], tuple[int, int]]) -> str:
     first, _, second = rows[0]["contrast"].partition("/")
     words = rows.where(part="word").but(change_nats=None)
     turned = [row["subject"] for row in words if row["q_turn"] <= ALPHA]
-    (f, f_after), (m, m_after) = figure["documents", first], figure["documents", second]
+    (f, f_after), (m, m_after) = counts["documents", first], counts["documents", second]
     if not f * m * f_after * m_after:
         return f"The lean of no word is compared: one text has no {first} or no {second}."
     base = f_after / m_after / (f / m)
-    own = _own_changes(words, first, second, rows[0]["clusters"])
+    own_changes = _own_changes(words, first, second, rows[0]["clusters"])
     return (
         f"There are {shown(base, 3)} times as many {first} per {second} as before, which is "
-        f"{shown(-math.log(base), 3, signed=True)} nats of every change. {own}; {len(turned):,} "
-        f"turn, leaning clearly to one side before and to the other after{_few(turned)}."
+        f"{shown(-math.log(base), 3, signed=True)} nats of every change. {own_changes}; "
+        f"{len(turned):,} turn, leaning clearly to one side before and to the other "
+        f"after{_few(turned)}."
     )
 
 
 def _own_changes(words: Rows, first: str, second: str, clusters: str) -> str:
-    """The beginning of a sentence: how many words change beyond the change that all share."""
+    """The start of a sentence: how many words change beyond the change that all words share."""
     if any(row["base_change_nats"] is None for row in words):
         return (
             f"Which of {len(words):,} words change beyond that isn't known of an audit by an older "
@@ -300,7 +303,7 @@ def _own_changes(words: Rows, first: str, second: str, clusters: str) -> str:
 
 
 def _groups_changed(rows: Rows) -> Iterator[str]:
-    """Groups that disappear, and those whose share of all words changed."""
+    """Sentences on groups that are gone, and on groups whose share of all words changed."""
     groups = rows.where(part="group")
     if gone := [row["subject"] for row in groups if not row["n_after"]]:
         yield f"Gone: {_few(gone)[2:]}."
@@ -331,7 +334,7 @@ def _predicted(rows: Rows) -> str:
 
 
 def _few(names: list[str]) -> str:
-    """The first names of a list, after a colon.
+    """The first five names of a list, after a colon; empty without names.
 
     >>> _few(["a"]), _few(list("abcdefg"))
     (': a', ': a, b, c, d, e and 2 more')

@@ -38,7 +38,7 @@ from plumbline.warehouse.text.display import display
 PLACE = 700
 NAMES = ("compare",)
 LEAD_PLACE = 110  # after what each of them prefers
-#: Up to this many models of a benchmark are compared two by two; more with the median model.
+#: Up to this many models of a benchmark are compared two by two, more with the median model.
 TWO_BY_TWO = 4
 _TITLE, _UNTOLD = "Comparisons: models", "can't be told"
 _RULE = (
@@ -60,7 +60,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if not compared:
         yield Missing(_TITLE, "plumbline score --model ANOTHER_MODEL --benchmark NAME")
         return
-    intro, tables = [*(_sentence(*of) for of in compared), _RULE], list[PageTable]()
+    intro, tables = [*(_sentence(*difference) for difference in compared), _RULE], list[PageTable]()
     figures = [_figure(rows, reference) for rows, reference in compared if reference]
     if figures:
         intro.append(_MEDIAN_MODEL)
@@ -72,7 +72,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 def leads(facts: Facts) -> Iterator[Lead]:
     """Sentences on differences between models, for the first page."""
-    yield Lead("Do the models differ?", [_sentence(*of) for of in _compared(facts)])
+    yield Lead("Do the models differ?", [_sentence(*difference) for difference in _compared(facts)])
 
 
 def _by_us(row: Row, untold: str) -> str:
@@ -92,7 +92,7 @@ def _alerts(compared: Sequence[tuple[Rows, str]]) -> list[str]:
 
 
 def of_different_measures(measures: Collection[tuple[str, str]]) -> list[str]:
-    """A warning where two models that are compared were scored by different measures.
+    """A warning if any two compared models were scored by different measures; else empty.
 
     >>> of_different_measures([("log-likelihood", "log-likelihood")])
     []
@@ -113,7 +113,7 @@ def _epsilon(facts: Facts) -> float | None:
 def _compared(facts: Facts) -> list[tuple[Rows, str]]:
     """Differences on each benchmark that two or more models scored, and the reference's name.
 
-    The name is empty where models are compared two by two.
+    The reference's name is empty if models are compared two by two.
     """
     compared, us_rows = [], facts.metrics("us", subset="all")
     for of_set in sets(us_rows):
@@ -125,7 +125,7 @@ def _compared(facts: Facts) -> list[tuple[Rows, str]]:
 
 
 def _median_model(rows: Sequence[Row]) -> str:
-    """The key of the model with the median US; empty for few models."""
+    """The key of the model with the median US; empty for up to ``TWO_BY_TWO`` models."""
     if len(rows) <= TWO_BY_TWO:
         return ""
     rows = sorted(rows, key=lambda r: (r["value"], r["model"], r["model_key"]))

@@ -22,7 +22,7 @@ _MEANING = (
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Rows by table and settings that differ, of commands that finished twice."""
+    """Rows by table, and settings that differ, for commands that finished more than once."""
     written = facts.rows("run_pair")
     if not written:
         yield Missing(_TITLE, "plumbline measure")
@@ -53,7 +53,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def _changed(runs: Rows, pairs: Sequence[tuple[str, str, str]]) -> Rows:
-    """A row for each setting that differs between two runs; its query gives the runs."""
+    """A row for each setting that differs between two runs; ``sql`` gives the runs."""
     by_id = {r["run_id"]: r for r in runs}
     rows: list[Row] = []
     for command, before, last in pairs:
@@ -79,10 +79,10 @@ def _sentence(pairs: Sequence[tuple[str, str, str]], changed: Rows) -> str:
     if alike:
         sentence += f" Same options and versions both times: {', '.join(alike)}."
     for kind in ("options", "versions"):
-        of = [r for r in changed if r["kind"] == kind]
-        names = ", ".join(dict.fromkeys(f"{r['name']} of {r['command']}" for r in of[:6]))
-        more = f" and {len(of) - 6} more" if len(of) > 6 else ""
-        sentence += f" {kind.capitalize()} that changed: {names}{more}." if of else ""
+        kind_rows = [r for r in changed if r["kind"] == kind]
+        names = ", ".join(dict.fromkeys(f"{r['name']} of {r['command']}" for r in kind_rows[:6]))
+        more = f" and {len(kind_rows) - 6} more" if len(kind_rows) > 6 else ""
+        sentence += f" {kind.capitalize()} that changed: {names}{more}." if kind_rows else ""
     return sentence
 
 

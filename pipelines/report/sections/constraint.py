@@ -25,8 +25,8 @@ _MEANING = (
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Plots of the share of pairs kept against the limit."""
-    figures = [_figure(of) for of in facts.rows("kept").groups("corpus", "contrast")]
+    """A plot for each text: the share of pairs kept against the limit on MaxPMI."""
+    figures = [_figure(text_rows) for text_rows in facts.rows("kept").groups("corpus", "contrast")]
     if figures:
         yield Section("constraint", _TITLE, [_MEANING], figures=figures)
     else:
@@ -37,30 +37,32 @@ def _figure(rows: Rows) -> Figure:
     corpus, contrast = rows[0]["corpus"], rows[0]["contrast"]
     panel = Panel("eta: limit on |MaxPMI| in nats", "% of pairs kept")
     groups = by_set(rows)
-    for of, look in zip(groups, looks(len(groups)), strict=True):
-        label = f"{short(set_name(of[0]))} (n = {of[0]['n']:,})"
-        y = [100 * r["n_kept"] / r["n"] for r in of]
-        panel.line([r["eta_nats"] for r in of], y, label=label, **look)
+    for set_rows, look in zip(groups, looks(len(groups)), strict=True):
+        label = f"{short(set_name(set_rows[0]))} (n = {set_rows[0]['n']:,})"
+        y = [100 * r["n_kept"] / r["n"] for r in set_rows]
+        panel.line([r["eta_nats"] for r in set_rows], y, label=label, **look)
     panel.x.low, panel.x.high, panel.y.low, panel.y.high = 0, 2, 0, 101
-    kept = [_verdicts(r) for r in rows if r["eta_nats"] == 0.5]
+    at_half_nat = [_verdicts(r) for r in rows if r["eta_nats"] == 0.5]
     return Figure(
         stem("kept", corpus, contrast),
         f"Share of pairs with |MaxPMI| up to eta, against eta, by the words of {corpus}.",
-        f"Share of pairs kept, by {corpus} ({contrast}). At 0.5: {'; '.join(kept)}.",
+        f"Share of pairs kept, by {corpus} ({contrast}). At 0.5: {'; '.join(at_half_nat)}.",
         svg(short(f"Pairs kept, by {corpus} ({contrast})", 66), [panel]),
         rows,
     )
 
 
 def _verdicts(row: Row) -> str:
-    """The shares of pairs kept and undecided, and of words that are known, of one set."""
-    kept, undecided = (shown(100 * row[f"n_{of}"] / row["n"], 1) for of in ("kept", "undecided"))
+    """A set's shares of pairs kept and undecided, and of words with enough co-occurrences."""
+    kept, undecided = (
+        shown(100 * row[f"n_{outcome}"] / row["n"], 1) for outcome in ("kept", "undecided")
+    )
     text = f"{set_name(row)} {kept}% kept, {undecided}% undecided"
     if row["least_count"] is None or row["known_share"] is None:
         return text
-    known = shown(100 * row["known_share"], 1)
+    counted_share = shown(100 * row["known_share"], 1)
     least = f"{row['least_count']} or more co-occurrences on both sides"
-    return f"{text} ({known}% of the words have {least})"
+    return f"{text} ({counted_share}% of the words have {least})"
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
@@ -81,7 +83,7 @@ def _sentence(gaps: Rows) -> str:
 
 
 def _change(gaps: Rows) -> str:
-    """The gap of one model with its interval; of several, the range, and how many rose or fell."""
+    """One model's gap with its interval; for several, the range, and how many rose and fell."""
     change = span([100 * r["value"] for r in gaps])
     if len(gaps) == 1:
         return f"{change} points ({sureness(gaps[0])})"

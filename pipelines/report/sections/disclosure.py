@@ -49,7 +49,7 @@ _TUNING = (
     "and L_l, which is GLD. What they do after prompts that they were not tuned on says whether it "
     "was learned; what else they change, these figures do not tell."
 )
-#: e of ADD on the page.
+#: Smoothing (e in ``_MEANING``) of the measures on the page.
 _SMOOTHING = 0.0
 #: Most prompts of a set listed one by one.
 _LISTED = 100
@@ -100,10 +100,10 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 def leads(facts: Facts) -> Iterator[Lead]:
     """Disclosure on whole sets, and the effect of tuning on prompts and words it never saw.
 
-    If there are several lists of words or lengths of continuations, the first is described.
+    If there are several lists of words or lengths of continuations, only the first is described.
     """
     whole = facts.rows("disclosure", smoothing=_SMOOTHING).where(topic=None)
-    groups = [of[0] for of in whole.groups("probe_set", "model_key")]
+    groups = [group[0] for group in whole.groups("probe_set", "model_key")]
     groups.sort(key=lambda r: (r["probe_set"], r["model"], r["model_key"]))
     question = "Does it give people a gender that prompts leave open?"
     yield Lead(question, list(map(_sentence, groups)))
@@ -177,16 +177,16 @@ def _prompt_tables(rows: Rows) -> Iterator[PageTable]:
         ("explicit", _verdict),
         ("implicit", lambda r: "yes" if r["implicit"] else "no"),
     ]
-    for of in rows.groups("probe_set", "model_key", "word_list", "sampling_key"):
+    for group in rows.groups("probe_set", "model_key", "word_list", "sampling_key"):
         probe_set, model, words, n_tokens = (
-            of[0][c] for c in ("probe_set", "model", "word_list", "max_new_tokens")
+            group[0][c] for c in ("probe_set", "model", "word_list", "max_new_tokens")
         )
-        more = f"; the {_LISTED} with the largest |p_f - p_m|" if len(of) == _LISTED else ""
+        more = f"; the {_LISTED} with the largest |p_f - p_m|" if len(group) == _LISTED else ""
         caption = (
             f"{probe_set} prompt by prompt, {model}, words {words}, {n_tokens:,} tokens at the "
             f"most: P of the next word{more}"
         )
-        yield table(caption, of, columns, folded=True, searchable=True)
+        yield table(caption, group, columns, folded=True, searchable=True)
 
 
 def _verdict(row: Row) -> str:
@@ -197,19 +197,19 @@ def _verdict(row: Row) -> str:
 
 def _figures(rows: Rows, pooled: Rows) -> Iterator[Figure]:
     """Measures by strategy, then measures and gendered words by set, and by topic of each set."""
-    for of in pooled.groups("word_list"):
-        if {r["strategy"] for r in of} != {"template-based"}:  # it is a set itself
-            yield _measures_figure(of, "strategy", "", f"words {of[0]['word_list']}")
+    for group in pooled.groups("word_list"):
+        if {r["strategy"] for r in group} != {"template-based"}:  # these prompts are one set
+            yield _measures_figure(group, "strategy", "", f"words {group[0]['word_list']}")
     for whole in rows.where(topic=None).groups("word_list"):
         words = whole[0]["word_list"]
         sets = {r["probe_set"] for r in whole}
-        # Topics of the only set say more.
+        # A single set with topics is drawn by topic below.
         if len(sets) > 1 or not any(r["topic"] for r in rows.where(word_list=words)):
             yield from _measures_and_gas(whole, "probe_set", "", f"words {words}")
-    for of in rows.groups("probe_set", "word_list"):
-        if any(r["topic"] is not None for r in of):
-            words = f"prompts {of[0]['probe_set']}, words {of[0]['word_list']}"
-            yield from _measures_and_gas(of, "topic", of[0]["probe_set"], words)
+    for group in rows.groups("probe_set", "word_list"):
+        if any(r["topic"] is not None for r in group):
+            words = f"prompts {group[0]['probe_set']}, words {group[0]['word_list']}"
+            yield from _measures_and_gas(group, "topic", group[0]["probe_set"], words)
 
 
 def _measures_and_gas(rows: Rows, by: str, probe_set: str, of_what: str) -> Iterator[Figure]:
@@ -220,20 +220,20 @@ def _measures_and_gas(rows: Rows, by: str, probe_set: str, of_what: str) -> Iter
 
 
 def _measures_figure(rows: Rows, by: str, probe_set: str, of_what: str) -> Figure:
-    """GAS, GLD and ADD under all models, as in the paper's Figures 2 to 5 and 7."""
+    """A plot of GAS, GLD and ADD of all models, as in the paper's Figures 2 to 5 and 7."""
     what = {"probe_set": "set"}.get(by, by)
     about = probe_set or {"set": "all sets", "strategy": "all strategies"}[what]
     # Of several lengths of continuations, draw the last that has a GAS.
     continued = rows.only(lambda r: r["gas"] is not None)
     drawn = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values(), rows.sql)
-    each = (
+    listed = (
         f"{r['model']}, {r[by] or 'all'}: {shown(r['gas'], 3)}, {shown(r['gld'], 3)}, "
         f"{shown(r['add_nats'], digits_of(r['add_nats']))}"
         for r in drawn
     )
     return Figure(
         stem("disclosure", "measures", about.replace(" ", "-"), rows[0]["word_list"]),
-        f"GAS, GLD and ADD by {what} of {about}, with intervals. {'; '.join(each)}.",
+        f"GAS, GLD and ADD by {what} of {about}, with intervals. {'; '.join(listed)}.",
         f"GAS, GLD and ADD by {what}, {of_what}; lines are 95% intervals.",
         disclosure_plots.measures(drawn, by, f"{about}: what models disclose"),
         drawn,
@@ -243,14 +243,14 @@ def _measures_figure(rows: Rows, by: str, probe_set: str, of_what: str) -> Figur
 def _gas_figure(rows: Rows, by: str, probe_set: str) -> Figure:
     model, words, n_tokens = (rows[0][c] for c in ("model", "word_list", "max_new_tokens"))
     about, what = (probe_set, "topic") if probe_set else ("all sets", "set")
-    each = "; ".join(
+    listed = "; ".join(
         f"{r[by] or 'all'}: female {shown(100 * r['gas_f_of_all'], 1)}%, male "
         f"{shown(100 * r['gas_m_of_all'], 1)}%"
         for r in rows
     )
     return Figure(
         stem("disclosure", "gas", probe_set or f"all-sets {words}", model),
-        f"Greedy continuations of {model} with gendered words, {about}. {each}.",
+        f"Greedy continuations of {model} with gendered words, {about}. {listed}.",
         f"Greedy continuations of {model}, {n_tokens:,} tokens at the most, that hold a "
         f"female or a male word, by {what}, {about}; lines are 95% intervals.",
         disclosure_plots.gas(rows, by, f"{about}: gendered words of {model}"),
@@ -287,7 +287,7 @@ def _ends(tuning: Row, start: str, end: str) -> str:
 
 
 def _losses(tuning: Row, steps: Rows) -> Figure:
-    ends = ", ".join(f"{name} {_ends(tuning, *of)}" for name, of in _LOSSES.items())
+    ends = ", ".join(f"{name} {_ends(tuning, *columns)}" for name, columns in _LOSSES.items())
     tuning_steps, chosen = steps.where(tuning=tuning["tuning"]), tuning["chosen_step"]
     dev = f", on {tuning['dev_sets']} after a step (marks)" if chosen is not None else ""
     return Figure(
@@ -329,7 +329,7 @@ def _digits(effect: Row) -> int:
 
 
 def _seen(effect: Row) -> str:
-    """A note on what tuning saw of the prompts and words of a row of ``tuning_effect``."""
+    """A note on whether tuning saw the prompts and the words of a row of ``tuning_effect``."""
     words = {True: ["words"], False: [], None: ["perhaps words"]}[effect["on_training_list"]]
     prompts = ["prompts"] if effect["on_training_set"] else []
     return " and ".join([*prompts, *words]) or "neither"

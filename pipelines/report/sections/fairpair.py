@@ -74,8 +74,10 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         first, leading = everything[0], _main_rows(everything)
         set_key = {column: first[column] for column in KEY}
         outcomes = success.where(**set_key)
-        each = [(row, _alike(facts.rows("fairpair_prompt"), row, _MEASURE)) for row in leading]
-        intro = [f"{verdict(row)} {_which(prompts)}".strip() for row, prompts in each]
+        rows_with_prompts = [
+            (row, _with_same(facts.rows("fairpair_prompt"), row, _MEASURE)) for row in leading
+        ]
+        intro = [f"{verdict(row)} {_which(prompts)}".strip() for row, prompts in rows_with_prompts]
         intro.append(
             f"{first['probe_set']}, sampling {first['sampling_key'][:12]}, perturbed by "
             f"{first['perturber']}. {_MEANING}"
@@ -83,8 +85,8 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         if any(r["reason"] != "valid" and r["n"] for r in outcomes):
             intro.append(_FAILURES)
         figures = [
-            *(figure for row, prompts in each for figure in _by_prompt(row, prompts)),
-            *(figure for row, prompts in each for figure in _spread(row, prompts)),
+            *(figure for row, prompts in rows_with_prompts for figure in _by_prompt(row, prompts)),
+            *(figure for row, prompts in rows_with_prompts for figure in _spread(row, prompts)),
             *(figure for row in leading for figure in _convergence(facts, row)),
         ]
         tables = [
@@ -92,7 +94,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
             _by_subset(rows.but(subset="all")),
             _success(outcomes, everything),
             _sizes(facts.rows("fairpair_compared_length").where(**set_key), first),
-            *(_each_prompt(row, prompts) for row, prompts in each),
+            *(_each_prompt(row, prompts) for row, prompts in rows_with_prompts),
         ]
         if ngrams := ngram_parts(facts, min(everything, key=lambda r: r["side"])):
             figures.append(ngrams[0])
@@ -100,15 +102,15 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         tables.append(_calibration(facts.rows("fairpair_calibration").where(**set_key), first))
         left_out = {(r["n_left_out"], _measure(r), _whom(r)) for r in everything if r["n_left_out"]}
         alerts = [
-            f"Prompts without B or V, in no figure of the set: {n:,} ({how}, about {about})."
-            for n, how, about in sorted(left_out)
+            f"Prompts without B or V, in no figure of the set: {n:,} ({measure}, about {people})."
+            for n, measure, people in sorted(left_out)
         ]
         anchor = "fairpair" if place == 1 else f"fairpair-{place}"
         title = f"{_TITLE}: {first['model']}, {first['probe_set']}"
         yield Section(anchor, title, intro, alerts, figures, [t for t in tables if t.rows])
 
 
-def _alike(rows: Rows, row: Row, columns: Sequence[str]) -> Rows:
+def _with_same(rows: Rows, row: Row, columns: Sequence[str]) -> Rows:
     return rows.where(**{column: row[column] for column in columns})
 
 
@@ -117,27 +119,27 @@ def leads(facts: Facts) -> Iterator[Lead]:
     rows = _main_rows(facts.rows("fairpair_set").where(subset="all"))
     measure = ("probe_set", "phi", "texts", "n_folds")
     groups = rows.groups(*measure)
-    groups.sort(key=lambda of: [*min(map(_place, of)), *(of[0][c] for c in measure)])
+    groups.sort(key=lambda group: [*min(map(_place, group)), *(group[0][c] for c in measure)])
     sentences = []
-    for of in groups:
-        if len(of) > _ONE_BY_ONE:
-            sentences.append(_summed_up(of))
+    for group in groups:
+        if len(group) > _ONE_BY_ONE:
+            sentences.append(_summed_up(group))
         else:
-            for row in of:
-                prompts = _alike(facts.rows("fairpair_prompt"), row, _MEASURE)
+            for row in group:
+                prompts = _with_same(facts.rows("fairpair_prompt"), row, _MEASURE)
                 sentences.append(f"{row['probe_set']}: {verdict(row)} {_which(prompts)}".strip())
-        sentences += t_tested(of)
+        sentences += t_tested(group)
     yield Lead("Is one name written of differently than the other?", sentences)
 
 
 def _main_rows(rows: Rows) -> Rows:
     """One row per set and measure: that of the side `original` where it was measured.
 
-    Rows with a permutation p-value come first, and among them those of the default texts.
+    Rows with a permutation p-value come first, and among equals those of the default texts.
     """
     groups = rows.groups(*_MEASURE[:-1])
-    preferred = [min(of, key=lambda r: str(r["side"])) for of in groups]
-    main = rows.only(lambda r: any(r is one for one in preferred))
+    preferred = [min(group, key=lambda r: str(r["side"])) for group in groups]
+    main = rows.only(lambda r: any(r is row for row in preferred))
     main.sort(key=_place)
     return main
 
@@ -147,9 +149,9 @@ def _place(row: Row) -> tuple[bool, bool]:
 
 
 def t_tested(rows: Sequence[Row]) -> list[str]:
-    """The models that differ by the paper's t-test, as a sentence; none without p-values.
+    """A sentence on the models that differ by the paper's t-test; none without p-values.
 
-    ``rows`` are of one set and measure.
+    ``rows`` are of one set and one measure.
 
     >>> measure = {"probe_set": "s", "phi": "jaccard", "texts": "filtered", "n_folds": 0}
     >>> t_tested([{**measure, "model": m, "p_t": p} for m, p in (("a", 0.0004), ("b", 0.02))])
@@ -160,13 +162,13 @@ b (p = 0.02) is not shown to differ."]
     if not tested:
         return []
     parts = []
-    for differ, one, several in (
+    for differ, singular, plural in (
         (True, "differs", "differ"),
         (False, "is not shown to differ", "are not shown to differ"),
     ):
-        of = [r for r in tested if (r["p_t"] < _T_LEVEL) == differ]
-        names = ", ".join(f"{r['model']} (p = {_probability(r['p_t'])})" for r in of)
-        parts += [f"{names} {one if len(of) == 1 else several}"] if of else []
+        named = [r for r in tested if (r["p_t"] < _T_LEVEL) == differ]
+        names = ", ".join(f"{r['model']} (p = {_probability(r['p_t'])})" for r in named)
+        parts += [f"{names} {singular if len(named) == 1 else plural}"] if named else []
     where = f"{rows[0]['probe_set']} ({_measure(rows[0])})"
     verdicts = "; ".join(parts)
     return [f"{where}: by the paper's t-test of B against V_pg at {_T_LEVEL:g}, {verdicts}."]
@@ -187,24 +189,24 @@ def verdict(row: Row) -> str:
             f"{row['n_left_out']:,} prompts has {row['n_folds'] or 'two'} valid samples on each "
             "side."
         )
-    how = f"{'differ' if _differs(row) else 'are not shown to differ'} more {kind} than"
+    result = f"{'differ' if _differs(row) else 'are not shown to differ'} more {kind} than"
     f = f"F = {_f_in_words(row)}" if row["fairpair_f"] is not None else "F not defined"
     notes = [f"{n_prompts:,} prompt{'' if n_prompts == 1 else 's'}"]
     if row["fairpair_f_high"] is not None:
         level = kept_object(row, "options").get("level", 0.95)
         notes.append(f"{100 * level:g}% interval")
     return (
-        f"After {where}, {row['model']}'s continuations {how} two continuations of the "
+        f"After {where}, {row['model']}'s continuations {result} two continuations of the "
         f"same prompt do ({_measure(row)}: {f}; p = {_probability(row['p_permutation'])}; "
         f"{', '.join(notes)})."
     )
 
 
 def _which(prompts: Sequence[Row]) -> str:
-    """The number of a set's prompts that differ after correction, and those of the largest F.
+    """The number of prompts that differ after correction, and the prompts with the largest F.
 
-    ``prompts`` are rows of one set, measure and side. Rows without a corrected p don't count;
-    without any other the text is empty.
+    ``prompts`` are rows of one set, measure and side. Rows without a corrected p don't count; if no
+    row has one, the text is empty.
     """
     tested = [row for row in prompts if row["q_permutation"] is not None]
     if not tested:
@@ -255,47 +257,53 @@ def _by_prompt(row: Row, prompts: Rows) -> list[Figure]:
 
 
 def _spread(row: Row, prompts: Rows) -> Iterator[Figure]:
-    """Histograms of B and V over prompts (the paper's Figure 5), of enough prompts."""
-    of, measure = fairpair_plots.measured_prompts(prompts), _measure(row)
-    if len(of) < _ENOUGH:
+    """Histograms of B and V over prompts (the paper's Figure 5); none below ``_ENOUGH`` prompts."""
+    measured, measure = fairpair_plots.measured_prompts(prompts), _measure(row)
+    if len(measured) < _ENOUGH:
         return
     ranges = {
-        symbol: [shown(100 * pick(r[name] for r in of), 1) for pick in (min, max)]
+        symbol: [shown(100 * pick(r[name] for r in measured), 1) for pick in (min, max)]
         for name, symbol in _QUANTITIES.items()
     }
     ends = ", ".join(f"{symbol} from {low} to {high}%" for symbol, (low, high) in ranges.items())
     yield Figure(
         stem("fairpair", "distributions", measure, row["probe_set"], row["model"]),
-        f"Histograms of B, V_pg and V_gp over {len(of):,} prompts, {measure}: {ends}.",
-        f"B, V_pg and V_gp of {len(of):,} prompts ({measure}): {ends}. Where the name adds "
+        f"Histograms of B, V_pg and V_gp over {len(measured):,} prompts, {measure}: {ends}.",
+        f"B, V_pg and V_gp of {len(measured):,} prompts ({measure}): {ends}. Where the name adds "
         "nothing, their means are the same; B, a mean over more pairs of texts, spreads less.",
-        fairpair_plots.distributions(of, f"B and V over prompts ({measure})"),
-        of,
+        fairpair_plots.distributions(measured, f"B and V over prompts ({measure})"),
+        measured,
     )
 
 
 def _convergence(facts: Facts, row: Row) -> Iterator[Figure]:
-    """Plots of convergence with samples and with folds; none for a row of folds."""
+    """Plots of convergence with samples and with folds; none for a measure by folds."""
     if row["n_folds"]:
         return
     measure = _measure(row)
-    grown = _alike(facts.rows("fairpair_convergence"), row, (*KEY, "phi", "texts", "side"))
-    for by, of in (("n_samples", grown.where(n_folds=0)), ("n_folds", grown.but(n_folds=0))):
-        # A size that fewer prompts reach averages other prompts: it can't show convergence.
-        n_prompts = max((r["n_prompts"] for r in of), default=0)
-        of = of.where(n_prompts=n_prompts)
-        if len({r[by] for r in of}) < 2:
+    columns = (*KEY, "phi", "texts", "side")
+    convergence = _with_same(facts.rows("fairpair_convergence"), row, columns)
+    for by, size_rows in (
+        ("n_samples", convergence.where(n_folds=0)),
+        ("n_folds", convergence.but(n_folds=0)),
+    ):
+        # Keep the sizes that most prompts reach: a mean over other prompts shows no convergence.
+        n_prompts = max((r["n_prompts"] for r in size_rows), default=0)
+        size_rows = size_rows.where(n_prompts=n_prompts)
+        if len({r[by] for r in size_rows}) < 2:
             continue
         what = by.removeprefix("n_")
-        ends = {r["quantity"]: shown(100 * r["mean"], 1) for r in of}
+        ends = {r["quantity"]: shown(100 * r["mean"], 1) for r in size_rows}
         last = ", ".join(f"{name} {ends[k]}%" for k, name in _QUANTITIES.items() if k in ends)
         yield Figure(
             stem("fairpair", what, measure, row["probe_set"], row["model"]),
             f"Means of B, V_pg and V_gp against {what}, {measure}; at the most {what}: {last}.",
             f"Mean B, V_pg and V_gp of {n_prompts:,} prompts against {what} ({measure}); bands are "
             f"one standard deviation over random draws to either side. At the most {what}: {last}.",
-            fairpair_plots.convergence(of, f"B and V against the number of {what} ({measure})", by),
-            of,
+            fairpair_plots.convergence(
+                size_rows, f"B and V against the number of {what} ({measure})", by
+            ),
+            size_rows,
         )
 
 
@@ -394,13 +402,13 @@ def _by_subset(rows: Rows) -> PageTable:
 
 
 def _success(rows: Rows, sets: Sequence[Row]) -> PageTable:
-    """Outcomes of perturbation by side, with the numbers of texts in the side's two groups."""
+    """Outcomes of perturbation by side; valid ones with the sizes of the side's two groups."""
     groups = {r["side"]: r for r in sets}
 
     def size(column: str) -> Column:
         def cell(row: Row) -> Cell:
-            of = groups.get(row["side"]) if row["reason"] == "valid" else None
-            return count(of[column]) if of else text("")
+            side_set = groups.get(row["side"]) if row["reason"] == "valid" else None
+            return count(side_set[column]) if side_set else text("")
 
         return cell
 
@@ -444,7 +452,7 @@ def _each_prompt(row: Row, prompts: Rows) -> PageTable:
 
 
 def _calibration(rows: Rows, first: Row) -> PageTable:
-    """A table of F between random halves, which have half the samples, so wider intervals."""
+    """A table of F between random halves; with half the samples, intervals are wider."""
     columns: Columns = [
         _SUBJECT[0],
         (

@@ -1,4 +1,4 @@
-"""Does the model follow its text, turn round with it, and does counting find what was planted?"""
+"""Sections on models that follow their text or turn round with it, and on planted leans."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ NAMES = ("follow", "swapped", "planted")
 MAX_FITS = 8
 #: Least reliability of leans for which a slope is judged (view `fit`).
 LEAST_RELIABLE = 0.3
-#: The subset whose points are words that decide MaxPMI: the pairs' own don't lean, or don't exist.
+#: Subset for pairs whose own words don't lean or don't exist: points are words that decide MaxPMI.
 BY_MAX_PMI = "words, max_pmi"
-#: Measures of the text's lean in the order of the page: name on an axis, name in a sentence.
+#: Subset, by the measure of the text's lean, in the page's order -> name on an axis, in a sentence.
 LEANS = {
     "words, planted delta": ("planted delta of the word, in nats", "planted lean"),
     "words, measured delta": ("measured delta of the word, in nats", "measured lean"),
@@ -110,9 +110,9 @@ def _table(rows: Rows, caption: str, columns: Columns) -> PageTable:
 
 
 def _in_order(facts: Facts) -> list[Row]:
-    """Fits to plot: on a model's own text first, planted before measured, benchmarks by turns.
+    """Fits to plot: on a model's own text first, planted before measured, benchmarks in turn.
 
-    So the first few fits show every benchmark once, whatever the number of models.
+    The first few fits show every benchmark once, whatever the number of models.
     """
     fits, training_texts = facts.rows("fit").where(subset=tuple(LEANS)), own_texts(facts)
     seen: Counter[tuple[str, ...]] = Counter()
@@ -126,7 +126,7 @@ def _in_order(facts: Facts) -> list[Row]:
 
 
 def own_texts(facts: Facts) -> set[tuple[str, str]]:
-    """Models with the corpus that they were trained on."""
+    """Each model trained in this warehouse, with the corpus that it was trained on."""
     return {(row["model"], row["trained_on"]) for row in facts.rows("model") if row["trained_on"]}
 
 
@@ -163,7 +163,7 @@ def _figure(
     note: str,
     identity: str = "",
 ) -> list[Figure]:
-    """Points with the least-squares line and its 95% band, where they can be drawn.
+    """A plot of a fit's points, line and 95% band; empty if the points can't be drawn.
 
     ``labels`` are the title and those of both axes; ``note`` is in a corner; ``identity`` names
     the line x = y, which is drawn unless it's empty.
@@ -301,25 +301,27 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _follows(facts: Facts) -> Iterator[str]:
-    """Sentences on models and texts, planted leans first."""
+    """Sentences on models that follow a text, on planted leans first."""
     for subset, (_, lean) in LEANS.items():
         slopes = facts.rows("slope").where(subset=subset)
         keys = ("benchmark", "groups", "corpus", "contrast")
         groups = slopes.groups(*keys)
-        groups.sort(key=lambda of: [of[0][c] for c in keys])
-        for of in groups:
-            if len(of) > ONE_BY_ONE:
-                yield _many_follow(facts, of, lean)
+        groups.sort(key=lambda group: [group[0][c] for c in keys])
+        for group in groups:
+            if len(group) > ONE_BY_ONE:
+                yield _many_follow(facts, group, lean)
             else:
-                yield from (_one_follows(facts, row, lean) for row in of)
+                yield from (_one_follows(facts, row, lean) for row in group)
 
 
 def _beyond(facts: Facts) -> Iterator[str]:
     """The verdict on the text's lean beside its controls, by benchmark and corpus."""
-    for of in facts.rows("control").groups("subset", "benchmark", "groups", "corpus", "contrast"):
-        for verdict, n in Counter(map(predicts_beyond, of)).items():
-            models = _of_models(n, of)
-            yield f"{set_name(of[0])} and {corpus_name(of[0])}: {models}, {verdict}."
+    for group in facts.rows("control").groups(
+        "subset", "benchmark", "groups", "corpus", "contrast"
+    ):
+        for verdict, n in Counter(map(predicts_beyond, group)).items():
+            models = _of_models(n, group)
+            yield f"{set_name(group[0])} and {corpus_name(group[0])}: {models}, {verdict}."
 
 
 def _of_models(n: int, rows: Sequence[Row]) -> str:
@@ -338,13 +340,13 @@ def _of_models(n: int, rows: Sequence[Row]) -> str:
 def _one_follows(facts: Facts, row: Row, lean: str) -> str:
     keys = ("subset", "model_key", "benchmark", "groups", "corpus", "contrast")
     kind = "rank correlation" if row["subset"] == "words, planted delta" else "correlation"
-    (r,) = facts.metrics(kind, **{key: row[key] for key in keys})
+    (correlation,) = facts.metrics(kind, **{key: row[key] for key in keys})
     fits = facts.rows("fit").where(**{column: row[column] for column in FIT})
     noise = of_errors(fits[0]) if fits else ""  # none if its options were edited by hand
     return (
         f"{capital(following(TrainingTexts(facts), Rows([row])))}: a nat of {lean} moves its log "
         f"ratio by {shown(row['value'], 2, signed=True)} nats ({sureness(row, 2)}); {kind} "
-        f"{shown(r['value'], 2)} ({sureness(r, 2)}) over {row['n']:,} words."
+        f"{shown(correlation['value'], 2)} ({sureness(correlation, 2)}) over {row['n']:,} words."
         f"{f' {noise}.' if noise else ''}"
     )
 
@@ -352,8 +354,13 @@ def _one_follows(facts: Facts, row: Row, lean: str) -> str:
 def _many_follow(facts: Facts, rows: Rows, lean: str) -> str:
     texts = TrainingTexts(facts)
     sentences = [capital(following(texts, rows)), by_training_text(texts, rows)]
-    known = {r["reliability"] for r in rows} - {None, 1}  # of the leans, which all models share
-    reliability = f"; reliability of the leans {shown(min(known), 2)}" if known else ""
+    reliabilities = {r["reliability"] for r in rows} - {
+        None,
+        1,
+    }  # of the leans, which all models share
+    reliability = (
+        f"; reliability of the leans {shown(min(reliabilities), 2)}" if reliabilities else ""
+    )
     return (
         f"{'. '.join(filter(None, sentences))}. A nat of {lean} moves the log ratio by "
         f"{span([r['value'] for r in rows], 2)} nats, over {rows[0]['n']:,} words{reliability}."

@@ -1,4 +1,4 @@
-"""Forced choice: which sentence of a pair served models name when they are asked."""
+"""Forced choice: the sentence of a pair that served models name when they are asked."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         for r in rows
         if r["n_without"] or r["n_neither"] > _MANY * r["n_asks"]
     ]
-    tables = [_table(of) for of in by_set(rows)]
+    tables = [_table(set_rows) for set_rows in by_set(rows)]
     yield Section("choices", _TITLE, [_MEANING], alerts, tables=tables)
 
 
@@ -70,13 +70,13 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _sentence(row: Row) -> str:
-    """One model: the side it names more often, or the first where neither is clear."""
+    """A sentence on one model: the side that it names more often, the first if that's unclear."""
     group, other = sides(row)
     value, low, high = (100 * row[name] for name in with_ends("preference"))
-    of = finding(row, "preference", null=0.5)
-    if of.verdict == "below":
+    preference = finding(row, "preference", null=0.5)
+    if preference.verdict == "below":
         group, value, low, high = other, 100 - value, 100 - high, 100 - low
-    unclear = of.pick(above="", below="", untold=", no clear side")
+    unclear = preference.pick(above="", below="", untold=", no clear side")
     inside = f"95% interval {shown(low, 1)} to {shown(high, 1)}"
     place = shown(100 * row["first_share"], 1)
     return (

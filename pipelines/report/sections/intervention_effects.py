@@ -1,4 +1,4 @@
-"""Does the text make the lean? Models trained on texts with a share of documents changed."""
+"""Effects of interventions: models trained on texts with a share of the documents changed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MEANING = (
     f"be is tested by two one-sided tests at 5% (TOST); less than {MARGIN:.0%} of the response to "
     "exchanging she and he is called small."
 )
-_OF = ("study", "benchmark", "groups", "corpus", "contrast")
+_SUBJECT = ("study", "benchmark", "groups", "corpus", "contrast")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
@@ -53,11 +53,13 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     leans = facts.query("FROM intervention_lean ORDER BY ALL")
     windows = facts.query("FROM window_response ORDER BY ALL")
     figures = [
-        _figure(of)
-        for of in leans.where(words="all", window_start=0.0, window_end=1.0).groups(*_OF, "outcome")
+        _figure(group)
+        for group in leans.where(words="all", window_start=0.0, window_end=1.0).groups(
+            *_SUBJECT, "outcome"
+        )
     ]
-    tables = [_responses(of) for of in responses.groups(*_OF)]
-    tables += [_windows(of) for of in windows.groups(*_OF)]
+    tables = [_responses(group) for group in responses.groups(*_SUBJECT)]
+    tables += [_windows(group) for group in windows.groups(*_SUBJECT)]
     yield Section("interventions", _TITLE, [_MEANING], figures=figures, tables=tables)
 
 
@@ -66,18 +68,18 @@ def _name(row: Row) -> str:
 
 
 def _figure(rows: Rows) -> Figure:
-    """Every training's lean by its dose, and a line through the means of each kind."""
+    """A plot of every training's lean by its dose, with a line through the means of each kind."""
     outcome = rows[0]["outcome"]
     panel = Panel("dose: share of the documents changed", f"{outcome} of the models")
     panel.rule(y=0, linestyle=":")
     kinds = rows.groups("kind")
-    for of, look in zip(kinds, looks(len(kinds)), strict=True):
-        for seed in of.groups("seed"):
-            panel.line([r["dose"] for r in seed], _leans(seed), NEUTRAL, width=0.7, opacity=0.6)
-        panel.marks([r["dose"] for r in of], _leans(of), look["color"], size=4)
-        doses = of.groups("dose")
-        means = [fmean(_leans(dose)) for dose in doses]
-        panel.line([dose[0]["dose"] for dose in doses], means, label=of[0]["kind"], **look)
+    for kind_rows, look in zip(kinds, looks(len(kinds)), strict=True):
+        for seed_rows in kind_rows.groups("seed"):
+            doses = [r["dose"] for r in seed_rows]
+            panel.line(doses, _leans(seed_rows), NEUTRAL, width=0.7, opacity=0.6)
+        panel.marks([r["dose"] for r in kind_rows], _leans(kind_rows), look["color"], size=4)
+        by_dose = {rows[0]["dose"]: fmean(_leans(rows)) for rows in kind_rows.groups("dose")}
+        panel.line(by_dose, by_dose.values(), label=kind_rows[0]["kind"], **look)
     return Figure(
         stem("intervention", rows[0]["study"], set_name(rows[0]), rows[0]["corpus"], outcome),
         f"{outcome} by dose: {_name(rows[0])}",

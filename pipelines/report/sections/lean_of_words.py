@@ -37,7 +37,7 @@ PLACE = 1000
 NAMES = ("words", "delta", "pmi")
 #: Words listed for each side.
 TOP_WORDS = 15
-#: A word's delta is shown when it was seen this often with the words of either gender.
+#: Least co-occurrences with each side for which the plots show a word's delta.
 MIN_PAIRS = 5
 _TITLE = "How words lean"
 _MEANING = (
@@ -64,21 +64,23 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
     if not words and not deltas:
         yield Missing(_TITLE, "plumbline corpus associate --corpus NAME")
         return
-    figures = [distribution(facts, of) for of in deltas.groups("contrast")]
+    figures = [distribution(facts, group) for group in deltas.groups("contrast")]
     pmi = facts.rows("pmi", min_pairs=MIN_PAIRS)
-    figures += [_joint(of) for of in pmi.groups("corpus", "contrast")]
+    figures += [_joint(group) for group in pmi.groups("corpus", "contrast")]
     groups = words.groups("corpus", "contrast")
-    tables = [words_table(facts, of, folded=of is not groups[0]) for of in groups]
+    tables = [words_table(facts, group, folded=group is not groups[0]) for group in groups]
     intro = [_MEANING]
     if any("/" not in r["contrast"] for r in words):
         intro.append(_LIST)
     intro += [sentence for row in facts.rows("lean_count") for sentence in clear_words(facts, row)]
-    intro += [f"{of[0]['corpus']}: {note}" for of in groups if (note := other_languages(of))]
+    intro += [
+        f"{group[0]['corpus']}: {note}" for group in groups if (note := other_languages(group))
+    ]
     yield Section("words", _TITLE, intro, (), figures, tables)
 
 
 def clear_words(facts: Facts, row: Row) -> Iterator[str]:
-    """A sentence on how many words of a text lean clearly: all, by chance, after correction."""
+    """A sentence on how many words lean clearly: to each side, by chance, after correction."""
     ways = contrast_sides(facts, row["corpus"], row["contrast"])
     if not row["n_known"]:
         yield (
@@ -100,12 +102,13 @@ def clear_words(facts: Facts, row: Row) -> Iterator[str]:
 
 
 def other_languages(words: Rows) -> str:
-    """A note on listed words of a language in which a target means something else; or empty."""
+    """A note on listed words from a language in which a target has another meaning; or empty."""
     notes, by_place = [], sorted(words, key=lambda r: r["place"])
     for way, is_first in enumerate((True, False)):
-        of = [r for r in by_place if (r["lean_bound_nats"] > 0) is is_first]
-        if of and "/" in of[0]["contrast"]:
-            notes.append(homographs(of[0]["contrast"].split("/")[way], [r["word"] for r in of]))
+        side_words = [r for r in by_place if (r["lean_bound_nats"] > 0) is is_first]
+        if side_words and "/" in side_words[0]["contrast"]:
+            target = side_words[0]["contrast"].split("/")[way]
+            notes.append(homographs(target, [r["word"] for r in side_words]))
     return " ".join(filter(None, notes))
 
 
@@ -115,9 +118,9 @@ def distribution(facts: Facts, rows: Rows) -> Figure:
     first, second = contrast_sides(facts, rows[0]["corpus"], contrast)
     panel = Panel(f"delta in nats ({second} < 0 < {first})", "% of words in 0.1 nats")
     groups = rows.groups("corpus")
-    for of, look in zip(groups, looks(len(groups)), strict=True):
-        counts = Counter({r["bin"]: r["n_words"] for r in of})
-        label = f"{short(of[0]['corpus'])} (n = {counts.total():,} words)"
+    for corpus_rows, look in zip(groups, looks(len(groups)), strict=True):
+        counts = Counter({r["bin"]: r["n_words"] for r in corpus_rows})
+        label = f"{short(corpus_rows[0]['corpus'])} (n = {counts.total():,} words)"
         panel.line(*_outline(counts), label=label, **look)
     panel.rule(x=0, color=NEUTRAL)
     panel.y.low = 0
@@ -164,8 +167,8 @@ def _joint(rows: Rows) -> Figure:
     cells = rows.but(bin_f=None).but(bin_m=None)
     least = 0
     for most, opacity in _SHADES:
-        of = [r for r in cells if least < r["n_words"] <= most]
-        xs, ys = ([0.1 * r[name] + 0.05 for r in of] for name in ("bin_m", "bin_f"))
+        shade = [r for r in cells if least < r["n_words"] <= most]
+        xs, ys = ([0.1 * r[name] + 0.05 for r in shade] for name in ("bin_m", "bin_f"))
         both.cloud(xs, ys, INK, 4, opacity)
         least = most
     low, high = min(ends), max(ends) + 0.1
@@ -174,7 +177,7 @@ def _joint(rows: Rows) -> Figure:
     for panel in (alone, both):
         panel.y.low, panel.y.high = low, high
     both.x.low, both.x.high, both.x.ticks = low, high, round_ticks(low, high, 6)
-    n, n_all = (sum(r["n_words"] for r in of) for of in (cells, rows))
+    n, n_all = (sum(r["n_words"] for r in some) for some in (cells, rows))
     return Figure(
         stem("pmi", corpus, contrast),
         f"PMI of the words of {corpus} with {first} and with {second}: the distribution of each, "
@@ -188,7 +191,7 @@ def _joint(rows: Rows) -> Figure:
 
 
 def words_table(facts: Facts, words: Rows, *, folded: bool) -> PageTable:
-    """A table of the words that lean most: by place, a word of each side."""
+    """A table of the words that lean most: a line per place, with a word for each side."""
     by_place = {(r["place"], r["lean_bound_nats"] > 0): r for r in words}
     corpus, contrast = words[0]["corpus"], words[0]["contrast"]
     first, second = contrast_sides(facts, corpus, contrast)

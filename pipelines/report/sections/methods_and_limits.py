@@ -78,7 +78,11 @@ def _data(facts: Facts) -> Section | Missing:
         "Benchmarks": [f"{name} ({counted(n, 'pair')})" for name, n in _pairs(facts).items()],
         "Corpora": [f"{r['corpus']} ({count(r['n_tokens']).text} tokens)" for r in corpora],
     }
-    intro = [f"{what} ({len(of):,}): {first_of(of, _NAMED)}." for what, of in names.items() if of]
+    intro = [
+        f"{what} ({len(items):,}): {first_of(items, _NAMED)}."
+        for what, items in names.items()
+        if items
+    ]
     if not intro:
         return Missing("Data", "plumbline pipeline")
     intro.append("The sections on models, text and runs, at the end, tell how each was made.")
@@ -102,6 +106,6 @@ def _limits(facts: Facts) -> Section:
 
 
 def _pairs(facts: Facts) -> dict[str, int]:
-    """The most pairs that any model was scored on, by benchmark."""
+    """Benchmark -> the largest number of its pairs that a model was scored on."""
     scores = facts.rows("score").groups("benchmark")
-    return {of[0]["benchmark"]: max(row["n_pairs"] for row in of) for of in scores}
+    return {group[0]["benchmark"]: max(row["n_pairs"] for row in group) for group in scores}

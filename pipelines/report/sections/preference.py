@@ -79,9 +79,9 @@ _RANKS = (
     "Ranks: the places that a model may have among all models of its benchmark, the largest figure "
     "first. With 95% every model's true place is among its own."
 )
-#: Up to this many models of a benchmark are described one by one, more are summed up.
+#: Up to this many models of a benchmark are described one by one; more are summed up.
 ONE_BY_ONE = 4
-#: Share of a benchmark's pairs below which a model's figures come with a warning.
+#: A model scored on a smaller share than this of a benchmark's pairs gets a warning.
 _ENOUGH = 0.9
 #: Most models named that can't be told apart from the one of the highest US.
 _ALIKE = 3
@@ -97,9 +97,9 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         yield Missing(_TITLE, "plumbline measure")
         return
     benchmarks = sets(of_pairs(facts.rows("metric")))
-    benchmarks.sort(key=lambda of: (of["benchmark"], of["groups"].count("/")))
-    figures = [figure for of in benchmarks for figure in _figures(facts, of)]
-    tables = [one for of in benchmarks for one in _tables(facts, of)]
+    benchmarks.sort(key=lambda benchmark: (benchmark["benchmark"], benchmark["groups"].count("/")))
+    figures = [figure for benchmark in benchmarks for figure in _figures(facts, benchmark)]
+    tables = [page_table for benchmark in benchmarks for page_table in _tables(facts, benchmark)]
     if power := facts.rows("power"):
         tables.append(_power(power))
     if generators := facts.rows("generator"):
@@ -113,8 +113,8 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def _meaning(benchmarks: Sequence[Mapping[str, str]]) -> list[str]:
-    """Definitions, with the names of the groups where all pairs have the same two."""
-    kinds = {of["groups"] for of in benchmarks}
+    """Definitions, with the names of the groups if all benchmarks of two groups share these."""
+    kinds = {benchmark["groups"] for benchmark in benchmarks}
     of_two = [groups for groups in kinds if groups.count("/") == 1]
     named = ("first named group's", "second named group's")
     first, second = of_two[0].split("/") if len(of_two) == 1 else named
@@ -139,12 +139,12 @@ def _alerts(scores: Rows) -> list[str]:
     return alerts
 
 
-def _figures(facts: Facts, of: Mapping[str, str]) -> list[Figure]:
-    if of["groups"].count("/") > 1:
-        return _share_figures(facts, of)
-    curve = facts.rows("curve").where(**of)
-    bars = facts.metrics("pd", subset="all", **of).only(lambda r: r["n"])
-    name, (first, second) = set_name(of), sides(of)
+def _figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
+    if benchmark["groups"].count("/") > 1:
+        return _share_figures(facts, benchmark)
+    curve = facts.rows("curve").where(**benchmark)
+    bars = facts.metrics("pd", subset="all", **benchmark).only(lambda r: r["n"])
+    name, (first, second) = set_name(benchmark), sides(benchmark)
     if not curve or not bars:
         return []
     epsilon, n = bars[0]["epsilon_nats"], curve[0]["n"]
@@ -170,13 +170,13 @@ def _figures(facts: Facts, of: Mapping[str, str]) -> list[Figure]:
     ]
 
 
-def _share_figures(facts: Facts, of: Mapping[str, str]) -> list[Figure]:
+def _share_figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
     """Each group's share of preferred sentences, of items with more than two groups."""
     epsilon = facts.metrics("divergence")[0]["epsilon_nats"]
-    rows = facts.rows("group_share", epsilon=epsilon).where(**of)
+    rows = facts.rows("group_share", epsilon=epsilon).where(**benchmark)
     if not rows:
         return []
-    name, even = set_name(of), 100 / rows[0]["n_groups"]
+    name, even = set_name(benchmark), 100 / rows[0]["n_groups"]
     panel = Panel("share of preferred sentences, %")
     models = [of_model[0] for of_model in rows.groups("model", "model_key")]
     named = dict(zip([r["model_key"] for r in models], _names(models), strict=True))
@@ -191,7 +191,8 @@ def _share_figures(facts: Facts, of: Mapping[str, str]) -> list[Figure]:
     panel.rule(x=even, linestyle=":")
     panel.x.low, panel.x.high = 0, 104
     panel.list_down(labels, -0.7, len(rows) - 0.3)
-    title = f"{short(of['benchmark'], 28)}: which group is preferred (n = {rows[0]['n']:,} items)"
+    subject = short(benchmark["benchmark"], 28)
+    title = f"{subject}: which group is preferred (n = {rows[0]['n']:,} items)"
     return [
         Figure(
             stem("share", name),
@@ -205,12 +206,12 @@ def _share_figures(facts: Facts, of: Mapping[str, str]) -> list[Figure]:
     ]
 
 
-def _tables(facts: Facts, of: Mapping[str, str]) -> list[PageTable]:
-    name = set_name(of)
-    metrics = of_pairs(facts.rows("metric").where(**of))
+def _tables(facts: Facts, benchmark: Mapping[str, str]) -> list[PageTable]:
+    name = set_name(benchmark)
+    metrics = of_pairs(facts.rows("metric").where(**benchmark))
     everything, subsets = metrics.where(subset="all"), metrics.but(subset="all")
     keys = ("model", "model_key", "corpus", "contrast", "subset")
-    unit = "items" if of["groups"].count("/") > 1 else "pairs"
+    unit = "items" if benchmark["groups"].count("/") > 1 else "pairs"
     columns: Columns = [
         "model",
         (unit, "n"),
@@ -218,10 +219,10 @@ def _tables(facts: Facts, of: Mapping[str, str]) -> list[PageTable]:
         *rank_columns(everything),
     ]
     tables = [table(f"{name}, all {unit}", by_metric(everything, *keys), columns)]
-    every = by_metric(subsets, *keys)
-    rows = every.only(lambda r: r["n"])
+    metric_rows = by_metric(subsets, *keys)
+    rows = metric_rows.only(lambda r: r["n"])
     if rows:
-        left_out = len(every) - len(rows)
+        left_out = len(metric_rows) - len(rows)
         note = f"; {left_out} without pairs left out" if left_out else ""
         columns = [
             *("model", "subset"),
@@ -262,13 +263,13 @@ def _generators(rows: Rows) -> PageTable:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """The lean of each benchmark's models."""
+    """Sentences on which way the models of each benchmark lean."""
     sentences = []
-    for of in by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"])):
-        if len(of) > ONE_BY_ONE:
-            sentences.append(_summed_up(facts, of))
+    for set_rows in by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"])):
+        if len(set_rows) > ONE_BY_ONE:
+            sentences.append(_summed_up(facts, set_rows))
         else:
-            sentences += [_one(facts, row) for row in of]
+            sentences += [_one(facts, row) for row in set_rows]
     sentences += [_of_all(facts, row) for row in facts.metrics("divergence", subset="all")]
     yield Lead("Which way, how far, how sure?", sentences)
 
@@ -285,7 +286,7 @@ def _of_all(facts: Facts, row: Row) -> str:
 
 
 def _beside(facts: Facts, row: Row, metric: str) -> Row:
-    """Another metric of a row's model and benchmark, over all pairs."""
+    """The row of ``metric`` for the model and benchmark of ``row``, over all pairs."""
     same = {column: row[column] for column in ("benchmark", "groups", "model_key")}
     return facts.metrics(metric, subset="all", **same)[0]
 
@@ -317,14 +318,14 @@ def _summed_up(facts: Facts, rows: Rows) -> str:
 
 
 def _evenest(facts: Facts, rows: Rows) -> str:
-    """A sentence on the model of the highest US: the most even if all others clearly are less."""
-    every = [_beside(facts, row, "us") for row in rows]
-    best = max(every, key=lambda r: r["value"])
-    of = {name: best[name] for name in ("benchmark", "groups")}
+    """A sentence on the model with the highest US, and on others that may be as even."""
+    us_rows = [_beside(facts, row, "us") for row in rows]
+    best = max(us_rows, key=lambda r: r["value"])
+    set_columns = {name: best[name] for name in ("benchmark", "groups")}
     epsilon, key = best["epsilon_nats"], best["model_key"]
-    compared = facts.rows("model_difference", **of, reference_key=key, epsilon=epsilon)
+    compared = facts.rows("model_difference", **set_columns, reference_key=key, epsilon=epsilon)
     less = {r["model_key"] for r in compared if finding(r, "us_difference").verdict == "below"}
-    alike = [r for r in every if r["model_key"] not in {key, *less}]
+    alike = [r for r in us_rows if r["model_key"] not in {key, *less}]
     share = (
         f"{shown(100 * best['value'], 1)}% of {counted(best['n'], 'pair')} about equally likely "
         f"({sureness(best)})"
@@ -346,13 +347,13 @@ def _evenest(facts: Facts, rows: Rows) -> str:
 def _us_against_epsilon(rows: Rows, benchmark: str, epsilon: float) -> str:
     """US against epsilon for each model of a benchmark; the dotted line is the epsilon used."""
     groups = rows.groups("model", "model_key")
-    names, same_n = _names([of[0] for of in groups]), _same_n([of[0] for of in groups])
+    first_rows = [model_rows[0] for model_rows in groups]
+    names, same_n = _names(first_rows), _same_n(first_rows)
     panel = Panel("epsilon: largest |log ratio| without a preference, in nats", "US: % of pairs")
-    for name, of, look in zip(names, groups, looks(len(groups)), strict=True):
-        label = short(name, 44) + ("" if same_n else f" (n = {of[0]['n']:,})")
-        panel.line(
-            [r["epsilon_nats"] for r in of], [100 * r["us"] for r in of], label=label, **look
-        )
+    for name, model_rows, look in zip(names, groups, looks(len(groups)), strict=True):
+        label = short(name, 44) + ("" if same_n else f" (n = {model_rows[0]['n']:,})")
+        xs, ys = [r["epsilon_nats"] for r in model_rows], [100 * r["us"] for r in model_rows]
+        panel.line(xs, ys, label=label, **look)
     panel.rule(x=epsilon, linestyle=":")
     panel.note(epsilon + 0.05, 2, shown(epsilon))
     panel.x.low, panel.x.high, panel.y.low, panel.y.high = 0, 6, 0, 101

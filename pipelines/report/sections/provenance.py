@@ -41,7 +41,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def _text(facts: Facts) -> Section | Missing:
-    """The ledger of each corpus, and rejects; failed shards are alerts."""
+    """Ledgers of corpora, and rejects; alerts for failed shards and ledgers that don't add up."""
     title = "The text that was counted"
     ledger, rejects, failed = map(facts.rows, ("ledger", "reject", "failed_shard"))
     if not (ledger or rejects or failed):
@@ -57,7 +57,7 @@ def _text(facts: Facts) -> Section | Missing:
     ]
     columns: Columns = [
         "corpus",
-        ("how", _how),
+        ("how", _counting_rules),
         ("shards counted", "n_shards"),
         ("shards failed", "n_shards_failed"),
         ("documents in", "n_in"),
@@ -76,15 +76,15 @@ def _text(facts: Facts) -> Section | Missing:
         "Documents in = counted + rejected, for every shard. A shard that cannot be read to "
         "its end is failed as a whole, never counted in part."
     ]
-    return Section("text", title, intro, alerts, (), [one for one in tables if one.rows])
+    return Section("text", title, intro, alerts, (), [t for t in tables if t.rows])
 
 
-def _how(row: Row) -> str:
+def _counting_rules(row: Row) -> str:
     if row["source"] != "counted":
         return str(row["source"])
     rare = f", words counted fewer than {row['min_count']:,} times pruned"
-    how = f"rule {row['rule']}, window of {row['window']}, targets {row['targets']}"
-    return how + (rare if row["min_count"] > 1 else "")
+    rules = f"rule {row['rule']}, window of {row['window']}, targets {row['targets']}"
+    return rules + (rare if row["min_count"] > 1 else "")
 
 
 def _models(facts: Facts) -> Section | Missing:

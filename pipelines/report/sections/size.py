@@ -71,7 +71,7 @@ def _size(facts: Facts, trends: Rows) -> Section:
 
 
 def _clear_changes(rows: Rows) -> str:
-    """A sentence on the changes with size over families whose interval leaves out 0."""
+    """A sentence on the mean changes with size over families, if their interval leaves out 0."""
     most = max(r["n_families"] for r in rows)
     if most < LEAST_CLUSTERS:
         return (
@@ -102,15 +102,15 @@ def _trend(row: Row) -> str:
 def _points(rows: Rows, measure: str) -> Figure:
     """A measure against size, one panel per benchmark, one point per model."""
     (title, scale), panels = _MEASURES[measure], []
-    for of in rows.groups("benchmark", "groups", "corpus", "contrast", "subset"):
+    for group in rows.groups("benchmark", "groups", "corpus", "contrast", "subset"):
         panel = Panel()
         panel.x.is_log, panel.x.ticks = True, _TENS
         for scores, shape in (("released", "o"), ("own", "O")):
-            if same := of.where(scores=scores):
-                xs = [r["n_parameters"] / 1e6 for r in same]
-                ys = [scale * r["figure"] for r in same]
+            if drawn := group.where(scores=scores):
+                xs = [r["n_parameters"] / 1e6 for r in drawn]
+                ys = [scale * r["figure"] for r in drawn]
                 panel.marks(xs, ys, INK, shape, 5, f"{scores} scores")
-        panels.append((short(set_name(of[0]), 24), panel))
+        panels.append((short(set_name(group[0]), 24), panel))
     title = f"{title} in {_DRAWN[measure]}"
     return Figure(
         stem("size", measure),
@@ -146,7 +146,7 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
         "and the mean over models with its interval over models. Twins are two trainings too: what "
         "another training changes is in the interval over models alone.",
     ]
-    figures = [_changes(of, of_pairs) for of in by_set(rows.where(subset="all"))]
+    figures = [_changes(set_rows, of_pairs) for set_rows in by_set(rows.where(subset="all"))]
     tables = [
         _change_table(means, "Mean change from a model to its -deduped twin", True),
         _change_table(rows, "The change of each model", False),
@@ -155,7 +155,7 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
 
 
 def _mean(row: Row, rows: Rows) -> str:
-    """A sentence on the mean change of US, which lists the few families of the models."""
+    """A sentence on the mean change of US, with the families of the models."""
     families = sorted({family(r["model"].partition(" (")[0]) for r in rows}, key=str.lower)
     return (
         f"{set_name(row)}: over {row['n_models']} models ({', '.join(families)}) US "
@@ -166,7 +166,7 @@ def _mean(row: Row, rows: Rows) -> str:
 
 
 def _changes(rows: Rows, means: Rows) -> Figure:
-    """US and PD of each model of a benchmark, and their mean."""
+    """A plot of the changes of US and PD of each model of a benchmark, and their means."""
     name = set_name(rows[0])
     of_set = means.where(**{c: rows[0][c] for c in ("benchmark", "groups")})
     models = sorted({(r["scores"], r["model"]) for r in rows}, reverse=True)

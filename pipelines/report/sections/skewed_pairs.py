@@ -22,7 +22,7 @@ _TITLE = "The most skewed pairs"
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
     """A table for each benchmark."""
-    tables = [_table(of) for of in by_set(facts.rows("pair", top=TOP_PAIRS))]
+    tables = [_table(set_rows) for set_rows in by_set(facts.rows("pair", top=TOP_PAIRS))]
     if not tables:
         yield Missing(_TITLE, "plumbline score --model ID_OR_PATH --benchmark NAME")
         return
@@ -44,13 +44,13 @@ def _table(rows: Rows) -> PageTable:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """Benchmarks that are nothing but our own sentence frames, and what they measured."""
+    """A sentence on each benchmark written from our own frames, with its results."""
     texts, sentences = TrainingTexts(facts), []
     for row in facts.rows("written_benchmark", source=SOURCE):
         measured = facts.metrics("pd", subset="all", benchmark=row["benchmark"])
         sets = by_set(measured.only(lambda r: r["n"]))
-        verdicts = [capital(preferences(texts, of)) for of in sets]
+        verdicts = [capital(preferences(texts, set_rows)) for set_rows in sets]
         sentences.append(
-            "".join(f"{s}. " for s in [f"{row['benchmark']}: {CAVEAT}", *verdicts]).strip()
+            "".join(f"{text}. " for text in [f"{row['benchmark']}: {CAVEAT}", *verdicts]).strip()
         )
     yield Lead("What are these sentences worth?", sentences)

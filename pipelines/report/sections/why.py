@@ -28,16 +28,16 @@ from plumbline.warehouse.wordlists import side_names
 PLACE = 1010
 NAMES = ("why",)
 #: The last words that `why WORD` explained; `why --top` writes thousands, but no `word_copies`.
-_ASKED = """FROM word_evidence SEMI JOIN word_copies USING (corpus, contrast, word)
+_EXPLAINED = """FROM word_evidence SEMI JOIN word_copies USING (corpus, contrast, word)
 ORDER BY run_id DESC, corpus, contrast, word LIMIT 12;"""
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
     """A section for each of the words that were explained last."""
-    asked = facts.query(_ASKED)
-    if not asked:
+    explained = facts.query(_EXPLAINED)
+    if not explained:
         yield Missing("Why words lean", "plumbline why WORD --corpus NAME")
-    for lean in asked:
+    for lean in explained:
         word = {key: lean[key] for key in ("corpus", "contrast", "word")}
         queries = {name: Rows((), query).where(**word).sql for name, query in QUERIES.items()}
         answer = {name: facts.query(query) for name, query in queries.items()}
@@ -55,7 +55,7 @@ QUERIES = {
 ORDER BY abs(log_odds_nats) / log_odds_nats_se DESC, collocate;""",
     "word_snippet": "FROM word_snippet ORDER BY side, place;",
 }
-#: Sides of snippets as Plumbline 0.1 wrote them.
+#: Side of a snippet -> its name in warehouses of Plumbline 0.1.
 _OLD_SIDES = {"a": "female", "b": "male"}
 #: The rows of one word, by table.
 Answer = Mapping[str, Rows]
@@ -96,7 +96,7 @@ def headline(lean: Row) -> str:
 
 
 def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
-    """A lean between two words as a ratio; empty where the side can't be told.
+    """A lean between two words as a ratio; empty if the side is unclear or the contrast a list.
 
     >>> _ratio({"contrast": "she/he", "delta_nats_low": -1.2, "delta_nats": -0.7,
     ...         "delta_nats_high": -0.2}, {"a": "she", "b": "he"})
@@ -143,10 +143,10 @@ def _copies(lean: Row, copies: Rows) -> str:
     if {row["n_documents"] for row in copies} == {lean["n_documents"]}:
         return "None of these documents is a copy, or nearly a copy, of another."
     copied, often = (shown(100 * lean[share], 1) for share in ("share_copied", "share_often"))
-    once = [f"{estimate(r, 'delta_nats').text} with {r['counted']}" for r in copies]
+    leans = [f"{estimate(r, 'delta_nats').text} with {r['counted']}" for r in copies]
     return (
         f"{copied}% of its co-occurrences are in documents that are there more than once, {often}% "
-        f"in ones that are there more than ten times; its lean is {' and '.join(once)}."
+        f"in ones that are there more than ten times; its lean is {' and '.join(leans)}."
     )
 
 
@@ -173,15 +173,17 @@ def _sources(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
 
 def _collocates(rows: Rows, sides: Mapping[str, str], folded: bool) -> PageTable:
     first, second = sides.values()
-    # Leave out words never seen near the side, which a rare word's prior may put there.
+    # A rare word's prior may put it on a side that it was never seen near: leave it out there.
     columns = [
         [r for r in rows if sign * r["log_odds_nats"] > 0 and r[n] > 0][:_COLLOCATES]
         for sign, n in ((1, "n_f"), (-1, "n_m"))
     ]
-    every = [r for column in columns for r in column]
-    listed = rows.where(collocate=tuple(r["collocate"] for r in every))
+    collocates = [r for column in columns for r in column]
+    listed = rows.where(collocate=tuple(r["collocate"] for r in collocates))
     lines = [[*_collocate(a), *_collocate(b)] for a, b in zip_longest(*columns)]
-    n_beyond_chance = sum(finding(r, "log_odds_nats").verdict != "cannot be told" for r in every)
+    n_beyond_chance = sum(
+        finding(r, "log_odds_nats").verdict != "cannot be told" for r in collocates
+    )
     counts = ["log odds", f"{first} / {second}"]
     headings = [f"more near {first}", *counts, f"more near {second}", *counts]
     clear = f"{n_beyond_chance or 'none'} of them beyond chance"
@@ -205,7 +207,7 @@ def _snippets(rows: Rows, side: str, name: str, folded: bool) -> PageTable:
 def concordance(
     caption: str, rows: Rows, near: Sequence[tuple[str, str]], folded: bool = False
 ) -> PageTable:
-    """Rows of ``word_snippet`` with the word in the middle."""
+    """A table of rows of ``word_snippet``, the word in the middle; ``near`` are more columns."""
     return table(
         caption,
         rows,

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from plumbline.pipelines.report.tuning_comparison.results import Results
 
 _MEASURES = {"gas": "GAS", "gld": "GLD", "add_nats": "ADD"}
-#: Up to this many sets are listed; of more, only the one that changed most.
+#: Up to this many sets are listed; if there are more, only the one that changed most.
 _ONE_BY_ONE = 4
 
 
 def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
-    """The answer: disclosure on sets not tuned on, the cost, what carried over."""
+    """Answers on disclosure (sets not tuned on), cost, what carried over, what wasn't measured."""
     unseen = results.disclosure.where(topic=None).only(lambda r: not r["n_tuned_on"])
     original = results.fairpair.where(side="original")
-    every = {
+    sentences_by_question = {
         "Did it disclose less on prompts that it was not tuned on?": _disclosure(unseen),
         "What did it cost?": map(_perplexity, results.perplexity),
         "Did it carry over?": [
@@ -43,7 +43,9 @@ def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
             f"Not measured: {part.title}. To add it: {part.command}" for part in missing
         ],
     }
-    answers = [Lead(question, list(sentences)) for question, sentences in every.items()]
+    answers = [
+        Lead(question, list(sentences)) for question, sentences in sentences_by_question.items()
+    ]
     return [lead for lead in answers if lead.sentences]
 
 
@@ -51,21 +53,23 @@ def _disclosure(rows: Rows) -> list[str]:
     """A sentence for each measure of sets not tuned on; without such sets, one that says so."""
     sentences = []
     for measure, name in _MEASURES.items():
-        of = rows.where(measure=measure)
-        if not of:
+        measure_rows = rows.where(measure=measure)
+        if not measure_rows:
             continue
-        n = Counter(moved(finding(r, "difference")) for r in of)
+        n = Counter(moved(finding(r, "difference")) for r in measure_rows)
         more = f" and rose on {n['rose']}" if n["rose"] else ""
-        each = "; ".join(map(_set, of))
-        if len(of) > _ONE_BY_ONE:
-            each = f"most on {_set(max(of, key=lambda r: abs(r['difference'])))}"
-        sets = "set" if len(of) == 1 else "sets"
-        sentences.append(f"{name} fell on {n['fell']} of {len(of)} {sets}{more}: {each}.")
+        changes = "; ".join(map(_set, measure_rows))
+        if len(measure_rows) > _ONE_BY_ONE:
+            changes = f"most on {_set(max(measure_rows, key=lambda r: abs(r['difference'])))}"
+        sets = "set" if len(measure_rows) == 1 else "sets"
+        sentences.append(
+            f"{name} fell on {n['fell']} of {len(measure_rows)} {sets}{more}: {changes}."
+        )
     return sentences or ["Both sides were measured on no set but those tuned on."]
 
 
 def _set(row: Row) -> str:
-    """A set's change.
+    """A set's means before and after, and their difference.
 
     >>> _set({"probe_set": "s", "before_mean": 0.5, "after_mean": 0.25, "difference": -0.25,
     ...       "difference_low": -0.3, "difference_high": -0.2})

@@ -105,7 +105,7 @@ def not_measured(order: ComparedModels, results: Results) -> list[Missing]:
 
 
 def _precision(order: ComparedModels) -> str:
-    """Dtype and quantisation, the same of both sides."""
+    """Dtype and quantisation, which are the same for both sides."""
     return f"{order.before.dtype}, {order.before.quantisation or 'not quantised'}"
 
 
@@ -150,7 +150,7 @@ def _data(order: ComparedModels, results: Results) -> Section:
 
 
 def _measured(results: Results) -> list[str]:
-    """The sets, benchmarks and texts of both sides, with their sizes."""
+    """Sentences that list the sets, benchmarks and texts of both sides, with their sizes."""
     whole = results.disclosure.where(topic=None)
     parts = (
         ("Sets of prompts", whole, "probe_set", "n_prompts", "prompts"),
@@ -162,13 +162,13 @@ def _measured(results: Results) -> list[str]:
     for what, rows, name, size, unit in parts:
         sizes = {r[name]: r[size] for r in rows}
         if sizes:
-            each = (f"{subject} ({n:,} {unit})" for subject, n in sizes.items())
-            sentences.append(f"{what}: {', '.join(each)}.")
+            sizes_text = (f"{subject} ({n:,} {unit})" for subject, n in sizes.items())
+            sentences.append(f"{what}: {', '.join(sizes_text)}.")
     return sentences
 
 
 def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column]]:
-    """Two columns: the difference with its sign and interval, and its direction in a word."""
+    """Two columns: the difference with its interval, and a verb for its direction."""
     return [
         (heading, lambda r: estimate(r, "difference", digits, scale=_scale(r))),
         ("it", lambda r: moved(finding(r, "difference"), "not shown to change")),
@@ -176,7 +176,7 @@ def _changes(digits: int, heading: str = "difference") -> list[tuple[str, Column
 
 
 def _scale(row: Row) -> int:
-    """The factor into the unit printed: US is a share, printed in percent."""
+    """The factor into the unit printed: 100 for US, a share printed in percent, else 1."""
     return 100 if row.get("measure") == "us" else 1
 
 

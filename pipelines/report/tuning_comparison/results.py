@@ -44,10 +44,10 @@ class ComparedModels:
 
 @dataclass(frozen=True)
 class Results:
-    """Rows of the comparison's macros: all that is on the page, in its order.
+    """Rows of the comparison's macros, in the page's order.
 
-    ``disclosure`` is of whole sets (no ``topic``) and of their parts; ``tuning`` is the adapter's,
-    if it was tuned here.
+    ``disclosure`` has rows of whole sets (their ``topic`` is NULL) and of topics. ``tuning`` has
+    the adapter's row if it was tuned in this warehouse.
     """
 
     disclosure: Rows
@@ -57,7 +57,7 @@ class Results:
     tuning: Rows
 
     def changes(self) -> list[Row]:
-        """A row for each figure that both sides have."""
+        """A row for each figure that both sides have, over whole sets."""
         whole = self.disclosure.where(topic=None)
         return [
             *(_change(r, r["probe_set"], r["measure"], "mean") for r in whole),
@@ -70,16 +70,16 @@ class Results:
         ]
 
 
-def _change(row: Row, of: str, measure: str, figure: str) -> Row:
-    """A figure before and after; its difference is ``None`` unless the figure is a mean."""
-    change = {"of": of, "measure": measure}
+def _change(row: Row, subject: str, measure: str, figure: str) -> Row:
+    """A figure before and after; difference and interval are ``None`` unless it is a mean."""
+    change = {"of": subject, "measure": measure}
     change |= {when: row[f"{when}_{figure}"] for when in ("before", "after")}
     ends = with_ends("difference")
     return change | {end: row[end] if figure == "mean" else None for end in ends}
 
 
 def read_results(order: ComparedModels) -> Results:
-    """Read all that the page needs: only what was measured of both sides."""
+    """The rows that the page needs, of measurements that both sides have."""
     queries = _queries(order)
     with connect(order.warehouse, "".join(queries.values())) as connection:
         return Results(
@@ -93,13 +93,13 @@ def read_results(order: ComparedModels) -> Results:
 def _queries(order: ComparedModels) -> dict[str, str]:
     """A query for each field of ``Results``."""
     keys = f"({literal(order.before.key)}, {literal(order.after.key)})"
-    sampled, measured = literal(order.greedy_key), literal(order.fairpair_key)
+    gas_key, fairpair_key = literal(order.greedy_key), literal(order.fairpair_key)
     measures, benchmarks = literal(list(MEASURES)), literal(list(order.benchmarks))
     return {
         "disclosure": (
             f"FROM disclosure_difference{keys}\n"
             f"WHERE word_list = {literal(order.word_list)} AND instruction_key = 'none'\n"
-            f"    AND (sampling_key IS NULL OR sampling_key = {sampled})\n"
+            f"    AND (sampling_key IS NULL OR sampling_key = {gas_key})\n"
             f"ORDER BY probe_set, topic, list_position({measures}, measure);"
         ),
         "preference": (
@@ -113,7 +113,7 @@ def _queries(order: ComparedModels) -> dict[str, str]:
         ),
         "fairpair": (
             f"FROM fairpair_difference{keys}\n"
-            f"WHERE probe_set = {literal(order.fairpair)} AND sampling_key = {measured}\n"
+            f"WHERE probe_set = {literal(order.fairpair)} AND sampling_key = {fairpair_key}\n"
             "    AND texts = 'filtered'\nORDER BY ALL;"
         ),
         "tuning": (
