@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import BadInput, PlumblineError
 
 @dataclass(frozen=True)
 class _Cause:
-    """Its ``OSError`` numbers, and its texts in messages of Java, SQLite, DuckDB, Arrow, torch."""
+    """A cause: ``OSError`` numbers, and texts of messages of Java, SQLite, DuckDB, Arrow, torch."""
 
     fix: str
     numbers: tuple[int, ...] = ()
@@ -89,7 +89,7 @@ def problem(error: BaseException) -> BadInput | None:
                 return matched
         if isinstance(link, UnicodeEncodeError) and "surrogates" in link.reason:
             return BadInput(f"text {link.object[:200]!r}", "is not in UTF-8", _RENAME)
-        if "cannot encode str as UTF-8" in str(link):  # DuckDB's
+        if "cannot encode str as UTF-8" in str(link):  # DuckDB's message
             return BadInput("a name or text that was given", "is not in UTF-8", _RENAME)
         if isinstance(link, MemoryError):
             return BadInput("memory", "there is too little", f"give it more; {_RESUME}")
@@ -100,6 +100,7 @@ def problem(error: BaseException) -> BadInput | None:
 
 
 def _matched(cause: _Cause, error: BaseException) -> BadInput | None:
+    """The error for the user if ``error`` has this cause; one about a path has to name it."""
     name = getattr(error, "filename", None)
     if isinstance(error, OSError) and error.errno in cause.numbers and (cause.signs or name):
         reason = (name and error.strerror) or os.strerror(error.errno)
@@ -109,7 +110,7 @@ def _matched(cause: _Cause, error: BaseException) -> BadInput | None:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An exception and its chain of ``__cause__`` and ``__context__``."""
+    """An exception, then its ``__cause__`` or else ``__context__``, and so on; each once."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))

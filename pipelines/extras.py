@@ -13,7 +13,7 @@ EXTRA_OF = {
     "nltk": "vocabulary",
     "pooch": "vocabulary",
     "requests": "vocabulary",
-    "httpx2": "models",  # of openai
+    "httpx2": "models",  # needed by openai
     "openai": "models",
     "peft": "models",
     "safetensors": "models",
@@ -23,12 +23,12 @@ EXTRA_OF = {
     "vaderSentiment": "models",
     "fastapi": "schedule",
     "prefect": "schedule",
-    "sqlalchemy": "schedule",  # of prefect
+    "sqlalchemy": "schedule",  # needed by prefect
     "spacy": "languages",
     "fsspec": "cloud",
     "huggingface_hub": "cloud",
     "obstore": "cloud",
-    "yaml": "cloud",  # of huggingface_hub
+    "yaml": "cloud",  # needed by huggingface_hub
     "pandas": "spark",
     "py4j": "spark",
     "pyspark": "spark",
@@ -45,7 +45,7 @@ def require(package: str) -> None:
 
 
 def missing(error: BaseException) -> MissingComponent | None:
-    """The line for a failed import of an optional package; ``None`` for every other error.
+    """The error for a failed import of an optional package; ``None`` for every other error.
 
     >>> str(missing(ModuleNotFoundError("No module named 'torch'", name="torch.nn")))
     "torch: is not installed (pip install 'plumbline-lm[models]')"

@@ -5,8 +5,8 @@ underscores, such as ``corpus_count``. Its parameters are the command's options.
 taken from ``config``, then from the worker's ``PLUMBLINE_*`` variables, then from the settings
 file (``conf``), as in the commands. Paths are relative to the directory where the worker started.
 
-A user's error fails the run, with its one line as message: before any work if it can be detected
-then. Unreadable shards fail the run too, but only after everything else is done.
+A ``PlumblineError`` fails the run, with the error's line as message; an error that ``check`` finds
+does so before any work. Unreadable shards fail the run only after everything else is done.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from plumbline.warehouse.text.escape import say
 
 #: Name of the state of a run that did everything except unreadable shards.
 SHARDS_FAILED = "Shards failed"
-#: Parameters of every flow, with what they mean.
+#: Parameters of flows besides options, and their meaning; ``dry_run`` only of those with a plan.
 _GENERAL = {
     "conf": "settings file; empty: plumbline.toml, if there is one",
     "config": "TOML file with any of these options",
@@ -67,7 +67,7 @@ _Result = TypeVar("_Result")
 
 
 class TaskStages(Stages):
-    """Runs each stage as a task of the flow that is running, named by the stage."""
+    """Runs each stage as a task of the current flow; the task has the stage's name."""
 
     def _result(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
         return self._task(name, work)(*args)
@@ -99,7 +99,7 @@ def flow_of(
 ) -> Flow[..., Any]:
     """The flow of a command: its parameters are the class's fields, typed as there.
 
-    Fields in ``preset`` have that value and are no parameters; ``usual`` has defaults of fields.
+    Fields in ``preset`` have a fixed value and are no parameters; ``usual`` replaces defaults.
     """
 
     def run(dry_run: bool = False, **given: Any) -> Any:
@@ -112,7 +112,10 @@ def flow_of(
 def _flow(
     kind: type[Command], name: str, work: Callable[..., Any], *without: str, about: str = ""
 ) -> Flow[..., Any]:
-    """A flow with a command's options as parameters; its errors become its state."""
+    """A flow whose parameters are a command's options, except ``without``.
+
+    A ``PlumblineError`` becomes its failed state; only a stop by the user is raised.
+    """
 
     def run(**values: Any) -> Any:
         given = {
@@ -134,7 +137,7 @@ def _flow(
             hints[option.name] = hint, option.about
     if name in _OLD:
         hints |= {old: hints[new] for old, new in _RENAMED.items() if new in hints}
-    # A required option may come from the settings file: the class raises if it is missing there.
+    # No parameter is required: the settings file may have the value, and else the class raises.
     signature = [
         Parameter(n, Parameter.KEYWORD_ONLY, default=None, annotation=hint | None)
         for n, (hint, _) in hints.items()
@@ -153,7 +156,7 @@ def _made(kind: type[Command], given: Mapping[str, Any]) -> Any:
     return made(kind, values, config, here(kind, given.get("conf")))
 
 
-#: Entry points of earlier deployments: today's command, and arguments of ``flow_of``.
+#: Entry points of earlier deployments -> today's command, and further arguments of ``flow_of``.
 _OLD: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "audit": ("pipeline", {}),
     "corpus": ("pipeline", {"steps": ("corpus",)}),
@@ -164,7 +167,7 @@ _OLD: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "disclosure": ("disclosure probe", {"usual": {"sets": "topics"}}),
 }
 
-#: Earlier names of their parameters -> today's names.
+#: Earlier names of parameters of these flows -> today's names.
 _RENAMED = {"check_only": "dry_run"}
 
 
@@ -204,14 +207,14 @@ def _weekly(**given: Any) -> Any:
 
 def _evaluate_elsewhere(parameters: dict[str, Any]) -> None:
     """Run the deployment `evaluate` to its end, by a worker of its pool."""
-    # An empty `conf` replaces the deployment's. Prefect returns an awaitable inside a loop.
+    # An empty `conf` replaces the deployment's. In an event loop the call returns an awaitable.
     given = {"conf": "", **parameters}
     run: Any = run_deployment("evaluate/evaluate", parameters=given, poll_interval=_POLL_S)
     _failed_shards(f"evaluate, run {run.name!r}", run.state)
 
 
 def _failed_shards(name: str, state: Any) -> list[str]:
-    """The message if a flow failed only for shards. Raises ``BadInput`` for another failure."""
+    """[message] if only shards failed, [] if nothing. Raises ``BadInput`` for other failures."""
     if state.is_completed():
         return []
     if state.name == SHARDS_FAILED:

@@ -24,7 +24,7 @@ OUT = Path("out")
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class PipelineOptions(ModelOptions, CorpusOptions, DataOption, Command):
-    """The options of `plumbline pipeline`, and all that its plan and its parts use of it."""
+    """The options of `plumbline pipeline`; its plan and parts use nothing else of the command."""
 
     out: Annotated[
         OutputDirectory, Field(description="Directory for everything that is written.")

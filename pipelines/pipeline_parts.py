@@ -42,9 +42,9 @@ from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
-#: Locked in the output directory.
+#: Name of the output directory's lock file, without the dot that begins it.
 _LOCK = "pipeline.claim"
-#: For each side the two words with the largest lean bound, among words that occur near both sides.
+#: The words that lean most: two to each side, by lean bound, among words that occur near both.
 _LEAN_MOST = """
 SELECT word FROM word_lean
 WHERE corpus = $corpus AND contrast = $contrast AND lean_bound_nats <> 0 AND delta_nats IS NOT NULL
@@ -52,8 +52,8 @@ QUALIFY row_number() OVER (
     PARTITION BY lean_bound_nats > 0 ORDER BY abs(lean_bound_nats) DESC, word
 ) <= 2
 """
-#: PD of each model on all pairs of a benchmark, with q, so that it agrees with the report.
-_WORTH = """
+#: PD of each model on all pairs of a benchmark, with the q-values that the report has.
+_PD = """
 FROM corrected_metric
 WHERE benchmark = $benchmark AND metric = 'pd' AND subset = 'all' AND n > 0
 ORDER BY groups, model, model_key
@@ -80,7 +80,10 @@ class Parts:
         return made(kind, {**given, "warehouse": self.options.warehouse})
 
     def _do(self, name: str, kind: type[Command], run: Any = None, /, **given: Any) -> Done:
-        """Run a command as a stage: by ``run``, a method of the context, or by ``stage``."""
+        """Run a command by ``run``, a method of the context; by default ``stage``.
+
+        ``name`` is the stage's; the command's own stages print nothing. Raises ``Done.failed``.
+        """
         command, quiet = self._made(kind, **given), Stages(Console(quiet=True, markup=False))
         done: Done = (run or self.context.stage)(name, execute_on, self.store, command, quiet)
         self.done.append((name_of(kind), done))
@@ -95,8 +98,10 @@ class Parts:
         _stop_spark()
         for name in self.plan.benchmarks:
             if not is_built(self.options, name):
-                what = {"names": (name,), "data": self.options.data}
-                self._do(f"import {name}", benchmark.BenchmarkImport, self.context.retried, **what)
+                fields = {"names": (name,), "data": self.options.data}
+                self._do(
+                    f"import {name}", benchmark.BenchmarkImport, self.context.retried, **fields
+                )
             for corpus_plan in self.plan.corpora:
                 self._constrain(name, corpus_plan.name)
         for written in self.plan.written:
@@ -121,9 +126,9 @@ class Parts:
         """Write (closed world), count, associate and explain one corpus."""
         shards = corpus_plan.patterns
         if corpus_plan.world:
-            how = {"world": corpus_plan.world, "tokens": self.options.demo_tokens}
+            options = {"world": corpus_plan.world, "tokens": self.options.demo_tokens}
             where = {"seed": self.options.seed, "out": self.options.out / "corpora"}
-            done = self._do(f"write {corpus_plan.name}", corpus__texts.Demo, **how, **where)
+            done = self._do(f"write {corpus_plan.name}", corpus__texts.Demo, **options, **where)
             shards = tuple(done.files)
         try:
             self._counted(corpus_plan.name, shards)
@@ -134,8 +139,8 @@ class Parts:
             self.unread.append(str(e))
         self._do(f"associate {corpus_plan.name}", corpus.Associate, corpus=corpus_plan.name)
         if self.options.evidence and (words := self._words(corpus_plan.name)):
-            how = {"corpus": (corpus_plan.name,), "contrast": self.options.contrast}
-            self._do(f"explain {corpus_plan.name}", Why, words=words, **how)
+            fields = {"corpus": (corpus_plan.name,), "contrast": self.options.contrast}
+            self._do(f"explain {corpus_plan.name}", Why, words=words, **fields)
 
     def _counted(self, name: str, shards: Sequence[str]) -> None:
         """Count here, on Spark, or by a spark-submit."""
@@ -145,15 +150,17 @@ class Parts:
             return
         if self.options.spark_conf:
             os.environ[spark_submit.CONF] = self.options.spark_conf
-        how = vars(part(CorpusOptions, self.options))
-        what = {"shards": shards, "corpus": name, "master": self.options.master or None}
-        (row,) = self._do(f"count {name}", corpus.Count, self.context.retried, **what, **how).rows
+        options = vars(part(CorpusOptions, self.options))
+        inputs = {"shards": shards, "corpus": name, "master": self.options.master or None}
+        (row,) = self._do(
+            f"count {name}", corpus.Count, self.context.retried, **inputs, **options
+        ).rows
         if n_rejected := row["n_rejected"]:
             n_all = row["n_documents"] + n_rejected
             say(f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)")
 
     def _words(self, name: str) -> tuple[str, ...]:
-        """The words of the options, or those that lean most, that are not explained yet; sorted."""
+        """Words to explain, sorted: the options', else those that lean most; none explained yet."""
         from plumbline.jobs.corpus_lookup import corpus_contrast
         from plumbline.warehouse.query.connection import rows_of
 
@@ -166,16 +173,16 @@ class Parts:
         return tuple(sorted(set(words) - set(explained["word"].to_pylist())))
 
     def _constrain(self, name: str, by: str) -> None:
-        how = {"corpus": by, "benchmark": (name,), "contrast": self.options.contrast}
-        done = self._do(f"constrain {name} by {by}", benchmark.Constrain, **how)
+        fields = {"corpus": by, "benchmark": (name,), "contrast": self.options.contrast}
+        done = self._do(f"constrain {name} by {by}", benchmark.Constrain, **fields)
         for line in done.said:
             say(line)
 
     def _write(self, written: benchmark.BenchmarkBuild) -> None:
         """Have a benchmark written around seed words, by a chat model or our own grammar.
 
-        Seed words are made for every corpus: a benchmark that holds only a corpus's seed words was
-        made of words that don't lean there.
+        Seed words are made for every corpus. If a benchmark has only seed words of a corpus, it was
+        made of words that don't lean in that corpus.
         """
         for corpus_plan in self.plan.corpora:
             n_seeds = self._seed_words(corpus_plan)
@@ -198,22 +205,22 @@ class Parts:
 
         checks = set(self.store.read("vocabulary", corpus=corpus_plan.name)["checks"].to_pylist())
         if not corpus_plan.world and checks <= {UNCHECKED}:
-            how = {"corpus": corpus_plan.name, "any_language": True}
-            self._do(f"vocabulary of {corpus_plan.name}", corpus.Vocabulary, **how)
-        how = {"corpus": corpus_plan.name, "n": 0, "seed": self.options.seed}
+            fields = {"corpus": corpus_plan.name, "any_language": True}
+            self._do(f"vocabulary of {corpus_plan.name}", corpus.Vocabulary, **fields)
+        fields = {"corpus": corpus_plan.name, "n": 0, "seed": self.options.seed}
         name, contrast = f"seed words of {corpus_plan.name}", self.options.contrast
-        done = self._do(name, corpus.CorpusWords, **how, contrast=contrast)
+        done = self._do(name, corpus.CorpusWords, **fields, contrast=contrast)
         return int(done.rows[0]["n_words"])
 
     def _trained(self, model: ModelPlan) -> str:
         """Train a small model on its corpus; returns the directory of its weights."""
         (plan,) = (c for c in self.plan.corpora if c.name == model.corpus)
-        what = {"shards": self._counted_shards(plan), "name": model.name, "corpus": model.corpus}
-        how = {"preset": model.preset, "seed": self.options.seed}
-        how |= {"max_tokens": self.options.train_tokens or None}
+        inputs = {"shards": self._counted_shards(plan), "name": model.name, "corpus": model.corpus}
+        options = {"preset": model.preset, "seed": self.options.seed}
+        options |= {"max_tokens": self.options.train_tokens or None}
         form = {name: getattr(self.options, name) for name in ("text_field", "tokenizer")}
         out = self.options.out / "models"
-        done = self._do(f"train {model.name}", Train, **what, **how, **form, out=out)
+        done = self._do(f"train {model.name}", Train, **inputs, **options, **form, out=out)
         return done.files[0]
 
     def _counted_shards(self, corpus_plan: CorpusPlan) -> tuple[str, ...]:
@@ -234,44 +241,48 @@ class Parts:
         places = {"out": self.options.out / "report", "warehouse": self.store.root}
         if self.plan.probe_set:
             # FairPair's base_url means another server: the one that writes samples.
-            how = {name: value for name, value in loading.items() if name != "base_url"}
-            how |= vars(self.options.fairpair)
-            how["seed"] = self.options.fairpair.seed or self.options.seed
-            what = {"probe_set": self.plan.probe_set, "model": model.location}
-            run = made(fairpair.FairpairRun, {**how, **what, **places})
+            options = {name: value for name, value in loading.items() if name != "base_url"}
+            options |= vars(self.options.fairpair)
+            options["seed"] = self.options.fairpair.seed or self.options.seed
+            inputs = {"probe_set": self.plan.probe_set, "model": model.location}
+            run = made(fairpair.FairpairRun, {**options, **inputs, **places})
             phi = scoring_functions(run, [{"language": "en"}])
             with self._recorded(run) as context:
                 for target in run.targets():
                     run.audit(context, target, phi)
         for name in self.plan.disclosure:
-            how = {**loading, **vars(self.options.disclosure), **places}
-            of = {"sets": (name,), "model": (model.location,), "data": self.options.data}
-            probe = made(disclosure.Probe, {**how, **of})
+            options = {**loading, **vars(self.options.disclosure), **places}
+            sets = {"sets": (name,), "model": (model.location,), "data": self.options.data}
+            probe = made(disclosure.Probe, {**options, **sets})
             with self._recorded(probe) as context:
                 probe.audit(context, model.location, model.options)
 
     @contextmanager
     def _recorded(self, command: Command) -> Iterator[Context]:
-        """Record a run of a command that is done only in part here: the report comes later."""
+        """Record a run of a command of which the block does a part; its report comes later."""
         with recorded(self.store, name_of(type(command)), values_of(command), joins=True) as run_id:
             yield Context(self.store, run_id, self.context.stages)
 
     def _score(self, model: ModelPlan) -> None:
-        """Log-probability of both sentences of every pair, here or by other processes."""
-        given = {"model": (model.location,), "benchmark": self.plan.scored(), **vars(model.options)}
+        """Score both sentences of every pair; without workers, wait until other processes did."""
+        fields = {
+            "model": (model.location,),
+            "benchmark": self.plan.scored(),
+            **vars(model.options),
+        }
         workers = model.workers or self.options.score_workers
         if workers:
-            self._do(f"score {model.name}", Score, self.context.retried, **given, workers=workers)
+            self._do(f"score {model.name}", Score, self.context.retried, **fields, workers=workers)
             return
         from plumbline.eval_workers.scoring.scores_elsewhere import wait_for_scores
 
-        say(f"waiting for: {line_of(self._made(Score, **given))}")
-        of = (self.store, model.location, self.plan.scored(), model.options)
-        self.context.retried(f"score {model.name}", wait_for_scores, *of)
+        say(f"waiting for: {line_of(self._made(Score, **fields))}")
+        arguments = (self.store, model.location, self.plan.scored(), model.options)
+        self.context.retried(f"score {model.name}", wait_for_scores, *arguments)
 
 
 def is_built(options: PipelineOptions, name: str) -> bool:
-    """True if the warehouse has pairs of a benchmark that no importer knows: one that was built."""
+    """True if the warehouse has pairs of a benchmark that was built: no importer knows it."""
     from plumbline.eval_workers.pairs.benchmarks import discover
 
     store = None if name in discover() else Store.existing(options.warehouse)
@@ -283,9 +294,9 @@ def check_plan(options: PipelineOptions) -> None:
     from plumbline.eval_workers.pairs.benchmarks import default_source
 
     plan = make_plan(options)
-    for one in plan.corpora:
-        if one.patterns:
-            expand_shards(one.patterns)
+    for corpus_plan in plan.corpora:
+        if corpus_plan.patterns:
+            expand_shards(corpus_plan.patterns)
     for name in plan.benchmarks:
         path = None if is_built(options, name) else default_source(name, options.data or "")
         if path is not None and not path.exists():
@@ -297,7 +308,7 @@ def check_plan(options: PipelineOptions) -> None:
             written.ready()
     if plan.models:
         extras.require("torch")
-    if options.score_workers and any(one.options.backend == "vllm" for one in plan.models):
+    if options.score_workers and any(model.options.backend == "vllm" for model in plan.models):
         from plumbline.eval_workers.vllm.vllm_client import interpreter
 
         _ = interpreter()
@@ -306,7 +317,7 @@ def check_plan(options: PipelineOptions) -> None:
 
 
 def _stop_spark() -> None:
-    """Give Spark's memory back before models are loaded, if counting has loaded Spark."""
+    """If counting has loaded Spark, free its memory before models are loaded."""
     if "plumbline.jobs.spark.spark_session" in sys.modules:
         from plumbline.jobs.spark.spark_session import stop_session
 
@@ -317,12 +328,12 @@ def worth(store: Store, name: str) -> str:
     """The caveat of a benchmark of fixed frames, and its finding about each model, as text."""
     from plumbline.warehouse.query.connection import rows_of
 
-    rows = rows_of(store, _WORTH, {"benchmark": name})
+    rows = rows_of(store, _PD, {"benchmark": name})
     return " ".join(f"{sentence}." for sentence in [f"{name}: {CAVEAT}", *map(prefers, rows)])
 
 
 def recovered(store: Store) -> list[str]:
-    """Recovery of the planted leans by the models trained on them, a line for each model."""
+    """Lines on how well models recover the planted leans, one per model and benchmark."""
     rows = store.read("metric_value", pc.field("subset") == "words, planted delta").to_pylist()
     figures: dict[tuple[str, str], dict[str, str]] = {}
     for row in rows:

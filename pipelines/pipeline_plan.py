@@ -46,8 +46,8 @@ class CorpusPlan:
 class ModelPlan:
     """A model to score: ``location`` (hub id or path), or one to train on ``corpus`` first.
 
-    ``options`` say how it is loaded. ``workers`` is the number of processes that score it; ``None``
-    for that of the settings.
+    ``options`` say how it is loaded. ``workers`` is the number of processes that score it; with
+    ``None`` the settings decide.
     """
 
     name: str
@@ -62,9 +62,9 @@ class ModelPlan:
 class PipelinePlan:
     """Everything a pipeline will do.
 
-    The benchmarks in ``written`` are made after ``benchmarks`` are imported; an ``offline`` one
-    takes fewer words if there are fewer. ``probe_set`` is the set of prompts that FairPair
-    continues, empty for none; ``disclosure`` are the sets that disclosure is measured on.
+    The benchmarks in ``written`` are made after ``benchmarks`` are imported; one with ``offline``
+    takes fewer words if the corpus has fewer seed words. FairPair continues the prompts of
+    ``probe_set``, empty for none; disclosure is measured on the sets ``disclosure``.
     """
 
     corpora: tuple[CorpusPlan, ...]
@@ -76,7 +76,7 @@ class PipelinePlan:
 
     def scored(self) -> tuple[str, ...]:
         """The benchmarks that models are scored on."""
-        return (*self.benchmarks, *(one.name for one in self.written))
+        return (*self.benchmarks, *(build.name for build in self.written))
 
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
@@ -123,7 +123,10 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
 
 
 def _build(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[BenchmarkBuild, ...]:
-    """The benchmark for a chat model to write, named by its file; default: of the first corpus."""
+    """The benchmark for a chat model to write, named by its file; empty without ``build``.
+
+    A file that names no corpus and no words takes words of the first corpus.
+    """
     if not options.build:
         return ()
     file = Path(options.build)
@@ -153,11 +156,11 @@ def _written(
 
 
 def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> PipelinePlan:
-    how = part(ModelOptions, options)
+    loading = part(ModelOptions, options)
     names = {world: f"closed-world-{world}" for world in worlds}
     corpora = tuple(CorpusPlan(name, world=world) for world, name in names.items())
     models = tuple(
-        ModelPlan(name, corpus=name, preset="closed", options=how) for name in names.values()
+        ModelPlan(name, corpus=name, preset="closed", options=loading) for name in names.values()
     )
     offline = _offline(OFFLINE, corpora[0].name, options)
     return PipelinePlan(corpora, ("closed-world",), models, (offline,), "closed-world")
@@ -177,7 +180,7 @@ def corpus_name(pattern: str) -> str:
 
 
 def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[ModelPlan, ...]:
-    """The models of the settings with their options; those of a list override the shared ones."""
+    """The models of the settings. Options in a list's entry override those of the settings."""
     shared = part(ModelOptions, options)
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
@@ -194,13 +197,13 @@ def _models(options: PipelineOptions, corpora: tuple[CorpusPlan, ...]) -> tuple[
     return tuple(plans)
 
 
-def _model(name: str, corpora: tuple[CorpusPlan, ...], how: ModelOptions) -> ModelPlan:
+def _model(name: str, corpora: tuple[CorpusPlan, ...], options: ModelOptions) -> ModelPlan:
     if not name.startswith("train:"):
         shown = Path(name).name if Path(name).is_dir() else name
-        return ModelPlan(shown, location=name, options=how)
+        return ModelPlan(shown, location=name, options=options)
     if name != TRAIN_SMALL:
         raise UsageProblem(f"MODEL={name}", f"only {TRAIN_SMALL} can be trained here")
     if not corpora:
         raise UsageProblem(f"MODEL={name}", "needs a corpus to learn from", "add CORPUS='shards'")
     corpus = corpora[0].name
-    return ModelPlan(f"small-{corpus}", corpus=corpus, preset="small", options=how)
+    return ModelPlan(f"small-{corpus}", corpus=corpus, preset="small", options=options)

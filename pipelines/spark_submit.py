@@ -31,7 +31,7 @@ from plumbline.warehouse.options import part
 CONF = "PLUMBLINE_SPARK_CONF"
 #: Seconds that Spark has to cancel its tasks before it is killed.
 _GRACE_S = 30.0
-#: Errors by exit status of the command that spark-submit runs; spark-submit passes it on.
+#: Exit status of the command, which spark-submit passes on -> error.
 _KINDS: dict[int, type[PlumblineError]] = {
     2: UsageProblem,
     4: MissingComponent,
@@ -40,7 +40,7 @@ _KINDS: dict[int, type[PlumblineError]] = {
 
 
 def check(options: PipelineOptions) -> None:
-    """Raise for wrong or missing settings before anything is begun.
+    """Check the settings of Spark and spark-submit before anything is begun.
 
     Raises ``UsageProblem`` for settings of Spark that don't exist or name no master;
     ``MissingComponent`` for a missing spark-submit.
@@ -69,9 +69,10 @@ PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file)
 
 
 def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -> list[str]:
-    """The spark-submit command that counts a corpus; writes its files unless ``dist`` is set.
+    """The spark-submit command that counts a corpus; writes the archive unless ``dist`` is set.
 
-    Shards are passed as the patterns of the settings: the paths of a large corpus are too long.
+    The settings' patterns are passed, since the paths of a large corpus can be too long for a
+    command line; ``shards`` are passed only without patterns.
     """
     dist = _dist(options)
     master = ["--master", options.master] if options.master else []
@@ -87,7 +88,7 @@ def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -
 
 
 def _dist(options: PipelineOptions) -> str:
-    """Directory of archive and application: the setting ``dist``, or ``out``/dist, now written."""
+    """Directory of archive and application: the setting ``dist`` or, written now, ``out``/dist."""
     if not options.dist:
         from plumbline.pipelines.cluster_files import write_dist
 

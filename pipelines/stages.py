@@ -42,7 +42,7 @@ class Stages:
             return self._result(name, work, *args)
 
     def retried(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
-        """Run a stage like ``run``; after a transient error, run it again."""
+        """Run a stage like ``run``; after transient errors again, up to ``_TRIES`` times."""
         with self._announced(name):
             return self._retried_result(name, work, *args)
 
@@ -88,7 +88,7 @@ def may_pass(error: BaseException | None) -> bool:
 
 
 def with_retries(work: Callable[[], _Result]) -> _Result:
-    """Call ``work`` outside of a task, with the retries that ``RETRY`` gives a task.
+    """Call ``work`` with the same retries that ``RETRY`` gives a Prefect task.
 
     >>> with_retries(lambda: "done")
     'done'
@@ -107,7 +107,7 @@ def _condition(_task: Any, _run: Any, state: Any) -> bool:
     return may_pass(state.result(raise_on_failure=False))
 
 
-#: Arguments of Prefect's ``@task``.
+#: Arguments of Prefect's ``Task`` for stages that are retried.
 RETRY: dict[str, Any] = {
     "retries": _TRIES - 1,
     "retry_delay_seconds": _DELAY_S,

@@ -1,7 +1,7 @@
 """The pull step of `prefect.yaml`: sets the directory of a run, on the machine that runs it.
 
-Prefect fills in environment variables of `prefect.yaml` at deployment: the path of the deploying
-machine would be used on every worker.
+Prefect fills in environment variables of `prefect.yaml` at deployment, so a directory named by one
+would be that of the deploying machine on every worker.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import os
 
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Variable that names the directory where PWD doesn't, such as in a service.
+#: Variable that names the directory, as for a service, which has no PWD.
 VARIABLE = "PLUMBLINE_DIRECTORY"
 
 
 def worker_directory() -> dict[str, str]:
-    """Enter the directory that the worker was started in, or that ``PLUMBLINE_DIRECTORY`` names.
+    """Enter the directory that ``PLUMBLINE_DIRECTORY`` names, else the one the worker started in.
 
     Raises ``UsageProblem`` when neither is known, ``BadInput`` when it can't be entered.
     """

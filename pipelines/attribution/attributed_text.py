@@ -26,7 +26,8 @@ class TrainingText:
 
     Attributes:
         evidence: the corpus and its kept documents.
-        documents: the shard, row, source, kept words and mark of copies of each document.
+        documents: each document's shard, row, source, number of kept words and mark, which is the
+            same for copies of a document.
         n_read: int64[document], tokens that the model read of it, repetitions counted; ``None``
             if that isn't known, as for a model that was trained elsewhere.
     """
@@ -55,7 +56,7 @@ class TrainingText:
         return every if self.n_read is None else every[self.n_read > 0]
 
     def numbers(self, place: Ints) -> Ints:
-        """Indices of documents; ``place`` is [..., 2]: shard, and number within the shard."""
+        """Indices, int64[...], of documents; ``place`` is [..., 2]: shard, number within it."""
         first = np.searchsorted(self.documents.shard, np.arange(len(self.shards)))
         return first[place[..., 0]] + place[..., 1]
 

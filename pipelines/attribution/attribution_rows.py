@@ -86,21 +86,21 @@ def preference(backend: Any, query: Query) -> float:
     """The model's own preference, in nats. Raises ``UsageProblem`` for a text it can't score."""
     total = 0.0
     scored = backend.score([text for text, _ in query.texts()])
-    for (text, weight), of_text in zip(query.texts(), scored, strict=True):
-        if problem := of_text.problem:
+    for (text, weight), text_score in zip(query.texts(), scored, strict=True):
+        if problem := text_score.problem:
             raise UsageProblem(f"sentence {text!r}", f"the model can't score it: {problem}")
-        total += weight * of_text.logprob_nats
+        total += weight * text_score.logprob_nats
     return total
 
 
 def _asked_id(subject: Subject, query: Query, method: str, n: int) -> str:
-    of_text = subject.text.evidence.corpus["run_id"]
+    counted_by = subject.text.evidence.corpus["run_id"]
     options = [subject.contrast, subject.model, subject.seed, n, VERSION]
-    return config_hash({"query": str(query), "text": of_text, "method": method, "how": options})
+    return config_hash({"query": str(query), "text": counted_by, "method": method, "how": options})
 
 
 def _scores(subject: Subject, queries: Sequence[Query], method: str, shown: Shown) -> Floats:
-    """A method's scores; 0 for documents that the model didn't read."""
+    """A method's scores, float64[query, document]; 0 for documents that the model didn't read."""
     with shown(f"attribute by {method}") as progress:
         scores: Floats = METHODS.load(method).scores(queries, subject, progress)
     if subject.text.n_read is not None:
@@ -162,7 +162,7 @@ def _listed(sums: dict[str, Any], n: int) -> Iterator[tuple[int, Row]]:
 def _sums(group: Ints, values: Floats, n_groups: int, total: float) -> dict[str, Any]:
     """Sums of documents' values by group, with 95% t-intervals that take documents as a sample.
 
-    Intervals are NaN for fewer than two documents. ``share``: of absolute values, in ``total``.
+    Intervals are NaN for fewer than two documents. ``share``: sum of absolute values / ``total``.
 
     >>> sums = _sums(np.array([0, 0, 0, 1]), np.array([1.0, 2.0, 3.0, 4.0]), 2, 10.0)
     >>> sums["score"].tolist(), sums["score_low"].round(2).tolist(), sums["share"].tolist()
@@ -189,7 +189,7 @@ def _replace(
     rows: list[Row],
     run_id: str,
 ) -> None:
-    """Replace the rows of a method and some queries by new ones."""
+    """Replace the rows of these queries by one method and the contrast; other rows stay."""
     constant = {**where, "contrast": subject.contrast, "run_id": run_id}
     new = cast(TABLES["attribution"], [constant | row for row in rows])
     old = subject.store.read("attribution", **where)

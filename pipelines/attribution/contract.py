@@ -54,7 +54,7 @@ class Query:
 
     @property
     def words(self) -> set[str]:
-        """The words that its pairs were made for."""
+        """The words that the query's pairs were made for."""
         return {pair.word for pair in self.pairs if pair.word}
 
     def weights(self, words: Sequence[str]) -> list[float]:
@@ -134,10 +134,10 @@ class Attributor(Protocol):
         """Expected effect of *having* each document on each preference, float64[query, document].
 
         Above 0: it makes the model more female. The documents are those of ``subject.text``, in
-        its order. Never NaN: a document that the method can say nothing of has 0.
+        its order. Never NaN: 0 for a document that the method can't score.
 
         Raises:
-            UsageProblem: the method can't say anything of this model, text or query.
+            UsageProblem: the method can't score this model, text or query.
             MissingComponent: a package that it needs is not installed.
         """
 

@@ -1,4 +1,4 @@
-"""Words and places around the words of queries, by document."""
+"""Words near the words of queries, and places where these are near the contrast, by document."""
 
 from __future__ import annotations
 
@@ -28,14 +28,15 @@ _BEGINNING = 120
 
 @dataclass(frozen=True)
 class Nearby:
-    """Words and contrast words near the words of a query, in each document.
+    """Words and contrast words near the words of queries, in each document.
 
     Attributes:
         question: the words looked for, and the contrast.
         documents: all documents.
-        near: int64[n, 4], document, word, other word less than a window away, and how often.
-        places: int64[n, 6], document, word, side, distance of the nearest target of that side, and
-            positions of both in the document's kept words.
+        near: int64[n, 4], document, word, other word less than a window away, number of times. A
+            word is an index in ``question.words``, the other word one in its vocabulary.
+        places: int64[n, 6], document, word, side (0 female, 1 male), distance of the nearest target
+            of that side, positions of word and target in the document's kept words.
     """
 
     question: Inquiry
@@ -44,9 +45,9 @@ class Nearby:
     places: Ints
 
     def collocates(self, words: Sequence[str], scores: Floats) -> tuple[Ints, Ints, Floats]:
-        """Scores divided among nearby words: arrays of document, other word, part of the score.
+        """Scores divided among words near ``words``: arrays of document, other word, part.
 
-        In proportion to how often each word is near; a document's parts sum to its score.
+        Parts are in proportion to how often each word is near; a document's sum to its score.
         """
         size = len(self.question.vocabulary)
         rows = self.near[self._is_of(self.near, words)]
@@ -61,8 +62,8 @@ class Nearby:
     ) -> list[dict[str, Any]]:
         """``text_before``, ``keyword`` and ``text_after`` of each document.
 
-        Quotes the occurrence nearest to the contrast, on the score's side if there is one there;
-        without any, the document's beginning.
+        The keyword is the occurrence of ``words`` nearest to a contrast word of the score's side,
+        else of the other side. Without one, ``text_after`` is the document's beginning.
         """
         rows = self.places[self._is_of(self.places, words)]
         quoted: dict[int, Occurrence] = {}
@@ -110,14 +111,14 @@ def nearby(subject: Subject, words: Sequence[str], progress: Progress) -> Nearby
 
 
 def _near(question: Inquiry, met: Meetings, number: Ints) -> Ints:
-    """Rows of ``Nearby.near`` of some documents; target words don't count, as in `why`."""
+    """Rows of ``Nearby.near``, without target words as in `why`; ``number``: documents' indices."""
     occurrence, other = neighbours(question, met, np.unique(met.occurrence))
     rows = np.column_stack([number[met.document[occurrence]], met.word[occurrence], other])
     return np.column_stack(np.unique(rows, axis=0, return_counts=True))
 
 
 def _places(question: Inquiry, met: Meetings, number: Ints) -> Ints:
-    """Rows of ``Nearby.places`` of some documents, the nearest of each document, word and side."""
+    """Rows of ``Nearby.places``: the nearest occurrence for each document, word and side."""
     here, there = met.at[met.occurrence], met.target_at
     document, word = met.document[met.occurrence], met.word[met.occurrence]
     side = (~np.isin(question.targets, question.female)[met.target]).astype(np.int64)

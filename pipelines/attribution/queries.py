@@ -32,7 +32,7 @@ def of_words(store: Store, words: Iterable[str], benchmark: str | None = None) -
 
 
 def of_benchmark(store: Store, benchmark: str) -> Query:
-    """The mean over a benchmark's natural pairs of female and male; ``UsageProblem`` if none."""
+    """A query: the mean over a benchmark's natural female/male pairs; ``UsageProblem`` if none."""
     return _query(f"benchmark {benchmark}", _pairs(store, benchmark))
 
 

@@ -59,7 +59,7 @@ class Commands(Mapping[str, Any]):
 
 
 def _command(whole: str, name: str, inside: Commands | None) -> Any:
-    """Typer's command for a class, or the group of that name with the commands ``inside``."""
+    """Typer's command ``name`` of the class ``whole``; with ``inside`` also a group of these."""
     from plumbline.pipelines.command import command_line
     from plumbline.pipelines.command.base import class_of
 
@@ -146,7 +146,7 @@ def _plumbline(
         ),
     ] = False,
 ) -> None:
-    """``main`` has taken --sandbox before: it comes first."""
+    """Does nothing: ``main`` handles --sandbox, which is the first argument."""
 
 
 app = typer.Typer(

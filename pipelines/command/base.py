@@ -89,8 +89,8 @@ class Done:
             is a warning.
         wrote: tables, in ``warehouse`` if that isn't the command's own. files: paths.
         next: the command line that comes next; empty for none.
-        query: SQL of the view or table rows that it made, with ``params``; Python returns them.
-        failed: the error that the command ends with after this is printed.
+        query: SQL of the rows that it made, with ``params``; Python returns these rows.
+        failed: the error that the command raises after the result is printed.
         parts: the results of commands that it ran, each after the command's name.
     """
 
@@ -127,7 +127,7 @@ class Context:
         return self.stages.run(name, work, *given)
 
     def retried(self, name: str, work: Callable[..., _Result], *given: Any) -> _Result:
-        """Run a stage, again after a transient error."""
+        """Run a stage; after a transient error, run it again."""
         return self.stages.retried(name, work, *given)
 
 
@@ -165,15 +165,15 @@ class Command:
 
     @classmethod
     def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
-        """Its options in the content of a settings file: the table of its name."""
+        """Its options in a settings file: the table of its name, less those of its subcommands."""
         name, table = name_of(cls), content
         for word in name.split():
             table = table.get(word.replace("-", "_"), {}) if isinstance(table, Mapping) else {}
         if not isinstance(table, Mapping):
             fix = f"write [{name.replace(' ', '.')}]"
             raise UsageProblem(f"{file}: {name}", "is no table", fix)
-        there = targets()
-        return {k: v for k, v in table.items() if f"{name} {k}".replace("_", "-") not in there}
+        commands = targets()
+        return {k: v for k, v in table.items() if f"{name} {k}".replace("_", "-") not in commands}
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
@@ -226,16 +226,16 @@ class Parameter:
     def value(self, given: Any) -> Any:
         """Convert a value of the command line, a variable, a file or Python for the class."""
         if get_origin(self.kind) is not tuple:
-            return self._one(given)
+            return self._converted(given)
         if isinstance(given, str | Path):
             between = None if self.on.separator == " " else self.on.separator
             text = str(given)
             given = [text] if self.is_list else map(str.strip, text.split(between))
         elif not isinstance(given, list | tuple):
             return given
-        return tuple(self._one(part) for part in given if part != "")
+        return tuple(self._converted(part) for part in given if part != "")
 
-    def _one(self, given: Any) -> Any:
+    def _converted(self, given: Any) -> Any:
         """Convert text to a path or a path to text, as the field's type needs."""
         kinds = (self.kind, *get_args(self.kind))
         if isinstance(given, str | Path) and Path in kinds:
@@ -259,8 +259,8 @@ _PARAMETERS: dict[type, tuple[Parameter, ...]] = {}
 
 
 def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
-    """Arguments and options of a command: required ones first, then its own, then inherited."""
-    return tuple(one for one in all_fields(kind) if one.path[0] not in kind.without)
+    """Arguments, then options of a command; of each, required ones first, inherited ones last."""
+    return tuple(p for p in all_fields(kind) if p.path[0] not in kind.without)
 
 
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
@@ -277,6 +277,7 @@ def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
 
 
 def _declared(kind: type, usual: object, path: tuple[str, ...] = ()) -> Iterator[Parameter]:
+    """Parameters of a dataclass at ``path``; defaults are the attributes of ``usual``."""
     hints, plain = get_type_hints(kind, include_extras=True), get_type_hints(kind)
     for one in fields(kind):
         _, *marks = get_args(hints[one.name])
@@ -410,7 +411,7 @@ def of_values(kind: type[Command], values: str, warehouse: Path) -> Command:
     from pydantic import TypeAdapter, ValidationError
 
     given = json.loads(values) | {"warehouse": str(warehouse)}
-    given.pop("steps", None)  # what its steps recorded
+    given.pop("steps", None)  # the records of its steps
     try:
         made: Command = TypeAdapter(kind).validate_json(json.dumps(given))
     except ValidationError as e:

@@ -67,17 +67,17 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
     """The function from which Typer makes the command."""
 
     def run(ctx: typer.Context, **values: Any) -> None:
-        if ctx.invoked_subcommand is not None:  # the command is also a group: that one runs
+        if ctx.invoked_subcommand is not None:  # the command is also a group: its subcommand runs
             return
-        own = {p.name for p in parameters(kind)}
-        given = {n: None if n in own else values.pop(n, None) for n in GENERAL}
-        if given["format"] not in (None, *FORMATS):
+        option_names = {p.name for p in parameters(kind)}
+        general = {n: None if n in option_names else values.pop(n, None) for n in GENERAL}
+        if general["format"] not in (None, *FORMATS):
             problem = f"there is {', '.join(FORMATS)}"
-            raise UsageProblem(f"--format {given['format']}", problem)
+            raise UsageProblem(f"--format {general['format']}", problem)
         typed = {n: v for n, v in values.items() if v is not None and _is_typed(ctx, n)}
-        command = made(kind, typed, given["config"], here(kind, given["conf"]))
-        form = given["format"] or "table"
-        if given["dry_run"]:
+        command = made(kind, typed, general["config"], here(kind, general["conf"]))
+        form = general["format"] or "table"
+        if general["dry_run"]:
             command.check()
             _show_plan(command, form)
             return
@@ -117,7 +117,7 @@ def _show_plan(command: Command, form: str) -> None:
 
 
 def show(done: Done, command: Command, form: str) -> None:
-    """Print the result of a command; raise what made it fail.
+    """Print the result of a command; raise ``done.failed``, if there is one.
 
     With JSON or CSV, standard output has nothing else; other lines go to standard error.
     """
@@ -137,7 +137,7 @@ def show(done: Done, command: Command, form: str) -> None:
 
 
 def _all_rows(command: Command) -> str:
-    """Where all rows of a command are that shows the first: in its file, or how to get them."""
+    """Where to find all rows if only the first are printed: the command's file, or an option."""
     if file := getattr(command, "out", None):
         return f"see {file}"
     return f"give {'--out FILE, or ' if hasattr(command, 'out') else ''}--format csv"
@@ -154,7 +154,7 @@ def _lines(done: Done, command: Command) -> Iterator[str]:
 
 
 def _next(done: Done, command: Command) -> str:
-    """The command that comes next, or several with `, or ` between them, on the same warehouse."""
+    """``done.next`` with --warehouse added to each command, unless it is the default one."""
     where = done.warehouse or command.warehouse
     if where == DEFAULT_WAREHOUSE:
         return done.next
@@ -179,7 +179,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
     from plumbline.pipelines.sql.result_output import show as show_table
 
     console = Console(highlight=False, markup=False)
-    for columns, group in groupby(rows, tuple):  # other columns start another table
+    for columns, group in groupby(rows, tuple):  # rows with other columns start another table
         alike = list(group)
         names = [n for n in columns if any(row[n] not in (None, "") for row in alike)]
         rendered = rows_table(alike, names)

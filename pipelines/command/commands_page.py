@@ -13,7 +13,7 @@ from pathlib import Path
 from plumbline.pipelines.command import registry
 from plumbline.pipelines.command.base import class_of, has_plan
 
-#: The text between these lines is written from the commands' classes.
+#: The first and last line of the page's part that is generated.
 BEGIN, END = "<!-- commands: written -->", "<!-- commands: end -->"
 
 
@@ -36,7 +36,7 @@ def lists() -> Iterator[str]:
 
 
 def written(page: str) -> str:
-    """A page with today's lists between its two lines."""
+    """A page with the current lists between ``BEGIN`` and ``END``."""
     text = "\n".join([BEGIN, *lists(), "", END])
     return re.sub(f"{BEGIN}.*{END}", lambda _: text, page, flags=re.S)
 

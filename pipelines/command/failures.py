@@ -16,7 +16,7 @@ class ShardsFailed(BadInput):
 
 
 class Failures:
-    """Failures among ``n`` models. If ``n`` is 1, or for a stop, the error is raised at once.
+    """Failures among ``n`` models. A stop, and any error if ``n`` is 1, is raised at once.
 
     Attributes:
         lines: a line for each model that failed, which names it.
@@ -47,9 +47,9 @@ class Failures:
             self._may_pass |= passes
 
     def error(self) -> Exception | None:
-        """All failures in one line, ``Interrupted`` where another try may help; ``None`` for none.
+        """One error for all failures: ``Interrupted`` if another try may help; ``None`` for none.
 
-        An error that isn't a ``PlumblineError`` is a defect, and returned as it is.
+        The first error that isn't a ``PlumblineError``, a defect, is returned instead.
         """
         if self._defect is not None or not self._models:
             return self._defect

@@ -12,7 +12,7 @@ import typer
 from plumbline.pipelines.command.base import Command, Parameter, has_plan, parameters
 from plumbline.pipelines.command.value_sources import of_config
 
-#: Their names. A command may have one of its own by the same name.
+#: Names of the general options. A command may have an option of its own by such a name.
 GENERAL = ("config", "conf", "dry_run", "format")
 
 
@@ -48,7 +48,7 @@ def general_options(kind: type[Command]) -> Iterator[inspect.Parameter]:
 
 
 def _taken_from(kind: type[Command]) -> Callable[..., Path | None]:
-    """A callback that lets `--config` set required options; arguments have to be typed."""
+    """Typer's callback for `--config`, whose file may set required options but no arguments."""
     known = {p.name: p for p in parameters(kind) if not p.on.positional}
 
     def taken(ctx: typer.Context, config: Path | None) -> Path | None:
@@ -64,7 +64,7 @@ def _taken_from(kind: type[Command]) -> Callable[..., Path | None]:
 def as_typed(parameter: Parameter, value: Any) -> Any:
     """A value of a file as it would be typed; ``None`` if it isn't of the parameter's type.
 
-    ``value_sources.made`` refuses such a value, since it knows the file and the line.
+    ``value_sources.made`` refuses such a value, with the file in its message.
     """
     if parameter.is_list:
         return [str(v) for v in (value if isinstance(value, list | tuple) else [value])]

@@ -1,7 +1,7 @@
 """Start and end of the ``plumbline`` command: errors are one line, each kind with its status.
 
-Slow imports are inside functions: until ``entry`` listens for signals, one ends the process
-without a message.
+Slow imports are inside functions: a signal that comes before ``entry`` listens for signals ends the
+process without a message.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from plumbline.pipelines.process import stop_signals, streams
 
-#: A shell asks for completions by this variable.
+#: Variable that a shell sets to ask for completions.
 _COMPLETE = "_PLUMBLINE_COMPLETE"
-#: Most characters of an error that are printed.
+#: Most characters of an error that are printed; a longer one loses its middle.
 _LONGEST = 2_000
 _FIRST_STEPS = """\
 Which way does a language model lean, and does it follow the text it learned from?

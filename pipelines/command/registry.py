@@ -60,7 +60,7 @@ def name_of(kind: type) -> str:
 def kind_name(stem: str, kind: str) -> str:
     """The command of class ``kind`` in the file ``stem``; large groups have files `GROUP__PART`.
 
-    A class name begins with the group's name where it would otherwise be that of another class.
+    The group's name at the start of a class name, as in ``ScoreImport``, is left out.
 
     >>> kind_name("score", "Score"), kind_name("score", "ScoreImport")
     ('score', 'score import')

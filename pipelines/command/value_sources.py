@@ -114,13 +114,13 @@ def _table(kind: type[Command]) -> str:
 
 
 def _check_top(content: Mapping[str, object], file: str) -> None:
-    """Raise for a key that no command takes: a misspelt one would have no effect, silently."""
+    """Raise for a key that no command takes; else a misspelt key would silently have no effect."""
     top = class_of("pipeline")
     groups = {name.split()[0].replace("-", "_") for name in targets()}
     known = dict.fromkeys([*sorted(groups), *(p.name for p in parameters(top))])
     _refuse_unknown(top.of_settings(content, file), known, f"{file}: ")
-    own = {p.path[0] for p in parameters(top) if p.path[1:]}
-    for group in {name.split()[0] for name in targets()} - {*targets(), *own}:
+    option_tables = {p.path[0] for p in parameters(top) if p.path[1:]}
+    for group in {name.split()[0] for name in targets()} - {*targets(), *option_tables}:
         inside = [n.split()[1].replace("-", "_") for n in targets() if n.startswith(f"{group} ")]
         table = content.get(group.replace("-", "_"))
         _refuse_unknown(table if isinstance(table, dict) else (), inside, f"{file} [{group}]: ")
@@ -140,7 +140,10 @@ def _places(
     environment: Mapping[str, str],
     known: Mapping[str, Parameter],
 ) -> Iterator[tuple[str, Value]]:
-    """`data`, `warehouse` and paths in `out`, which the top of a settings file sets for all."""
+    """Values at the top of a settings file for all commands: `data`, `warehouse`, paths in `out`.
+
+    PLUMBLINE_OUT overrides `out`. ``known`` are the command's parameters by name.
+    """
     out, source = content.get("out"), file
     if environment.get("PLUMBLINE_OUT"):
         out, source = environment["PLUMBLINE_OUT"], "PLUMBLINE_OUT"
@@ -186,7 +189,7 @@ def _parsed(parameter: Parameter, text: str, variable: str) -> Any:
 
 
 def of_config(config: Path) -> dict[str, Value]:
-    """Values in the file of `--config`. Raises ``BadInput``, and ``UsageProblem`` for a table."""
+    """Values in the file of `--config`. Raises as ``read``, and ``UsageProblem`` for a table."""
     source = f"config {config}"
     content = read(config, source)
     for name, value in content.items():

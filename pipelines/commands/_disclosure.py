@@ -61,8 +61,8 @@ def import_missing(
 
     def import_sets() -> None:
         for name in missing:
-            how: dict[str, Any] = {"allow_gendered": name in whole, "data": data or ""}
-            prompt_sets.import_probe(context.store, name, None, context.run_id, **how)
+            options: dict[str, Any] = {"allow_gendered": name in whole, "data": data or ""}
+            prompt_sets.import_probe(context.store, name, None, context.run_id, **options)
 
     if missing:
         context.stage(f"prompts {', '.join(missing)}", import_sets)

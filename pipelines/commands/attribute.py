@@ -104,8 +104,8 @@ class Attribute(ContrastOption, Command):
         with shown(f"look through {self.corpus}") as update:
             text = training_text(store, self.corpus, model, update)
         subject = Subject(store, model, text, self.contrast, seed=self.seed)
-        given = (subject, queries, self.method, self.benchmark, self.n, context.run_id, shown)
-        rows = context.stage(f"attribute {self.model}", attribute, *given)
+        arguments = (subject, queries, self.method, self.benchmark, self.n, context.run_id, shown)
+        rows = context.stage(f"attribute {self.model}", attribute, *arguments)
         said = [line for section in sections_of(rows) for line in (*plain(section), "")]
         outcomes = OF_WORDS if self.word else OF_BENCHMARKS
         for verdict in (validation(store, name, outcomes) for name in self.method):

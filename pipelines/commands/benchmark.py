@@ -102,9 +102,9 @@ class BenchmarkImport(DataOption, Command):
         names, source = self.chosen()
         done, failed = list[room.Imported](), list[PlumblineError]()
         for name in names:
-            how = (context.store, name, source, context.run_id, self.how(), self.data or "")
+            arguments = (context.store, name, source, context.run_id, self.how(), self.data or "")
             try:
-                done.append(context.stage(f"import {name}", room.import_benchmark, *how))
+                done.append(context.stage(f"import {name}", room.import_benchmark, *arguments))
             except PlumblineError as e:
                 failed.append(e)
         for one in failed[:-1]:  # the last is raised, with its advice
@@ -209,7 +209,7 @@ class BenchmarkList(Command):
         )
 
 
-#: Pairs and natural pairs, NULL without a verdict, of each benchmark in the warehouse.
+#: Number of pairs and of natural pairs (NULL if none was judged) of each benchmark.
 _HELD = """
 SELECT benchmark, count(*) AS n_pairs,
     CASE WHEN count(is_natural) > 0 THEN count_if(is_natural)::BIGINT END AS n_natural
@@ -299,7 +299,7 @@ class BenchmarkCompare(Command):
 
 
 def _of_words(row: Row, first: str) -> Iterator[str]:
-    """Lines on a benchmark: its seed words, its writers, and options unlike the first one's."""
+    """Lines on a benchmark: its seed words, writers, and options that differ from ``first``'s."""
     shared = f", {row['n_shared']:,} of them in {first}" if row["benchmark"] != first else ""
     yield f"{row['benchmark']}: {row['n_words']:,} seed words{shared}; {row['writers']}"
     if row["options"]:
@@ -388,13 +388,13 @@ class BenchmarkBuild(BuildSpec, Command):
         context.stage("publish", build.publish, asking, pairs, taken)
         second, said = None, list[str]()
         if model := self.naturalness_model:
-            how = (asking, model, self.max_difference_nats_per_token)
-            second = context.retried(f"opinion of {model}", opinion.second_opinion, *how)
+            arguments = (asking, model, self.max_difference_nats_per_token)
+            second = context.retried(f"opinion of {model}", opinion.second_opinion, *arguments)
         if self.corpus:
             from plumbline.jobs.association.max_pmi import constrained
 
-            of = (store, self.corpus, name, self.contrast)
-            said += context.stage(f"constrain by {self.corpus}", constrained, *of)
+            by_corpus = (store, self.corpus, name, self.contrast)
+            said += context.stage(f"constrain by {self.corpus}", constrained, *by_corpus)
         facts = build.facts(self, counts, offline=self.offline) | (second.facts() if second else {})
         within = Constraint(self.corpus, self.contrast, self.eta) if self.corpus else None
         out = self.out or Path("out/cards") / segment(name)
@@ -468,8 +468,8 @@ class Constrain(Command):
         store, corpus, contrast = context.store, self.corpus, self.contrast
         rows = []
         for name in dict.fromkeys(self.benchmark):
-            how = (store, corpus, name, contrast, self.least_count)
-            done = context.stage(f"constrain {name}", constrain, *how)
+            arguments = (store, corpus, name, contrast, self.least_count)
+            done = context.stage(f"constrain {name}", constrain, *arguments)
             tally = verdicts(store, corpus, name, done)
             rows += [{"benchmark": name, "n_pairs": done[row["contrast"]], **row} for row in tally]
         is_sum = False

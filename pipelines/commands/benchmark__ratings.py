@@ -52,9 +52,9 @@ class ExportRatings(Command):
 
     def run(self, context: Context) -> Done:
         wordings, named = questions.load(self.questions), sheets.raters(self.raters)
-        how = (self.pairs, named, self.per_pair, self.seed, self.with_unnatural)
+        arguments = (self.pairs, named, self.per_pair, self.seed, self.with_unnatural)
         design, out = (
-            sheets.RatingDesign(*how),
+            sheets.RatingDesign(*arguments),
             self.out or Path("out/ratings") / segment(self.name),
         )
         made = sheets.make(context.store, self.name, design, wordings, out, context.run_id)

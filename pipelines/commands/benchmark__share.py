@@ -70,8 +70,8 @@ class BenchmarkCard(_WithMaxPMI, Command):
 
     def run(self, context: Context) -> Done:
         directory = self.out or Path("out/cards") / segment(self.name)
-        how = (directory, self.license)
-        done = write_card(context.store, self.name, *how, constraint=self.constraint())
+        arguments = (directory, self.license)
+        done = write_card(context.store, self.name, *arguments, constraint=self.constraint())
         return Done(
             rows=[{"benchmark": self.name, "n_pairs": done.n_pairs}],
             files=tuple(map(str, done.paths)),
@@ -141,10 +141,10 @@ class BenchmarkPush(_WithMaxPMI, Command):
 
     def run(self, context: Context) -> Done:
         to, store, name = Repository("dataset", self.repo), context.store, self.name
-        how = (self.license, self.language, self.constraint())
-        made = dataset(store, name, self.repo, *how)
-        of = {"benchmark": name, "n_pairs": sum(made.n_pairs.values())}
-        rows = [{**of, "n_left_out": made.n_left_out, "fingerprint": made.fingerprint[:12]}]
+        arguments = (self.license, self.language, self.constraint())
+        made = dataset(store, name, self.repo, *arguments)
+        counts = {"benchmark": name, "n_pairs": sum(made.n_pairs.values())}
+        rows = [{**counts, "n_left_out": made.n_left_out, "fingerprint": made.fingerprint[:12]}]
         said = [*made.warnings()]
         if self.dry_run:
             files = tuple(map(str, written(made.files, self.dry_run)))

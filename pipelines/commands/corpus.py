@@ -81,8 +81,8 @@ class Count(CorpusName, CorpusOptions, Command):
         from plumbline.jobs.count_corpus import CountRequest
         from plumbline.warehouse.input.shards import expand_shards
 
-        how = vars(part(CorpusOptions, self))
-        return CountRequest(self.corpus, tuple(expand_shards(self.shards)), **how)
+        options = vars(part(CorpusOptions, self))
+        return CountRequest(self.corpus, tuple(expand_shards(self.shards)), **options)
 
     def check(self) -> None:
         """Raise for missing shards and for unknown word lists and languages."""
@@ -91,7 +91,7 @@ class Count(CorpusName, CorpusOptions, Command):
     def plan(self, store: Store | None) -> Iterator[Row]:
         """The bytes of each shard, whether it is counted already, and where counting would run.
 
-        If there are counts with the same options, shards are read: they are known by content.
+        If there are partial counts with the same options, shards are read to find theirs.
         """
         from plumbline.jobs.count_corpus import on_spark, refuse_other_settings
         from plumbline.jobs.counting.local_engine import n_processes
@@ -222,9 +222,9 @@ class CorpusCompare(Command):
         from plumbline.pipelines.report.rows import Rows
         from plumbline.pipelines.report.sections.compare_corpora import change_section, surest
 
-        how = (context.run_id, self.contrast, self.min_pairs)
+        arguments = (context.run_id, self.contrast, self.min_pairs)
         with progress("compare", "shards") as update:
-            done = compare(context.store, self.a, self.b, *how, update)
+            done = compare(context.store, self.a, self.b, *arguments, update)
         n_a, n_b, n_both = done.n_documents_a, done.n_documents_b, done.n_documents_both
         documents = f"{self.a}: {n_a:,} documents; {self.b}: {n_b:,} documents; in both: {n_both:,}"
         rows = Rows(done.rows.to_pylist())
@@ -381,9 +381,9 @@ class CorpusWords(CorpusName, ContrastOption, Command):
                 next=f"{self.line('corpus vet')} --accept w1,w2 --reject w3 --why TEXT",
             )
         n = 500 if self.n is None else self.n or None
-        of = (store, self.corpus, n, self.seed, self.contrast)
+        arguments = (store, self.corpus, n, self.seed, self.contrast)
         left_out = seeds.excluded_words(self.exclude)
-        done = seeds.select_seed_words(*of, exclude=left_out, n_bands=self.stratify)
+        done = seeds.select_seed_words(*arguments, exclude=left_out, n_bands=self.stratify)
         contrast = corpus_contrast(store, self.corpus, self.contrast)
         key = {"corpus": self.corpus, "contrast": contrast, "seed": self.seed}
         figures = asdict(done) | {"n_words": len(done.words)}
@@ -461,12 +461,12 @@ class Vet(CorpusName, Command):
     def run(self, context: Context) -> Done:
         from plumbline.jobs.seed_words.vetting import read_verdicts, verdicts_on, vet
 
-        given = verdicts_on(self.accept, self.reject, self.why)
-        given += read_verdicts(self.file) if self.file else []
-        done = vet(context.store, self.corpus, given, context.run_id)
+        verdicts = verdicts_on(self.accept, self.reject, self.why)
+        verdicts += read_verdicts(self.file) if self.file else []
+        done = vet(context.store, self.corpus, verdicts, context.run_id)
         counts = {"n_accepted": done.n_accepted, "n_rejected": done.n_rejected}
         return Done(
-            rows=[{"corpus": self.corpus, "n_given": len(given), **counts}],
+            rows=[{"corpus": self.corpus, "n_given": len(verdicts), **counts}],
             said=[f"Changed: {', '.join(done.changed)}"] if done.changed else [],
             wrote=("seed_verdict",),
             next=self.line("corpus words"),

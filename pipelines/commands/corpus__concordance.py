@@ -57,8 +57,8 @@ class Concordance(CorpusName, Command):
         said: list[str] = []
         for query in self.queries:
             with progress(f"look through {self.corpus}", "shards") as update:
-                given = (self.corpus, query, Sampling(self.n, self.seed), update)
-                concordances = occurrences(context.store, *given)
+                arguments = (self.corpus, query, Sampling(self.n, self.seed), update)
+                concordances = occurrences(context.store, *arguments)
             rows.append(concordances.counts)
             if lines := concordances.lines:
                 near = [("near", "target")] if NEAR in query.split() else []

@@ -175,9 +175,9 @@ class Audit(Command):
         from plumbline.pipelines.report.rows import Rows
         from plumbline.pipelines.report.sections.compare_corpora import audit_section, audited
 
-        how = (self.removed, self.contrast, self.min_pairs, self.model_from)
+        arguments = (self.removed, self.contrast, self.min_pairs, self.model_from)
         with progress("audit", "shards") as update:
-            done = audit(context.store, self.before, self.after, context.run_id, *how, update)
+            done = audit(context.store, self.before, self.after, context.run_id, *arguments, update)
         rows, said = Rows(done.rows), list(audit_section(Rows(done.rows), 0).intro)
         if n := done.curation.n_changed:
             said.insert(1, f"{n:,} kept documents have another text; they count as they were.")

@@ -170,13 +170,13 @@ class Prompts(DataOption, Command):
         )
 
     def _imported(self, store: Store, run_id: str) -> prompt_sets.ImportedProbe:
-        how: dict[str, Any] = {"allow_gendered": self.allow_gendered}
+        options: dict[str, Any] = {"allow_gendered": self.allow_gendered}
         if self.derive:
-            of = (store, self.probe_set, self.derive, run_id)
-            return prompt_sets.derive_probe(*of, column=self.column, **how)
+            arguments = (store, self.probe_set, self.derive, run_id)
+            return prompt_sets.derive_probe(*arguments, column=self.column, **options)
         if not self.write:
-            how["data"] = self.data or ""
-            return prompt_sets.import_probe(store, self.probe_set, self.source, run_id, **how)
+            options["data"] = self.data or ""
+            return prompt_sets.import_probe(store, self.probe_set, self.source, run_id, **options)
         price = price_of(self.model, self.prices) if self.prices else None
         budget = Budget(self.max_requests, None, self.max_cost)
         ledger, server = written.ledger_name(self.probe_set), Server(self.base_url or DEFAULT_URL)
@@ -324,7 +324,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
                 raise UsageProblem(option, f"is for --by {other}", "leave it out")
 
     def grid(self) -> Grid:
-        """The ways to decode. Raises ``UsageProblem`` for values that draw nothing."""
+        """Settings of decoding to compare. Raises ``UsageProblem`` for values that draw nothing."""
         temperatures = _numbers("--temperature", self.temperature, float)
         top_ps = _numbers("--top-p", self.top_p, float)
         top_ks = _numbers("--top-k", self.top_k, int)
@@ -361,8 +361,8 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         store = context.store
         words = load_words(store, self.word_list)
         with opened(store, self.model, part(ModelOptions, self)) as ready:
-            given = (store, ready, self.probe_set, words, self.grid(), context.run_id)
-            done = sweep_decoding(*given)
+            arguments = (store, ready, self.probe_set, words, self.grid(), context.run_id)
+            done = sweep_decoding(*arguments)
         key, keys = done[0].model_key, [one.sampling_key for one in done]
         params = self._params(key, words.name) | {"keys": keys}
         rows = rows_of(store.root, _DECODINGS, params)
@@ -392,8 +392,8 @@ class Sweep(ProbeOptions, ModelOptions, Command):
                 ready.lead(one)
             for i, one in enumerate(variants, 1):
                 say(f"{i} of {len(variants)}: {_label(one)}", err=True)
-                how = (words, one, self.max_new_tokens, context.run_id)
-                done.append(measure_opened(store, ready, self.probe_set, *how))
+                arguments = (words, one, self.max_new_tokens, context.run_id)
+                done.append(measure_opened(store, ready, self.probe_set, *arguments))
         probed = done[0].probed
         params = self._params(probed.model_key, words.name)
         params |= {"keys": [one.key for one in variants], "n": self.max_new_tokens}

@@ -146,8 +146,8 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         missing = prompt_sets.missing_sets(store, self.wanted(), self.data or "")
         yield from (planned(name, "set to import", None) for name in dict.fromkeys(missing))
         if store is not None and not missing:
-            given = (names(self.test_sets), self.name, self.dev_sets, self.as_published)
-            training = training_prompts(store, self.sets, *given)
+            arguments = (names(self.test_sets), self.name, self.dev_sets, self.as_published)
+            training = training_prompts(store, self.sets, *arguments)
             yield planned(self.name, "prompts to tune on", len(training.rows))
             yield planned(self.name, "prompts left out", len(training.rejects))
         yield planned(self.name, "steps", self.steps, "", f"of {self.batch_prompts} prompts")
@@ -319,7 +319,7 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
         )
 
     def _sets(self, store: Store | None, adapter: str | None) -> tuple[str, ...]:
-        """Neutral sets; by default all not tuned on or, if there are none, ``SHIPPED``."""
+        """The sets of --sets; by default the neutral sets not tuned on, or ``SHIPPED`` if none."""
         held = [str(row["probe_set"]) for row in rows_of(store.root, _NEUTRAL)] if store else []
         given = names(self.sets)
         if given is None:
@@ -379,13 +379,13 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
             if compared.sets:
                 context.stage(f"{side}: disclosure", self._disclosure, context, compared, how)
             if names := compared.benchmarks:
-                of = (store, self.base, names, how, run_id)
-                context.stage(f"{side}: benchmarks", score_benchmarks, *of)
+                arguments = (store, self.base, names, how, run_id)
+                context.stage(f"{side}: benchmarks", score_benchmarks, *arguments)
             if self.fairpair:
                 context.stage(f"{side}: FairPair", self._fairpair, context, compared, how)
             if held_out is not None:
-                given = (store, self.base, how, [Perplexity(held_out, self.window)], run_id)
-                context.stage(f"{side}: perplexity", run_steps, *given)
+                measured = (store, self.base, how, [Perplexity(held_out, self.window)], run_id)
+                context.stage(f"{side}: perplexity", run_steps, *measured)
         page = context.stage("page", write_comparison, compared, self.out)
         results = read_results(compared)
         missing = not_measured(compared, results)

@@ -1,6 +1,6 @@
 """`plumbline doctor`: what this machine has of what Plumbline can use, and how to mend the rest.
 
-``PROBES`` is the table: each looks at the thing itself, with the code that will use it. Nothing is
+``PROBES`` lists the checks. Each tries the thing itself with the code that will use it. Nothing is
 installed, fetched or written.
 """
 
@@ -104,7 +104,7 @@ def _packages(_: Doctor) -> str:
     lacking = []
     for extra in sorted(set(EXTRA_OF.values())):
         absent, wrong = _requirements(extra)
-        # Without Spark, say, its limit on pandas doesn't matter.
+        # Limits of an absent extra don't matter, such as that of Spark on pandas.
         problems += [] if absent else wrong
         lacking += [extra] if absent else []
     if problems:

@@ -231,10 +231,10 @@ def measured(
     keys = (probe_set, whose.model_key, whose.sampling_key)
     sampled = context.stage("perturb", steps.perturb, store, *keys, options, run_id)
     for phi in chosen:
-        of = (store, sampled, phi, options, run_id)
-        context.stage(f"score by {phi}", steps.score, *of)
-        context.stage(f"convergence by {phi}", steps.converge, *of)
-        context.stage(f"calibration by {phi}", steps.calibrate, *of)
+        arguments = (store, sampled, phi, options, run_id)
+        context.stage(f"score by {phi}", steps.score, *arguments)
+        context.stage(f"convergence by {phi}", steps.converge, *arguments)
+        context.stage(f"calibration by {phi}", steps.calibrate, *arguments)
     return sampled
 
 

@@ -114,8 +114,8 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
         for arm in self.arms():
             text = context.stage(f"text of {arm}", self.text, arm)
             plain = plain or text
-            given = (context, arm, plain, text, tokenizer)
-            model = context.stage(f"train on {arm}", self.train, *given)
+            arguments = (context, arm, plain, text, tokenizer)
+            model = context.stage(f"train on {arm}", self.train, *arguments)
             tokenizer = tokenizer or model.path / "tokenizer.json"
             context.stage(f"score {arm}", self.score, context, model)
             rows += self._rows(arm, text, model, context.run_id)

@@ -99,7 +99,7 @@ class Pipeline(PipelineOptions, Command):
         """Raise the input's errors that can be detected before hours are spent on a part."""
         from plumbline.pipelines.pipeline_parts import check_plan
 
-        # No server is started, and no profile's is used.
+        # Neither is a server started, nor the one of a Prefect profile used.
         if self.prefect and not os.environ.get("PREFECT_API_URL"):
             fix = "run `prefect server start` and set PREFECT_API_URL=http://127.0.0.1:4200/api"
             raise UsageProblem("PREFECT_API_URL", "is not set", fix)

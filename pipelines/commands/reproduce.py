@@ -27,9 +27,9 @@ from plumbline.warehouse.text.csv_rows import as_csv
 from plumbline.warehouse.text.escape import say
 from plumbline.warehouse.text.progress import progress
 
-#: Most rows that a terminal shows before the verdict.
+#: Most rows that a terminal shows.
 _MOST = 30
-#: Most lines on runs and on the paper among them.
+#: Most lines on runs and on the paper, which take the place of as many rows.
 _MOST_LINES = 15
 #: Progress goes to standard error, where it doesn't mix with results.
 _announce = partial(say, err=True)
@@ -470,8 +470,8 @@ class Attribution(_Planned, Command):
 
         design = read_design(self.design)
         _announce(f"design {design.sha256}: {design.question}")
-        given = (self.data, self.out, context.store, context.run_id, context.stages, _announce)
-        rows = run(design, *given)
+        arguments = (self.data, self.out, context.store, context.run_id, context.stages, _announce)
+        rows = run(design, *arguments)
         page = self.out / "attribution.md"
         page.write_text(conclusions.page(design, rows), encoding="utf-8", newline="")
         return Done(

@@ -161,9 +161,9 @@ class RunsCompare(Command):
 
 def _metric(metric: Mapping[str, Any]) -> Row:
     (a, b), (value_a, value_b) = metric["models"], metric["values"]
-    of = {name: metric[name] for name in ("benchmark", "corpus", "subset")}
+    identity = {name: metric[name] for name in ("benchmark", "corpus", "subset")}
     values = {"value_a": value_a, "value_b": value_b, "difference": metric["difference"]}
-    return {"of": "metric", "name": metric["metric"], "a": a, "b": b, **of, **values} | {
+    return {"of": "metric", "name": metric["metric"], "a": a, "b": b, **identity, **values} | {
         "unit": metric["unit"]
     }
 

@@ -237,8 +237,8 @@ class ScorePerplexity(ModelOptions, Command):
 
         steps = [perplexity.Perplexity(read_held_out(text_files(self.text)), self.window)]
         how = part(ModelOptions, self)
-        given = (context.store, self.model, how, steps, context.run_id)
-        (done,) = context.stage(f"perplexity of {self.model}", run_steps, *given)
+        arguments = (context.store, self.model, how, steps, context.run_id)
+        (done,) = context.stage(f"perplexity of {self.model}", run_steps, *arguments)
         query = "FROM perplexity_set WHERE text_set = $text_set AND model_key = $model_key"
         params = {"text_set": done.text_set, "model_key": done.model_key}
         rejects = ["reject"] if done.n_rejected else []

@@ -115,7 +115,7 @@ class Sql(Command):
             return self._asked(store, None)
 
     def _asked(self, store: OpenWarehouse, text: str | None) -> Done:
-        """Ask a connection that has the views that ``text`` names; all views for ``None``."""
+        """Answer the query, or open the shell, on the views that ``text`` names (None: all)."""
         connection, console = connect(store, text), Console(highlight=False)
         lock(connection)
         if self.form() != "table":

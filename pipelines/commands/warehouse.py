@@ -195,8 +195,8 @@ class Forget(Command):
         table, file = versions.file_of(context.store, self.path)
         versions.forget(context.store, table, file, context.run_id)
         runs = sorted({unit.run_id for unit in file.units})
-        of = {"table": table, "path": file.path, "n_rows": file.n_rows}
-        rows = [{**of, "run_id": run_id} for run_id in runs]
+        table_file = {"table": table, "path": file.path, "n_rows": file.n_rows}
+        rows = [{**table_file, "run_id": run_id} for run_id in runs]
         said = ["No longer in the table: run again what wrote it."]
         return Done(rows=rows, said=said, next=f"plumbline runs show {runs[0]}")
 
@@ -244,7 +244,7 @@ class _Copy(Command):
     force: Annotated[bool, Field(description="Replace what the copy's own runs wrote.")] = False
 
     def copied(self, source: Store, target: Store, following: str) -> Done:
-        """Copy, and return the counts."""
+        """Copy; the row has the numbers of files. ``following`` is the command to run next."""
         with progress("copy", "files") as update:
             n_files, n_sent = versions.copy(source, target, self.force, update)
         row = {"copy": str(target.place), "n_files": n_files, "n_files_copied": n_sent}

@@ -23,39 +23,40 @@ _SOON_S = 0.05
 _STOPS = (signal.SIGINT, signal.SIGTERM)
 _received = threading.Event()
 _complained = threading.Event()
-#: Set when the exception of a stop was lost and the interrupt is sent again: the watching thread
-#: (``_lost``) and the handler (``_expected``) must not take it for a second signal.
+#: Set before this process sends itself SIGINT again. ``_lost`` tells the watching thread,
+#: ``_expected`` the handler, that it isn't a second signal of the user.
 _lost, _expected = threading.Event(), threading.Event()
 
 
 def received() -> bool:
-    """True if this process got a signal to stop, whatever became of the exception."""
+    """True if this process got a signal to stop, even if its exception was lost or caught."""
     return _received.is_set()
 
 
 def listen() -> None:
-    """Have Ctrl-C and SIGTERM raise ``KeyboardInterrupt`` here, and the next one end the process.
+    """Make the first Ctrl-C or SIGTERM raise ``KeyboardInterrupt``, a second end the process.
 
-    A process that a shell starts in the background keeps ignoring Ctrl-C. A forked process has to
-    call this again.
+    A thread ends the process ``_GRACE_S`` after the first signal. A process that a shell starts in
+    the background keeps ignoring Ctrl-C. A forked process has to call this again.
     """
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, _stop)
     sigterm_interrupts(_stop)
-    sys.unraisablehook = _again
-    ours, theirs = os.pipe()
-    os.set_blocking(theirs, False)
-    signal.set_wakeup_fd(theirs, warn_on_full_buffer=False)
-    threading.Thread(target=_end_in_time, args=(ours,), daemon=True).start()
+    sys.unraisablehook = _repeat_lost_stop
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # gets each signal's number
+    threading.Thread(target=_end_in_time, args=(read_end,), daemon=True).start()
 
 
 def sigterm_interrupts(
     handler: Callable[[int, FrameType | None], object] = signal.default_int_handler,
 ) -> None:
-    """Have SIGTERM end this process as Ctrl-C does; flows call it again, as Prefect replaces it.
+    """Make SIGTERM raise SIGINT; ``handler`` handles SIGINT where it has been ignored so far.
 
-    By default SIGTERM ends a process at once, and the processes that it started live on. Prefect's
-    own exception breaks into a running event loop; an interrupt cancels its tasks in order.
+    Python's default for SIGTERM ends this process at once and leaves the processes that it started
+    running. Prefect sets its own handler of SIGTERM, so flows call this again: Prefect's raises an
+    exception inside the event loop, while SIGINT lets the loop cancel its tasks in order.
     """
 
     def interrupt(*_: object) -> None:
@@ -74,43 +75,48 @@ def _stop(_number: int, _frame: FrameType | None) -> None:
     elif received():  # a second signal: end at once, since stored results survive a kill
         _end()
     _received.set()
+    # While Numba compiles, an exception in a callback of LLVM would be lost or end Python.
     if (lock := _compiler_lock()) is None:
         raise KeyboardInterrupt
     _thread.start_new_thread(_interrupt_after, (lock,))
 
 
 def _compiler_lock() -> AbstractContextManager[None] | None:
-    """Numba's, if this thread compiles: an exception in LLVM's callbacks is lost or ends Python."""
+    """Numba's compiler lock if this thread holds it, and so is compiling, else None."""
     numba = sys.modules.get("numba.core.compiler_lock")
     lock = getattr(numba, "global_compiler_lock", None)
     return lock if lock is not None and lock.is_locked() else None
 
 
-def _again(unraisable: Any) -> None:
-    """Interrupt once more after a stop that was lost in a destructor or a library's callback."""
+def _repeat_lost_stop(unraisable: Any) -> None:
+    """Send SIGINT again if a stop's exception was lost in a destructor or a library's callback."""
     if not received():
         sys.__unraisablehook__(unraisable)
     elif isinstance(unraisable.exc_value, KeyboardInterrupt):
         _thread.start_new_thread(_interrupt_after, (nullcontext(),))
 
 
-def _interrupt_after(busy: AbstractContextManager[None]) -> None:
-    with busy:
+def _interrupt_after(lock: AbstractContextManager[None]) -> None:
+    with lock:  # if it is Numba's, wait until the main thread has finished compiling
         time.sleep(_SOON_S)  # until the callback has returned
         _lost.set()
         _expected.set()
-        # While this thread has the lock the main one compiles nothing; the signal ends its wait.
+        # If the main thread now waits for Numba's lock, to compile more, the signal ends the wait.
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
 
 def _end_in_time(signals: int) -> None:
-    """End the process in time even if a long call, such as a query, keeps the handler waiting."""
+    """End the process at a second signal, at the latest ``_GRACE_S`` after the first.
+
+    The handler can't: a long call, such as a query, keeps it from running. ``signals`` is the read
+    end of the pipe that gets the number of each signal.
+    """
     while (first := os.read(signals, 1)[0]) not in _STOPS:
         pass
     end = time.monotonic() + _GRACE_S
     while select.select([signals], [], [], max(0.0, end - time.monotonic()))[0]:
         if os.read(signals, 1)[0] == first and not _lost.is_set():
-            break  # a second signal: end at once
+            break  # a second signal that this process didn't send itself
         _lost.clear()
     _end()
 
@@ -137,7 +143,8 @@ def complain() -> None:
 def leave(status: int) -> NoReturn:
     """End this process with a status; signals are ignored from here on.
 
-    After a stop libraries are not shut down: threads in the middle of work would abort.
+    After a stop, functions of ``atexit`` run, but not the rest of Python's shutdown, which aborts
+    if threads are in the middle of work. The status is then ``STATUS``, or 0 if ``status`` is 0.
     """
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)

@@ -11,8 +11,8 @@ from typing import Any, TextIO
 def open_all() -> None:
     """Open the standard streams that are closed, and let output survive its reader.
 
-    A command has to finish even if its output isn't read. The next file that is opened would get
-    the number of a closed stream, and what a library prints would be written to it.
+    A command has to finish even if its output isn't read. If a standard stream were closed, the
+    next opened file would get its number, and a library's prints would be written to that file.
     """
     for number in range(3):
         try:

@@ -46,7 +46,7 @@ STUDIES = {
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file of the release: its path there, its size, SHA-256, and what it holds.
+    """A file of the release: its path in it, size, SHA-256, and contents.
 
     ``kind`` is the section that lists it; ``benchmark`` and ``model`` are empty if it covers all.
     """
@@ -101,7 +101,7 @@ def digest(of: Sequence[ListedFile]) -> str:
 
 
 def sources(every: Sequence[ListedFile], name: str = "") -> list[SourceFiles]:
-    """The files behind a page, of all kinds; for a model's or benchmark's page its own, if any."""
+    """The files behind a page: of each kind those of the model or benchmark ``name``, else all."""
     behind = []
     for file_kind, (_, pattern) in KINDS.items():
         if file_kind == "max-pmi":  # pages show MaxPMI computed from the statistics, not this one
@@ -203,7 +203,7 @@ def _anatomy(anatomies: Sequence[BenchmarkAnatomy]) -> list[Section]:
         "The mean square of the log ratios of all models, in parts that go with properties of the "
         "sentences. Nothing was changed in a text, so no part is a cause. Intervals are over "
         "words, those of the last column over families of models too.",
-        *(line.strip() for of in anatomies for line in anatomy_tables.lines(of)),
+        *(line.strip() for anatomy in anatomies for line in anatomy_tables.lines(anatomy)),
     ]
     return [
         Section("anatomy", "What the lean goes with", intro[:1], (), (), tables, more=intro[1:])

@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 #: Columns of a file of printed figures.
 COLUMNS = ("table", "inputs", "method", "model", "metric", "value")
-#: Columns of a figure; the others identify its run.
+#: Columns that belong to a figure; all others identify its run.
 _OF_A_FIGURE = ("inputs", "method", "metric", "measured", "low", "high")
 #: Outcomes: the interval holds the printed figure, doesn't hold it, or why that is not known.
 OUTCOMES = (HOLDS, OUTSIDE, NO_INTERVAL, NOT_DEFINED, NOT_MEASURED) = (
@@ -58,7 +58,7 @@ class Paper:
         command: command line that measures the models.
         half_units: metric -> half a unit of its last printed digit.
         settings: column of the query -> the paper's setting, for a row.
-        by_set: columns that differ between the sets of a run.
+        by_set: columns that may differ between the sets of one run.
         misfits: lines on printed figures that contradict each other.
         remarks: lines on differences of every run.
         claims: lines on claims without a figure, from a warehouse and the printed names of its
@@ -78,7 +78,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A numbered run, with settings that differ from the paper's or that it does not give."""
+    """A numbered run, and settings that differ from the paper's or that the paper doesn't give."""
 
     number: int
     printed_model: str
@@ -89,7 +89,7 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class Beside:
-    """A printed figure and a run's; None and NaN without a run, or if the run's is undefined."""
+    """A printed figure beside a run's: undefined or without a run None, with ends that are NaN."""
 
     printed: Printed
     run: MeasuredRun | None
@@ -274,14 +274,14 @@ def as_rows(beside: Sequence[Beside]) -> list[dict[str, object]]:
 
 
 def is_known_to_agree(b: Beside) -> bool:
-    """False for figures outside of the interval, which readers look for first."""
+    """Sort key: False, and so first, for a figure outside of the interval."""
     return b.outcome != OUTSIDE
 
 
 def shown_row(b: Beside) -> dict[str, object]:
     """The row to print for a printed figure and a run's."""
     (row,) = as_rows([b])
-    long = ("measured_model", "differs", "paper_unknown")  # `lines` has these of each run
+    long = ("measured_model", "differs", "paper_unknown")  # `lines` prints these once per run
     return {**{name: value for name, value in row.items() if name not in long}, "note": b.note}
 
 

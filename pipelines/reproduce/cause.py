@@ -110,7 +110,7 @@ def read_design(path: Path | None = None) -> StudyDesign:
 
 
 def read_study(design: type[T], packaged: str, path: Path | None) -> T:
-    """Read the design of a study from a TOML file, or a packaged one; with the file's SHA-256.
+    """Read a study's design, with its SHA-256, from a TOML file; without ``path`` the packaged one.
 
     Raises ``BadInput`` or ``UsageProblem`` with the file and the invalid key.
     """

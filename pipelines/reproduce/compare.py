@@ -29,8 +29,8 @@ class ComparedFigure:
     """A printed figure beside ours, from the imported data.
 
     Attributes:
-        ours: None if the release has no scores for it.
-        ci: 95% interval of ours in the figure's unit; None if undefined.
+        ours: our figure, None if the release has no scores for it.
+        ci: ends of its 95% interval, in the figure's unit; None if undefined.
         outcome: one of ``OUTCOMES``. ``note``: convention or contradiction.
     """
 

@@ -36,7 +36,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
-#: Prompts of a set as released, or as the paper's templates give them.
+#: Number of prompts of each set, as released or as the paper's templates give them.
 _PROMPTS = {"STS-B": 364, "SNLI": 317, "LLM (1)": 200, "LLM (2)": 200, "Template": 160}
 #: ``_hash`` of the instruction of section 5.2, whose sentence we may not copy.
 _INSTRUCTION = "a7f803a705b6"

@@ -48,14 +48,14 @@ class PrintedFigure:
 
 @dataclass(frozen=True)
 class Known:
-    """Size in the released data instead of a printed one, and an explanation."""
+    """The size in the released data that a printed size contradicts, and an explanation."""
 
     released: float
     note: str
 
 
 _OF_TABLE_1 = "Tables 13 and 14 print the sizes of Table 1"
-#: By benchmark, eta in nats and the printed size.
+#: Printed sizes that contradict the release, by benchmark, eta in nats and printed size.
 _SIZES: dict[tuple[str, float | None, float], Known] = {
     ("use-5", None, 4404): Known(4405, "the paper counts 4,404 natural pairs, the release 4,405"),
     ("use-5", 0.65, 3701): Known(3698, "Tables 1 and 12 print 3,701, Table 10 prints 3,698"),
@@ -117,8 +117,8 @@ def _figure(path: Path, record: Record) -> PrintedFigure:
         if record.problem:
             raise ValueError(record.problem)
         if row["metric"] not in _METRICS:
-            known = ", ".join(_METRICS)
-            raise ValueError(f"metric is {row['metric']!r}, expected one of {known}")
+            metrics = ", ".join(_METRICS)
+            raise ValueError(f"metric is {row['metric']!r}, expected one of {metrics}")
         return PrintedFigure(
             table=number(row, "table", int),
             metric=row["metric"],

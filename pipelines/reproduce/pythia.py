@@ -33,7 +33,7 @@ SHARE, DISTANCE = "pct_stereotype", "likelihood_difference"
 PLAIN = "pythia"
 #: Distances with a gap of this ratio or more come from two ways of evaluating.
 _OTHER_EVALUATION = 3.0
-#: Scores of two models that are compared on the same pairs.
+#: Scores of two models, on the same pairs, that are compared.
 ONE_CHECKPOINT, ALL_CHECKPOINTS = "one checkpoint", "mean of all checkpoints"
 
 
@@ -62,13 +62,13 @@ class EvaluatedCheckpoint:
 
 @dataclass(frozen=True)
 class Noise:
-    """One unmodified model in the second half of its training, by one evaluation.
+    """One unmodified model's checkpoints in the second half of its training, evaluated in one way.
 
     Attributes:
         n: checkpoints, from step ``first`` to ``last``.
         mean, sd: of the figure over them.
         neighbour_sd: deviation of one checkpoint from differences of neighbours alone (root mean
-            square / sqrt 2), which a slow trend does not enter.
+            square / sqrt 2), to which a slow trend adds little.
         autocorrelation: of neighbours, 1 - neighbour_sd^2 / sd^2, at least 0 (von Neumann's ratio).
     """
 
@@ -146,7 +146,7 @@ def _figures(path: Path, record: Record) -> tuple[float, float]:
 
 
 def _evaluated(checkpoints: list[EvaluatedCheckpoint]) -> list[EvaluatedCheckpoint]:
-    """Set ``evaluation``: 2 below the largest gap of the sorted distances, if it is threefold."""
+    """Set ``evaluation`` to 2 below the largest gap in sorted distances, if that is threefold."""
     distances = np.sort([c.distance_nats for c in checkpoints if c.distance_nats > 0])
     ratios = distances[1:] / distances[:-1]
     if not ratios.size or ratios.max() < _OTHER_EVALUATION:
@@ -167,7 +167,7 @@ def jumps(
 
 
 def noise(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[Noise]:
-    """Variation of each unmodified model's late checkpoints by evaluation, if at least three."""
+    """Variation over late checkpoints, if at least three, by unmodified model and evaluation."""
     rows = []
     plain = [c for c in checkpoints if c.kind == PLAIN]
     keys = {(c.size, c.evaluation) for c in plain}
@@ -227,9 +227,9 @@ def of_crows_pairs(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[Resolved]
 def _against(
     model: str, what: str, shared: Sequence[tuple[EvaluatedCheckpoint, EvaluatedCheckpoint]]
 ) -> Iterator[Resolved]:
-    """Swapped minus plain, the mean over shared steps.
+    """Swapped minus plain model, the mean over shared steps.
 
-    It has the error of a single step, since every step is evaluated on the same pairs.
+    The error is that of a single step, since every step is evaluated on the same pairs.
     """
     before, after = (float(np.mean([c[i].share for c in shared])) for i in (0, 1))
     lean, d = before - 0.5, after - before

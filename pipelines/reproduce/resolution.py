@@ -32,7 +32,7 @@ class Resolved:
 
     Attributes:
         instrument, measure: the benchmark and the measure on it.
-        model: the model of ``lean``. ``basis``: the other model, and what varies.
+        model: the model of ``lean``. ``basis``: the source of the error, such as ``PAIRED``.
         n: units that vary: words, pairs, checkpoints or trainings.
         lean: the figure that exchanging all pronouns would reverse; None if it has no sign.
         difference: the second model's figure minus the first's; None without a second.
@@ -53,9 +53,10 @@ class Resolved:
 
     @property
     def share(self) -> float | None:
-        """``smallest`` as a share of a whole exchange's change; above 1, not even that is found.
+        """``smallest`` divided by 2 |lean|, the change that exchanging all pronouns makes.
 
-        None without a lean (None or NaN), infinite if it is 0.
+        Above 1, not even that change is resolved. None without a lean (None or NaN), infinite if
+        it is 0.
         """
         if self.lean is None or math.isnan(self.lean):
             return None
@@ -73,8 +74,8 @@ class Resolved:
 def smallest_effect(se: float, df: float = math.inf) -> float:
     """True difference that a t test with this standard error finds with power 80%.
 
-    ``df`` are those behind the standard error; normal without. 0 for an error of 0, NaN for NaN or
-    less than one degree of freedom.
+    ``df`` are the degrees of freedom of the standard error; infinite: a normal distribution. 0 for
+    an error of 0, NaN for NaN or less than one degree of freedom.
 
     >>> round(smallest_effect(1.0), 3), round(smallest_effect(0.5, df=5), 3)
     (2.802, 1.757)
@@ -218,7 +219,7 @@ def _between_models(
 
 
 def _between_trainings(rows: list[Resolved]) -> Resolved:
-    """Root mean square of the differences of pairs of trainings, one pair per size."""
+    """Row ``TRAININGS``: its error is the root mean square difference over sizes."""
     differences = np.array([row.difference for row in rows], float)
     lean = float(np.mean([abs(row.lean or 0.0) for row in rows]))
     se, n = math.sqrt(np.mean(differences**2)), len(rows)

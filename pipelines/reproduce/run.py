@@ -95,8 +95,8 @@ class ReleaseResult:
         sizes: rows of view `size_trend`, deduplication: of `deduplication_mean`.
         models: hub ids that have scores.
         incomplete: a line for each set of scores with pairs missing or rows rejected.
-        max_pmi: number of released MaxPMI that equal those of our tokeniser, and of all released
-            ones; None without released MaxPMI or without the word statistics.
+        max_pmi: number of released MaxPMI that equal those of our tokeniser, and number of all
+            released ones; None without released MaxPMI or without the word statistics.
     """
 
     compared: list[ComparedFigure]
@@ -236,7 +236,7 @@ def _same(a: float | None, b: float | None) -> bool:
 def _of_release(
     store: Store, table: pa.Table, corpus: str, imported: Sequence[ImportedScores]
 ) -> list[dict[str, Any]]:
-    """Metrics of the scores imported now; the warehouse may hold earlier or other ones."""
+    """Metrics of the scores that were imported now, without the warehouse's other scores."""
     released = store.read("model", pc.field("backend") == "released")
     keys = set(released["model_key"].to_pylist())
     sets = {(x.model, x.benchmark) for x in imported}
@@ -301,7 +301,7 @@ def own_rows(outcome: ReleaseResult) -> list[dict[str, object]]:
     ]
 
 
-#: Change per tenfold number of parameters, and from a model to its -deduped twin.
+#: Columns of changes per tenfold number of parameters, and from a model to its -deduped twin.
 _SIZE = (
     *("benchmark", "measure", "unit", "n_families", "n_models"),
     *("per_tenfold", "per_tenfold_low", "per_tenfold_high"),

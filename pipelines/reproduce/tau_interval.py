@@ -56,7 +56,7 @@ def tau_errors(
     n_resamples: int = RESAMPLES,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Floats:
-    """Standard error of atanh(tau) over clusters of documents, for each two contrasts.
+    """Standard errors of atanh(tau) over clusters of documents, for each entry of ``both``.
 
     A bootstrap: clusters are drawn with replacement and their co-occurrences added. A contrast's
     delta is the log of the quotient of its two counts plus a constant, which doesn't change tau.
@@ -66,7 +66,7 @@ def tau_errors(
     Args:
         sides: female and male target of each contrast, by index.
         words: words of each contrast, by index.
-        both: two contrasts to compare, by index.
+        both: indices of two contrasts to compare.
         progress: called with (resamples done, all).
     """
     from scipy.sparse import csr_array

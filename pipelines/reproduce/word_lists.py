@@ -1,4 +1,4 @@
-"""Comparison of a word list's pairs: how many words each covers, how alike they rank words."""
+"""Comparison of a word list's pairs: how many words each covers, how similarly they rank words."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class ComparedList:
-    """Rows of ``sql/lists/coverage.sql`` in list order, and the agreement of every two pairs.
+    """Rows of ``sql/lists/coverage.sql``, one per pair in list order; agreements of two pairs.
 
     A row has ``n_words_pile`` and ``percent_pile`` of UnStereoEval's Table 4, ``None`` for other
     pairs. ``near``: sentence on the shares of words that co-occur with *he*, *she* and both, if the
@@ -74,7 +74,7 @@ def compare_list(
     name: str,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ComparedList:
-    """Coverage of each pair of a word list in a corpus, and tau-b between each two of them.
+    """Coverage of each pair of a word list in a corpus, and tau-b of every two pairs.
 
     As Table 4 (words with a defined delta and their share of the vocabulary) and Figure 5 (Kendall
     tau) of UnStereoEval. Words are not filtered, so rare ones, whose deltas are mostly chance, pull
@@ -173,7 +173,7 @@ def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, De
 
 
 def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[TauAgreement]:
-    """Kendall tau-b between the deltas of each two contrasts, on the words both define.
+    """Kendall tau-b between the deltas of every two contrasts, on the words that both define.
 
     NaN with fewer than two common words, or when one of the two is constant on them. Deltas that
     differ by less than 1e-9 nats are ties.
@@ -295,7 +295,7 @@ def near_pronouns(row: dict[str, Any]) -> str:
 def claims(agreements: Sequence[TauAgreement]) -> Iterator[str]:
     """Lines with App. A's claims on the Pile's pairs beside these; nothing without such pairs.
 
-    ``agreements`` are those on enough words.
+    ``agreements`` are on at least 50 common words.
 
     >>> tau = [TauAgreement("she/he", "mummy/daddy", 90, -0.2, -0.3, -0.1),
     ...        TauAgreement("her/him", "mummy/daddy", 90, 0.1, -0.1, 0.3)]

@@ -22,9 +22,10 @@ from plumbline.warehouse.text.escape import csv_cell, terminal
 if TYPE_CHECKING:
     import duckdb
 
-#: Most rows that are printed of a result; the rest is counted.
+#: Most rows of a result that are printed; a line below them gives the number of all.
 MAX_ROWS = 1000
-_ROWS = 10_000
+#: Rows that are fetched and written at a time.
+_BATCH_ROWS = 10_000
 
 
 def show(
@@ -33,10 +34,10 @@ def show(
     rows: Sequence[Sequence[object]],
     numbers: Sequence[bool] = (),
 ) -> None:
-    """Print a result with every column readable.
+    """Print a result as a table or, on a terminal too narrow for it, as one block per row.
 
-    As a table; on a terminal too narrow for that, as one block per row. Output that isn't a
-    terminal is as wide as needed. ``numbers``: True for columns of numbers; empty to infer them.
+    Output that isn't a terminal is as wide as needed. ``numbers`` is True for columns of numbers,
+    which are aligned to the right; empty to infer them from the values.
     """
     if not names:
         return
@@ -122,7 +123,7 @@ def _write_parquet(
     if result is None:
         raise UsageProblem("SQL", "the statement gives no rows to write")
     names = _distinct(result.columns)
-    reader, n_rows = result.to_arrow_reader(_ROWS), 0
+    reader, n_rows = result.to_arrow_reader(_BATCH_ROWS), 0
     schema = pa.schema([f.with_name(n) for f, n in zip(reader.schema, names, strict=True)])
     try:
         file = pq.ParquetWriter(path, schema, compression="zstd")
@@ -136,10 +137,10 @@ def _write_parquet(
 
 
 def _batches(reader: Any) -> Iterator[Any]:
-    """The batches of a result. Raises ``UsageProblem`` for the query's errors, not ``OSError``."""
+    """The batches of a result. Raises the query's errors as ``UsageProblem``."""
     try:
         yield from reader
-    except OSError as e:  # Arrow passes on DuckDB's errors so, without a number
+    except OSError as e:  # Arrow raises DuckDB's errors as OSError without errno
         if e.errno is not None:
             raise
         raise UsageProblem("SQL", " ".join(str(e).split("\n\nLINE ")[0].split())) from e
@@ -171,7 +172,7 @@ def _write_text(
 
         file.write("[" if kind == "json" else "")
     n_rows = 0
-    while names and (batch := cursor.fetchmany(_ROWS)):
+    while names and (batch := cursor.fetchmany(_BATCH_ROWS)):
         for row in batch:
             write(row)
         n_rows += len(batch)

@@ -136,7 +136,7 @@ def _dot_command(
 def _examples(
     connection: duckdb.DuckDBPyConnection, console: Console, numbers: Sequence[str]
 ) -> None:
-    """Show the worked questions with these numbers, and answers; without numbers, all questions."""
+    """Show the worked questions of these numbers, with answers; of no numbers, all questions."""
     worked = {str(question.number): question for question in questions()}
     for number in numbers:
         if number not in worked:
@@ -159,7 +159,7 @@ def _example(console: Console, example: WorkedQuestion) -> None:
 
 
 def remember_lines() -> None:
-    """Give ``input`` editing and a history that outlives the shell, where the platform can."""
+    """With readline, let ``input`` edit lines and keep their history in a file; else do nothing."""
     try:
         import readline
     except ImportError:
@@ -175,7 +175,7 @@ def remember_lines() -> None:
     atexit.register(save)
 
 
-#: Commands of the shell itself; the one that needs a name ends with a space.
+#: Commands of the shell itself; ``.schema`` ends with a space, since a name follows.
 DOT_COMMANDS = (".examples", ".exit", ".quit", ".schema ", ".tables")
 #: Characters that separate words; a dot is part of a word (`.tables`, `p.word`).
 DELIMITERS = " \t\n()[]{},;:=<>!+-*/%|&^~'\"`"
@@ -188,10 +188,10 @@ _MACROS = "SELECT DISTINCT function_name FROM duckdb_functions() WHERE NOT inter
 def completions(connection: duckdb.DuckDBPyConnection, text: str) -> list[str]:
     """Completions of the last word of ``text``, sorted; empty when nothing fits.
 
-    After a dot at the line's start: dot commands; after FROM and JOIN: views (tables are views
-    here) and table macros; after ``.schema``: views; elsewhere columns and functions as well.
-    A macro comes with its opening bracket, a column after ``p.`` with that ``p.``. Case of the word
-    does not matter. A word inside quotes is text and is left alone.
+    A dot that begins the line is completed to dot commands; ``.schema`` is followed by views (a
+    warehouse's tables are views too); FROM, JOIN, DESCRIBE and SUMMARIZE by views and table macros;
+    ``p.`` by all columns, each as ``p.column``. Elsewhere views, columns and macros fit. A macro
+    ends with its opening bracket. Case does not matter. Text in single quotes isn't completed.
 
     >>> import duckdb
     >>> connection = duckdb.connect()
@@ -232,9 +232,9 @@ def _macros(connection: duckdb.DuckDBPyConnection, kind: str) -> list[str]:
 def completer(
     connection: duckdb.DuckDBPyConnection, line: Callable[[], str]
 ) -> Callable[[str, int], str | None]:
-    """``completions`` as readline asks for them: one at a time, by number from 0, None at the end.
+    """A function for readline, which asks for ``completions`` by number from 0 until it gets None.
 
-    ``line`` gives what was typed up to the cursor.
+    ``line`` returns the text up to the cursor.
     """
     matches: list[str] = []
 
@@ -247,7 +247,7 @@ def completer(
 
 
 def complete_with_tab(connection: duckdb.DuckDBPyConnection) -> None:
-    """Let Tab complete in ``input``, where the platform has readline."""
+    """Let Tab complete in ``input``; without readline, do nothing."""
     try:
         import readline
     except ImportError:
@@ -258,6 +258,6 @@ def complete_with_tab(connection: duckdb.DuckDBPyConnection) -> None:
 
     readline.set_completer_delims(DELIMITERS)
     readline.set_completer(completer(connection, typed))
-    # macOS has libedit under the name of readline; it reads other settings.
+    # On macOS the module readline may be libedit, whose settings are written otherwise.
     is_libedit = "libedit" in (readline.__doc__ or "")
     readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")

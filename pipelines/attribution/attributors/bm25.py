@@ -21,7 +21,7 @@ _K1, _B = 1.2, 0.75
 
 
 def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
-    """Mean BM25 of the shared words over a query's pairs, times s - S; 0 without contrast words."""
+    """Mean BM25 of shared words over a query's pairs, times s - S (0 without contrast words)."""
     options = subject.text.evidence.options
     tokenizer = Tokenizer(options.targets, language=options.language)
     shared: dict[tuple[str, str], set[str]] = {}

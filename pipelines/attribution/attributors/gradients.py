@@ -31,9 +31,9 @@ Ints = NDArray[np.int64]
 
 
 def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
-    """The influence of each document's tokens in the training rows, weighted by reads of the row.
+    """Influence of a document's tokens in each training row, weighted by the row's reads, summed.
 
-    For a model that was trained elsewhere: the influence of the first tokens of every document.
+    For a model that was trained elsewhere, the first tokens of every document count as one row.
     """
     if importlib.util.find_spec("kronfluence") is None:
         raise MissingComponent("kronfluence", "is not installed", install_line("attribution"))
@@ -63,10 +63,10 @@ def scores(queries: Sequence[Query], subject: Subject, progress: Progress = sile
         seed=subject.seed,
         progress=progress,
     )
-    n_rows = max(float(times.sum()), 1.0)
+    n_reads = max(float(times.sum()), 1.0)
     per_document = np.zeros((len(queries), len(subject.text)))
     for row, of_items in zip(per_document, item_scores, strict=True):
-        row += np.bincount(document, of_items * times / n_rows, len(subject.text))
+        row += np.bincount(document, of_items * times / n_reads, len(subject.text))
     return per_document
 
 
@@ -81,7 +81,7 @@ def _tokens(query: Query, backend: TransformersBackend) -> list[tuple[Tokens, fl
 
 
 def _items(subject: Subject, backend: TransformersBackend) -> tuple[Items, Ints, Ints]:
-    """Rows split by document: the items, each item's document, and how often each was read."""
+    """Training rows split by document: the items, each item's document and number of reads."""
     from plumbline.eval_workers.training.influence import NO_TARGET, Items
 
     text = subject.text
@@ -106,7 +106,7 @@ def _items(subject: Subject, backend: TransformersBackend) -> tuple[Items, Ints,
 
 
 def _first_tokens(subject: Subject, backend: TransformersBackend) -> tuple[Ints, Ints]:
-    """A row per document (BOS, first tokens, padding) and its tokens' document; -1 for padding."""
+    """A row per document (BOS, first tokens, padding); each token's document, -1 for padding."""
     texts = [text[: 8 * _MOST_TOKENS] for text in subject.text.texts()]
     rows = np.full((len(texts), _MOST_TOKENS), backend.identity.bos_token_id)
     document = np.full(rows.shape, -1)

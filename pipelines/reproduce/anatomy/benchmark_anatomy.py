@@ -51,9 +51,9 @@ _PAIRS, _SCORES = "reproduce/anatomy_pair", "reproduce/anatomy_score"
 class Without:
     """US when parts are subtracted from each model's log ratios.
 
-    ``us`` is each model's, in percent. ``gain`` is the mean gain in US over models, in points, with
-    95% intervals as those of ``Share``. Parts named *and ...* are subtracted with the constant, and
-    their gain is relative to subtracting the constant alone.
+    ``us`` is each model's US in percent. ``gain`` is the mean gain in US over models, in points,
+    with 95% intervals over words and, ``families_*``, over words and families of models. Parts
+    named *and ...* are subtracted with the constant; their gain is over the constant alone.
     """
 
     taken: str
@@ -174,7 +174,7 @@ def without(table: LogRatioTable) -> Iterator[Without]:
 
 
 def _gain(gains: Floats, clusters: Ints, families: Ints) -> tuple[float, ...]:
-    """Mean of figures [pair, model] with its intervals, over clusters and also over families."""
+    """Mean of figures [pair, model], its interval over clusters, and that over families too."""
     mean = gains.mean(keepdims=True)[0]
 
     def error(values: Floats, ids: Ints) -> tuple[Floats, float]:

@@ -10,7 +10,7 @@ from plumbline.pipelines.reproduce.beside_runs import Printed
 #: Inputs, method, model, metric -> the figure.
 Cell = tuple[str, ...]
 Figures = Mapping[Cell, float]
-#: Yields each comparison as text, and True if it is as the paper says.
+#: Yields each comparison as text, with True if the paper's claim holds for it.
 Check = Callable[[Figures], Iterator[tuple[str, bool]]]
 
 

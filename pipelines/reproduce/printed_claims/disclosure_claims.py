@@ -14,7 +14,7 @@ _NATURAL, _WRITTEN = ("STS-B", "SNLI"), ("LLM (1)", "LLM (2)")
 _TEMPLATE = tuple(("Template", other) for other in (*_NATURAL, *_WRITTEN))
 _LARGER = tuple((f"LLAMA2 7B{kind}", f"LLAMA2 13B{kind}") for kind in ("", "-CHAT"))
 _ALIGNED = tuple((f"LLAMA2 {size}B", f"LLAMA2 {size}B-CHAT") for size in (7, 13))
-_HYPER, _TOLD, _TUNED = (
+_HYPER, _INSTRUCTED, _TUNED = (
     ("Original", method) for method in ("Hyperparameter", "Instruction", "Debias Tuning")
 )
 _BETTER = tuple((method, "Debias Tuning") for method in ("Hyperparameter", "Instruction"))
@@ -28,7 +28,7 @@ def change(
     inputs: Sequence[str] = (*_NATURAL, *_WRITTEN, "Template"),
     models: Sequence[str] = (),
 ) -> Check:
-    """Check how metrics change from first to second of each pair; way: rises, falls or stays.
+    """Check how metrics change from first to second of a pair; ``way``: rises, falls or stays.
 
     A pair is two methods, or two inputs or models under `Original`.
     """
@@ -52,7 +52,7 @@ def change(
 
 
 def largest_fall(metric: str, printed: float) -> Check:
-    """Check the largest fall of a metric by debias tuning, templates excluded."""
+    """Check that ``printed`` is a metric's largest fall by debias tuning, without templates."""
 
     def check(figures: Figures) -> Iterator[tuple[str, bool]]:
         falls = [
@@ -143,27 +143,27 @@ CLAIMS = (
     PrintedClaim(
         "section 5.2",
         "instructions lower GAS, GLD and ADD in most cases, without templates",
-        change("falls", _ALL, [_TOLD], (*_NATURAL, *_WRITTEN)),
+        change("falls", _ALL, [_INSTRUCTED], (*_NATURAL, *_WRITTEN)),
     ),
     PrintedClaim(
         "section 5.2",
         "instructions lower GAS and GLD on written inputs",
-        change("falls", ["GAS", "GLD"], [_TOLD], _WRITTEN),
+        change("falls", ["GAS", "GLD"], [_INSTRUCTED], _WRITTEN),
     ),
     PrintedClaim(
         "section 5.2",
         "instructions lower GAS on natural inputs",
-        change("falls", ["GAS"], [_TOLD], _NATURAL),
+        change("falls", ["GAS"], [_INSTRUCTED], _NATURAL),
     ),
     PrintedClaim(
         "section 5.2",
         "instructions lower GLD of the 7B models on natural inputs",
-        change("falls", ["GLD"], [_TOLD], _NATURAL, ("LLAMA2 7B", "LLAMA2 7B-CHAT")),
+        change("falls", ["GLD"], [_INSTRUCTED], _NATURAL, ("LLAMA2 7B", "LLAMA2 7B-CHAT")),
     ),
     PrintedClaim(
         "section 5.2",
         "instructions lower ADD of the base models on natural inputs",
-        change("falls", ["ADD"], [_TOLD], _NATURAL, ("LLAMA2 7B", "LLAMA2 13B")),
+        change("falls", ["ADD"], [_INSTRUCTED], _NATURAL, ("LLAMA2 7B", "LLAMA2 13B")),
     ),
     PrintedClaim(
         "section 5.3",

@@ -35,7 +35,7 @@ def jane_varies_more(figures: Figures) -> Iterator[tuple[str, bool]]:
 
 
 def ratios(figures: Figures) -> Iterator[tuple[str, bool]]:
-    """Check that F is B squared over V_pg V_gp of the printed means, as rounded."""
+    """Check that F is B squared over V_pg V_gp of the printed means, within their rounding."""
     for cell, f in figures.items():
         if cell[3] == "F" and cell[2] != "Average":
             b, pg, gp = (figures.get((*cell[:3], x), math.nan) for x in ("B", "V_pg", "V_gp"))

@@ -22,11 +22,12 @@ def shown_row(row: Row) -> dict[str, Any]:
 def lines(design: AttributionDesign, rows: Sequence[Row]) -> list[str]:
     """Outcome of each prediction; then for each outcome the methods to trust, if any."""
     shown = [f"{p.name}: expected {p.expected}, found {_side(p, rows)}" for p in design.prediction]
-    for own in Rows(rows).groups("corpus", "outcome"):
-        if own[0]["outcome"] not in PLACEBOS:
-            trusted = ", ".join(row["method"] for row in own if row["is_trusted"])
+    for group in Rows(rows).groups("corpus", "outcome"):
+        first = group[0]
+        if first["outcome"] not in PLACEBOS:
+            trusted = ", ".join(row["method"] for row in group if row["is_trusted"])
             shown.append(
-                f"{own[0]['corpus']}, {own[0]['outcome']}: trust {trusted or 'none of the methods'}"
+                f"{first['corpus']}, {first['outcome']}: trust {trusted or 'none of the methods'}"
             )
     return shown
 
@@ -35,11 +36,12 @@ def page(design: AttributionDesign, rows: Sequence[Row]) -> str:
     """Results of docs/attribution-study.md: a table per outcome, then the conclusions."""
     parts = [f"Design `{design.sha256[:16]}...`."]
     heads = ("method", "score (95% interval)", "over the best baseline", "CPU s", "trust it")
-    for own in Rows(rows).groups("corpus", "outcome"):
-        about = f"chance {own[0]['chance']:.2f}"
-        if own[0]["ceiling"] is not None:
-            about += f", ceiling {_span(own[0], 'ceiling')}, {own[0]['n_halves']} halves"
-        title = f"**{own[0]['corpus']}: {own[0]['outcome']}** ({own[0]['n_words']} words; {about})"
+    for group in Rows(rows).groups("corpus", "outcome"):
+        first = group[0]
+        about = f"chance {first['chance']:.2f}"
+        if first["ceiling"] is not None:
+            about += f", ceiling {_span(first, 'ceiling')}, {first['n_halves']} halves"
+        title = f"**{first['corpus']}: {first['outcome']}** ({first['n_words']} words; {about})"
         cells = [
             (
                 row["method"],
@@ -48,7 +50,7 @@ def page(design: AttributionDesign, rows: Sequence[Row]) -> str:
                 f"{row['cpu_seconds']:.0f}",
                 "yes" if row["is_trusted"] else "",
             )
-            for row in sorted(own, key=lambda row: -row["score"])
+            for row in sorted(group, key=lambda row: -row["score"])
         ]
         table = map(markdown_row, *zip(heads, ("---",) * len(heads), *cells, strict=True))
         parts.append("\n".join([title, "", *table]))

@@ -108,7 +108,7 @@ def score(predicted: Floats, true: Floats, other: Floats | None = None) -> Estim
 
 
 def _jackknife(without: Floats) -> Floats:
-    """Variance of figures, from their values without each unit in turn, along the last axis."""
+    """Jackknife variance of figures; the last axis has their values without each unit in turn."""
     n = without.shape[-1]
     squares = (without - without.mean(axis=-1, keepdims=True)) ** 2
     variance: Floats = (n - 1) / n * squares.sum(axis=-1)
@@ -118,8 +118,8 @@ def _jackknife(without: Floats) -> Floats:
 def ceiling(first: Floats, second: Floats) -> Estimate:
     """The score that a perfect prediction can reach, from two trainings of each half.
 
-    The root of their correlation: a training differs from the mean of many by its own noise. A
-    prediction of that mean misses this noise once; between two trainings it counts twice.
+    The root of the score with which one training predicts the other. Each training has noise around
+    the mean of many: a prediction of that mean misses one noise, another training misses two.
     """
     rho = score(first, second)
     return Estimate(*(sqrt(min(max(end, 0), 1)) for end in (rho.value, rho.low, rho.high)))

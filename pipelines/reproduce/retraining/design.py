@@ -104,7 +104,7 @@ def own_parts(n: int) -> Floats:
 
 @toml_table
 class RealText:
-    """The first documents of shards below the data directory, equally many of each shard."""
+    """The first documents of shards below the data directory, about as many from each."""
 
     corpus: Text
     shards: Texts
@@ -165,7 +165,7 @@ class ClosedWorld:
     @cached_property
     def leaning(self) -> dict[str, int]:
         """Leaning words with the side that they lean to: 1 for she, -1 for he."""
-        by_moved = sorted(self._planted.items(), key=lambda of: -abs(of[1][1]))[: self.n_leaning]
+        by_moved = sorted(self._planted.items(), key=lambda x: -abs(x[1][1]))[: self.n_leaning]
         return {word: 1 if moved > 0 else -1 for word, (_, moved) in sorted(by_moved)}
 
     @cached_property

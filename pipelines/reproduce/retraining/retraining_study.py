@@ -71,7 +71,7 @@ class Study:
     """
 
     design: AttributionDesign
-    of: StudyText
+    text: StudyText
     data: Path
     out: Path
     store: Store
@@ -82,21 +82,21 @@ class Study:
     @property
     def benchmark(self) -> str:
         """The benchmark of the text's words."""
-        return "closed-world" if isinstance(self.of, ClosedWorld) else self.of.benchmark.name
+        return "closed-world" if isinstance(self.text, ClosedWorld) else self.text.benchmark.name
 
     @cached_property
     def records(self) -> list[Mapping[str, Any]]:
         """The documents."""
-        return list(self.of.records(self.data))
+        return list(self.text.records(self.data))
 
     @cached_property
     def halves(self) -> NDArray[np.bool_]:
         """The documents of each half, bool[half, document]."""
-        return self.of.trainings.documents(self.of.units(self.records))
+        return self.text.trainings.documents(self.text.units(self.records))
 
     def prepare(self) -> TrainedModel:
         """Count the text, import the pairs, and train the model to attribute on the whole text."""
-        corpus, shard = self.of.corpus, self._shard("text", range(len(self.records)))
+        corpus, shard = self.text.corpus, self._shard("text", range(len(self.records)))
         self.stages.run(f"count {corpus}", count_text, self.store, corpus, (shard,))
         self.stages.run(f"pairs of {self.benchmark}", self._import)
         return self.stages.run(f"train on all of {corpus}", self._train, "all", 0, None)
@@ -106,22 +106,22 @@ class Study:
 
         Reports the ceiling of each outcome once the first halves are trained twice.
         """
-        preferences = np.full((2, len(self.halves), len(self.of.words)), np.nan)
-        runs = self.of.trainings.runs()
+        preferences = np.full((2, len(self.halves), len(self.text.words)), np.nan)
+        runs = self.text.trainings.runs()
         for k, (half, seed) in enumerate(runs, 1):
-            label = f"train on half {half} of {self.of.corpus}, seed {seed} ({k} of {len(runs)})"
-            given = (f"half-{half}", seed, whole.path / "tokenizer.json")
-            preferences[seed, half] = self.stages.run(label, self._preference, *given)
-            if k == 2 * self.of.trainings.n_twice:
-                for outcome in self.of.outcomes():
+            label = f"train on half {half} of {self.text.corpus}, seed {seed} ({k} of {len(runs)})"
+            arguments = (f"half-{half}", seed, whole.path / "tokenizer.json")
+            preferences[seed, half] = self.stages.run(label, self._preference, *arguments)
+            if k == 2 * self.text.trainings.n_twice:
+                for outcome in self.text.outcomes():
                     best = ceiling_of(outcome, preferences)
                     span = f"{best.value:.2f} ({best.low:.2f} to {best.high:.2f})"
-                    self.say(f"{self.of.corpus}, {outcome.name}: ceiling {span}")
+                    self.say(f"{self.text.corpus}, {outcome.name}: ceiling {span}")
         return preferences
 
     def methods(self, whole: TrainedModel) -> list[MethodScores]:
         """Scores by all methods that are installed."""
-        label = "{} on " + self.of.corpus
+        label = "{} on " + self.text.corpus
         all_scores = (
             self.stages.run(label.format(name), self._scored, name, whole)
             for name in self.design.methods
@@ -137,21 +137,21 @@ class Study:
     def _import(self) -> None:
         from plumbline.eval_workers.pairs.benchmarks import import_benchmark
 
-        if isinstance(self.of, ClosedWorld):
+        if isinstance(self.text, ClosedWorld):
             import_benchmark(self.store, self.benchmark, None, self.run_id)
         else:
-            import_pairs(self.of.benchmark, self.out, self.store, self.run_id)
+            import_pairs(self.text.benchmark, self.out, self.store, self.run_id)
 
     def _train(self, name: str, seed: int, tokenizer: Path | None) -> TrainedModel:
         """Train on the whole text or a half; all models have the tokenizer of the whole text."""
         shard = self.out / "text.jsonl.zst"
         if name != "all":
             shard = self._shard(name, np.flatnonzero(self.halves[int(name.split("-")[1])]))
-        name = f"{self.of.corpus}-{name}-{seed}"
-        options = self.of.trainings.options(seed)
+        name = f"{self.text.corpus}-{name}-{seed}"
+        options = self.text.trainings.options(seed)
         with progress_bar(name) as update:
-            given = ([shard], name, self.of.corpus, options, self.out / "models", update)
-            model = train_model(*given, tokenizer=tokenizer)
+            arguments = ([shard], name, self.text.corpus, options, self.out / "models", update)
+            model = train_model(*arguments, tokenizer=tokenizer)
         record_model(self.store, model, self.run_id)
         return model
 
@@ -160,23 +160,23 @@ class Study:
         from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 
         model = self._train(name, seed, tokenizer)
-        given = ((self.benchmark,), ModelOptions(), self.run_id)
-        (scored,) = score_benchmarks(self.store, str(model.path), *given)
+        arguments = ((self.benchmark,), ModelOptions(), self.run_id)
+        (scored,) = score_benchmarks(self.store, str(model.path), *arguments)
         key = {"model_key": scored.model_key, "benchmark": self.benchmark}
         rows = {row["word"]: row for row in rows_of(self.store.root, _PREFERENCES, key)}
-        return np.array([rows[word.lower()]["mean_log_ratio_nats"] for word in self.of.words])
+        return np.array([rows[word.lower()]["mean_log_ratio_nats"] for word in self.text.words])
 
     @cached_property
     def queries(self) -> list[Query]:
         """A query for each word's preference."""
-        return of_words(self.store, self.of.words, self.benchmark)
+        return of_words(self.store, self.text.words, self.benchmark)
 
     def _scored(self, method: str, whole: TrainedModel) -> MethodScores | None:
-        """A method's scores, computed once; None if its packages are not installed."""
+        """A method's scores, stored or computed now; None if its packages are not installed."""
         made_of = {"design": self.design.sha256, "model": whole.row("")["revision"]}
         path = self.out / "scores" / f"{method}-{config_hash(made_of)}.npz"
         if not path.exists():
-            text = training_text(self.store, self.of.corpus, whole.path)
+            text = training_text(self.store, self.text.corpus, whole.path)
             assert len(text) == len(self.records), "a document was rejected when it was counted"
             subject = Subject(self.store, str(whole.path), text)
             start = _cpu_seconds()
@@ -237,7 +237,7 @@ def datamodelling_rows(
     documents: NDArray[np.bool_],
     methods: Sequence[MethodScores],
 ) -> list[Row]:
-    """Datamodelling score of each method and outcome; placebos have no least ceiling."""
+    """Datamodelling scores; outcomes below ``least_ceiling`` are left out, except for placebos."""
     rows = []
     for outcome in outcomes:
         best = ceiling_of(outcome, preferences)
@@ -293,7 +293,8 @@ def _hardest(
     figures: Mapping[str, Floats],
     difference: Callable[[Floats], Estimate],
 ) -> tuple[Estimate | None, str | None]:
-    """A method's difference from the hardest baseline, and that one's name; None for a baseline."""
+    """A method's least difference from a baseline, by lower end, and the baseline's name."""
+    # None for a baseline itself.
     others = () if method in design.baselines else design.baselines
     differences = [(difference(figures[name]), name) for name in others if name in figures]
     return min(differences, key=lambda one: one[0].low, default=(None, None))
@@ -318,7 +319,8 @@ def _row(
 def is_trusted(design: AttributionDesign, row: Row) -> bool:
     """True if a method is better than chance and than every baseline.
 
-    Both intervals have to lie above. False for baselines and for rows of placebos.
+    The interval of its score has to lie above chance, that of ``over_baseline``, unless it is None,
+    above 0. False for baselines and for rows of placebos.
     """
     if row["method"] in design.baselines or row["outcome"] in PLACEBOS:
         return False
