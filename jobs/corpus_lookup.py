@@ -37,12 +37,12 @@ def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
 
 def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
     """The list of :func:`corpus_list`, then the lists that were added later, sorted by name."""
-    of_name: dict[str, list[dict[str, Any]]] = {}
+    rows_of_list: dict[str, list[dict[str, Any]]] = {}
     for entry in store.read("word_list", corpus=row["corpus"]).to_pylist():
-        of_name.setdefault(entry["word_list"], []).append(entry)
-    if not of_name:
+        rows_of_list.setdefault(entry["word_list"], []).append(entry)
+    if not rows_of_list:
         return [wordlists.load(row["targets"])]
-    lists = [wordlists.from_rows(rows) for _, rows in sorted(of_name.items())]
+    lists = [wordlists.from_rows(rows) for _, rows in sorted(rows_of_list.items())]
     # If the targets are `all`, only the hash identifies the list that gave the stop words.
     return sorted(lists, key=lambda x: (x.name != row["targets"], x.hash != row["targets_hash"]))
 
@@ -55,7 +55,7 @@ def corpus_language(row: dict[str, Any]) -> languages.Language:
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """``contrast``, but in a corpus of another language its list's first pair instead of she/he."""
+    """``contrast``; for she/he in a corpus that isn't English, the first pair of its word list."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
@@ -100,8 +100,8 @@ _CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
 def sole_writer(store: Store, corpus: str) -> AbstractContextManager[None]:
     """Hold the corpus's lock for the block.
 
-    Raises ``UsageProblem`` naming the process that holds it, ``BadInput`` for a disk that can't be
-    written.
+    Raises ``UsageProblem`` naming the process that holds the lock, ``BadInput`` for a disk that
+    can't be written.
 
     >>> import tempfile
     >>> store = Store.open(tempfile.mkdtemp() + "/w")

@@ -17,12 +17,12 @@ from plumbline.warehouse.regular_files import check_input
 Rule: TypeAlias = Literal["pairs", "windows"]
 #: Treatments of the copies of a document.
 Copies: TypeAlias = Literal["keep", "once", "near-once"]
-#: Smallest memory limit of a task, in bytes, that it can keep.
+#: Smallest memory limit, in bytes, that a task can stay within.
 LEAST_MEMORY = 512 << 20
 #: Largest memory limit in bytes; more is taken for a typing error.
 MOST_MEMORY = 1 << 50
-#: Fewest co-occurrences on each side for MaxPMI to use a word's delta. The smallest of 1, 3, 5, 10,
-#: 20 and 30 that keeps the errors of ``tools/simulations/least_count.py`` at its levels.
+#: Fewest co-occurrences on each side for MaxPMI to use a word's delta: the smallest of 1, 3, 5, 10,
+#: 20 and 30 that keeps errors at the levels set in ``tools/simulations/least_count.py``.
 LEAST_COUNT = 10
 
 

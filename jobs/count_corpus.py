@@ -40,7 +40,7 @@ from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Staged, Store
 from plumbline.warehouse.text.progress import Update, progress
 
-#: Given instead of a word list: every kept word is a target.
+#: Value of ``targets`` instead of a word list's name: every kept word is a target.
 ALL = "all"
 
 #: Tables computed from a corpus's counts, dropped when these change.
@@ -87,8 +87,8 @@ class CountingEngine(Protocol):
     ) -> int:
         """Write the co-occurrences of each word and target; returns how many pairs.
 
-        With ``all_pairs`` each of the two is a target of the other. ``words`` is the corpus's
-        ``word_count``; if rare words were ``pruned`` from it, their pairs are left out.
+        With ``all_pairs`` each word of a pair is a target of the other. ``words`` is the corpus's
+        staged ``word_count``; ``pruned``: it lacks rare words, whose pairs are left out.
         """
 
 
@@ -159,9 +159,9 @@ class CountRequest(CorpusOptions):
 
 @dataclass(frozen=True)
 class Counted:
-    """Outcome: the row of ``corpus``, the shards' ledgers, and whether anything had changed.
+    """Outcome: the row of ``corpus``, the shards' ledgers, and whether the tables were written.
 
-    ``dropped``: names of the word lists that had been added to the corpus and are gone now.
+    ``dropped``: names of word lists that had been added to the corpus; counting removed them.
     """
 
     row: dict[str, Any]
@@ -209,7 +209,7 @@ def count_corpus(store: Store, request: CountRequest, *, master: str | None = No
 
 
 def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> CountingEngine:
-    """Spark with a master, under spark-submit or with PLUMBLINE_SPARK_CONF set; or this machine.
+    """Spark if there is a master, spark-submit or PLUMBLINE_SPARK_CONF; otherwise this machine.
 
     ``memory_bytes`` is the memory limit of each process on this machine.
     """
@@ -289,7 +289,7 @@ def _count_shards(
 
 
 def _refuse_copies(ledgers: Sequence[ShardLedger]) -> None:
-    """Raise ``BadInput`` for shards of equal content: they share counts, but not steps."""
+    """Raise ``BadInput`` for shards of equal content: one partial can't count two sets of steps."""
     shard_of: dict[str, str] = {}
     for ledger in ledgers:
         if ledger.fingerprint and ledger.fingerprint in shard_of:
@@ -328,7 +328,7 @@ class _Merge:
         output, is_pruned = Output(pairs, {**self.partition, **rule}), pruned.n_words > 0
         self._merge_pairs(self._partials("pairs"), words, output, pruned=is_pruned)
         by_step = self._by_step(words)
-        of_run = {**self.partition, "run_id": self.run_id}
+        key_and_run = {**self.partition, "run_id": self.run_id}
         rejects, listed = self._rejects(), request.word_list().rows(request.corpus)
         dropped = _added_lists(store, request.corpus)
         row = _corpus_row(request, ledgers, n_kept, pruned, self.run_id)
@@ -343,7 +343,7 @@ class _Merge:
             store.drop("reject", {"stage": "import", "subject": request.corpus})
             for staged in (words, pairs, *by_step):
                 store.commit(staged)
-            shard_rows = [{**x.row(), **of_run} for x in ledgers]
+            shard_rows = [{**x.row(), **key_and_run} for x in ledgers]
             store.replace("corpus_shard", shard_rows, self.partition, self.run_id)
             key = {"stage": "count", "subject": request.corpus}
             store.replace("reject", rejects, key, self.run_id)
@@ -371,22 +371,22 @@ class _Merge:
             self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=pruned)
 
     def _by_step(self, words: Staged) -> list[Staged]:
-        """The counts of each block of steps, staged: the same sums as the corpus's, by block."""
+        """The tables BY_STEP, staged: the corpus's sums for each block of steps."""
         if not self.request.training_order:
             return []
         by_word, by_pair = (self.store.stage(t, self.partition, self.run_id) for t in BY_STEP)
         kinds = [self._partials(kind) for kind in ("words", "pairs")]
         for step in sorted({step_of(file) for file in kinds[0]} - {0}):
-            of_words, of_pairs = ([f for f in files if step_of(f) == step] for files in kinds)
+            word_files, pair_files = ([f for f in files if step_of(f) == step] for files in kinds)
             constants: dict[str, str | int] = {**self.partition, "end_step": step}
             prefix = f"step{step:09}-"
-            self.engine.merge_words(of_words, Output(by_word, constants, prefix))
+            self.engine.merge_words(word_files, Output(by_word, constants, prefix))
             output = Output(by_pair, constants, prefix)
-            self._merge_pairs(of_pairs, words, output, pruned=True)
+            self._merge_pairs(pair_files, words, output, pruned=True)
         return [by_word, by_pair]
 
     def _partials(self, kind: str) -> list[Path]:
-        """Files of one kind; files that shards of equal content share are listed once per shard."""
+        """Files of one kind, shard by shard; shards of equal content list the same files again."""
         marks = (x.fingerprint for x in self.ledgers if x.status == "counted")
         return [file for mark in marks for file in partial_files(self.where, mark, kind)]
 

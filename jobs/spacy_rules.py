@@ -1,7 +1,7 @@
 """spaCy's tokenizer and stop words of a language; spaCy is imported on first use.
 
-A chunk is a run of text without whitespace. spaCy splits each chunk independently of the others;
-its few special cases that contain a space are ignored.
+A chunk is a run of text without whitespace. Each chunk is split by itself, so spaCy's few
+exceptions that contain a space have no effect.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def stop_words(rules: TokenRules) -> frozenset[str]:
     >>> sorted(stop_words(TokenRules("xx", added=("och",))))
     ['och']
     """
-    listed = frozenset(_blank_language(rules.spacy).Defaults.stop_words)
-    return listed.difference(rules.kept).union(rules.added)
+    of_spacy = frozenset(_blank_language(rules.spacy).Defaults.stop_words)
+    return of_spacy.difference(rules.kept).union(rules.added)
 
 
 @lru_cache(maxsize=8)
@@ -92,7 +92,8 @@ def tokenizer_of(rules: TokenRules) -> Any:
         tokenizer.suffix_search = compile_suffix_regex(suffixes).search
     for parts in rules.exceptions:
         tokenizer.add_special_case("".join(parts), [{ORTH: part} for part in parts])
-    # Callers tokenize each chunk once, so spaCy's cache and its attributes of words are of no use.
+    # Callers tokenize each chunk once and use only where its pieces end: turn off spaCy's cache,
+    # and the attributes that it computes for each word.
     tokenizer.max_cache_size = 0
     tokenizer.vocab.lex_attr_getters = {}
     return tokenizer
@@ -100,16 +101,16 @@ def tokenizer_of(rules: TokenRules) -> Any:
 
 @lru_cache(maxsize=8)
 def language_shapes(rules: TokenRules) -> Shapes:
-    """Shapes of a language's chunks: its tokenizer splits chunks of one shape in the same way."""
+    """The shapes under a language's rules: its tokenizer cuts chunks of one shape alike."""
     tokenizer = tokenizer_of(rules)
     rule_names = ("prefix_search", "suffix_search", "infix_finditer", "token_match", "url_match")
     return shapes_of([getattr(tokenizer, name) for name in rule_names], tokenizer.rules)
 
 
 def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Number of pieces into which a spaCy tokenizer splits each chunk, and the end of each piece.
+    """Split chunks by a spaCy tokenizer: int64[chunk] numbers of pieces, int64[piece] their ends.
 
-    Ends are in characters from the start of the chunk.
+    An end is in characters from the start of the piece's chunk.
 
     >>> pieces(tokenizer_of(TokenRules("fr")), ["l'homme", "dit."])
     (array([2, 2]), array([2, 7, 3, 4]))
@@ -125,5 +126,6 @@ def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], ND
     lengths = np.array([len(chunk) for chunk in chunks], np.int64)
     chunk_starts = np.cumsum(lengths + 1) - lengths - 1
     starts, ends = starts[is_word], ends[is_word]
-    chunk = np.searchsorted(chunk_starts, starts, side="right") - 1
-    return np.bincount(chunk, minlength=len(chunks)).astype(np.int64), ends - chunk_starts[chunk]
+    chunk_of_piece = np.searchsorted(chunk_starts, starts, side="right") - 1
+    n_pieces = np.bincount(chunk_of_piece, minlength=len(chunks)).astype(np.int64)
+    return n_pieces, ends - chunk_starts[chunk_of_piece]

@@ -1,10 +1,10 @@
 """Classes of characters that spaCy's rules treat alike: chunks of one shape are cut alike.
 
-The rules are regular expressions. Within an alphabet, such as letters, comma and full stop, most of
-their branches can't match, since they need a digit or a bracket; what is left tests characters by
-classes (*a lowercase letter*). Letters that pass the same of these tests are interchangeable: spaCy
-cuts *Haus,* where it cuts *qqqq,*. So spaCy is asked about shapes, and about chunks without one:
-those with other characters, and those with letters that an exception of the language holds.
+The rules are regular expressions. For chunks of an alphabet such as letters, comma and full stop,
+most branches of the rules can't match, since they need a digit or a bracket. The other branches
+test characters by class (*a lowercase letter*). Letters that pass the same of these tests are
+interchangeable: spaCy cuts *Haus,* where it cuts *qqqq,*. So spaCy is asked about shapes, and about
+chunks without one: those with other characters, or with a run of letters of a spaCy exception.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ N_SHAPED = 0x3000
 #: Punctuation that may stand in a shape, in the order in which it is tried.
 _PUNCTUATION = ",.;:!?()«»“”„\"…’'-–—"
 _LOWER, _UPPER = 1, 2
-#: A long class of characters, not part of another; code point that stands for the first such.
+#: A long character class that is not inside another; code point that replaces the first of them.
 _LONG_CLASS = re.compile(r"(?<![\\\[])\[(?:[^\[\]\\]|\\[uU][0-9a-fA-F]{4}){200,}\]")
 _PRIVATE = 0xE000
-#: A set of code points: bit c of it is code point c.
+#: A set of code points: bit c is 1 if code point c is in it.
 _Set = int
 _ALL: _Set = (1 << N_SHAPED) - 1
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """Parts of the shape of a chunk.
+    """The rules by which a chunk has a shape: a stand-in for each letter, other characters as is.
 
     Attributes:
         kinds: uint8[N_SHAPED], of each code point: 1 for a lowercase and 2 for an uppercase letter
-            with a stand-in, 3 for a character that stands for itself, 0 for one without a shape.
+            with a stand-in, 3 for a character that stands for itself, 0 if no shape can hold it.
         stand_ins: the letters that stand for those of kind 1 and 2.
-        exceptions: runs of such letters, some with the character after them; a chunk that has one
-            of them has no shape.
+        exceptions: runs of letters of kind 1 and 2, some with the character after them, from the
+            language's exceptions; a chunk that has one of these runs has no shape.
     """
 
     kinds: NDArray[np.uint8]
@@ -141,7 +141,7 @@ def _kinds(trees: Sequence[_Pattern]) -> NDArray[np.uint8]:
 
 
 def _alike(tests: Iterable[_Set], letters: _Set, first: str) -> _Set:
-    """The letters that pass the tests which most of the 26 from ``first`` on pass."""
+    """The letters that pass the same tests as most of the 26 ASCII letters from ``first`` on."""
     ascii_letters = [ord(first) + k for k in range(26)]
     tests = [test for test in tests if test & letters and letters & ~test]
     passed = Counter(tuple(test >> c & 1 for test in tests) for c in ascii_letters)
@@ -170,7 +170,7 @@ def _reached(part: _Pattern, alphabet: _Set) -> tuple[bool, set[_Set]]:
 def _tree(pattern: Any) -> _Pattern:
     if not isinstance(pattern, re.Pattern) or not isinstance(pattern.pattern, str):
         raise _Unsupported
-    # The French rules hold the class of all letters hundreds of times: each is parsed once.
+    # The French rules hold the class of all letters hundreds of times: parse each long class once.
     classes: list[str] = []
 
     def stand_in(match: re.Match[str]) -> str:

@@ -14,9 +14,9 @@ import platformdirs
 def user_cache(*parts: str) -> Path:
     """A directory below this user's cache directory, created if missing.
 
-    If that can't be written, it is below ``plumbline-UID`` in the temporary directory, provided
-    that this user owns it and nobody else may enter it, since code kept here is run later.
-    Otherwise it is below a new private directory that only this process uses.
+    If the cache directory can't be written, ``plumbline-UID`` in the temporary directory is used
+    instead, if this user owns it and nobody else may enter it, since code stored here is run later.
+    Otherwise a new private directory is used, which only this process knows.
     """
     for root in (platformdirs.user_cache_path("plumbline"), user_temporary()):
         path = root.joinpath(*parts)

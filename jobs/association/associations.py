@@ -1,7 +1,7 @@
 """Tables ``word_association``, ``word_delta`` and ``word_bound``, computed from a corpus's counts.
 
-This runs in the calling process, one target or contrast at a time: the counts of a corpus are a few
-million short rows whatever the size of its text.
+The calling process computes them, one target or contrast at a time: the counts of a corpus are a
+few million short rows, however large its text is.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Associated:
     ``dropped``: numbers of rows dropped because their deltas changed, by table and contrast.
     ``gone``: contrasts that had deltas and are not among ``contrasts``. ``rare``: words of the
     added list that don't occur, or were pruned as too rare. ``n_weighted``: number of the corpus's
-    words that the file of weights has, ``None`` without such a file.
+    words with a weight in the file of weights, ``None`` without such a file.
     """
 
     n_associations: int
@@ -72,7 +72,7 @@ class Associated:
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Word lists by name: a corpus's own, and the installed lists whose words are all in these.
+    """Word lists by name: ``counted``, and installed lists whose words are all in ``counted``.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -111,7 +111,8 @@ def associate(
     pairs adds two more: the mean over its pairs, under the list's name, and their sum ``NAME-sum``
     (UnStereoEval, App. A, Eq. 4). PMI and delta have rows only where every count needed is above 0.
     ``word_bound`` has a row for every word with a co-occurrence, but no rows of sums. A contrast
-    whose deltas changed loses its MaxPMI and seed words; if its pairs changed, its rows of `why`.
+    whose deltas changed loses its MaxPMI and seed words; one whose pairs changed also its answers
+    of `why`.
 
     Args:
         targets: name or path of a word list to add to the corpus; the pairs of its words are
@@ -160,20 +161,20 @@ def associate(
             for x in lists.values()
             if x.has_mean and f"{x.name}{end}" not in by_name
         }
-        kinds = {name: (pairs, None) for name, pairs in by_name.items()} | sums
+        all_contrasts = {name: (pairs, None) for name, pairs in by_name.items()} | sums
         associations = association_rows(counts, words)
-        deltas = (delta_rows(counts, name, pairs, v) for name, (pairs, v) in kinds.items())
+        deltas = (delta_rows(counts, name, pairs, v) for name, (pairs, v) in all_contrasts.items())
         bounds = (bound_rows(counts, name, pairs) for name, pairs in by_name.items())
         where = {"corpus": corpus}
         made = {t: _by_contrast(store, t, corpus) for t in _FROM_DELTAS}
         changed = {name for n_of in made.values() for name in n_of}
         changed -= {
             name
-            for name in changed & kinds.keys()
-            if _is_unchanged(store, corpus, name, delta_rows(counts, name, *kinds[name]))
+            for name in changed & all_contrasts.keys()
+            if _is_unchanged(store, corpus, name, delta_rows(counts, name, *all_contrasts[name]))
         }
         dropped = {t: {x: n for x, n in n_of.items() if x in changed} for t, n_of in made.items()}
-        gone = tuple(x for x in _by_contrast(store, "word_delta", corpus) if x not in kinds)
+        gone = tuple(x for x in _by_contrast(store, "word_delta", corpus) if x not in all_contrasts)
         stale = [name for name, pairs in before.items() if by_name.get(name) != pairs]
         with store.together(run_id, "corpus associate"):
             _drop_answers(store, corpus, stale, run_id)
@@ -189,14 +190,14 @@ def associate(
                 _write(store, run_id, corpus, *table)
                 for table in (
                     ("word_association", "associations", associations, len(words), "targets"),
-                    ("word_delta", "deltas", deltas, len(kinds), "contrasts"),
+                    ("word_delta", "deltas", deltas, len(all_contrasts), "contrasts"),
                     ("word_bound", "bounds", bounds, len(by_name), "contrasts"),
                 )
             )
     rare = tuple(w for w in counted[-1].targets if targets and not counts.n_target(w))
     n_weighted = int(np.isfinite(weights.of(counts.words)).sum()) if weights else None
     n_rows = n_associations, n_deltas, n_bounds
-    return Associated(*n_rows, tuple(kinds), dropped, gone, rare, n_weighted)
+    return Associated(*n_rows, tuple(all_contrasts), dropped, gone, rare, n_weighted)
 
 
 def _drop_answers(store: Store, corpus: str, contrasts: Sequence[str], run_id: str) -> None:

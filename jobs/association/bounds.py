@@ -16,7 +16,7 @@ _TAIL = 0.025
 
 
 class Bounds(NamedTuple):
-    """Ends of the 95% interval of a lean in nats, and the p of no lean."""
+    """Ends of the 95% interval of a lean in nats, and the p-value of no lean."""
 
     low_nats: Floats
     high_nats: Floats
@@ -26,9 +26,9 @@ class Bounds(NamedTuple):
 def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     """The interval of Clopper and Pearson (1934) for the share of n_f in n_f + n_m, as a lean.
 
-    A share s is the lean ln(s / (1 - s)) - ``log_odds``. Where a count is 0 the interval is
-    infinite at that end; where both are, at both ends. p is twice the smaller tail of the exact
-    test, at most 1: it is below 0.05 where the interval leaves out 0.
+    A share s is the lean ln(s / (1 - s)) - ``log_odds``. The low end is -inf where n_f is 0, the
+    high end inf where n_m is 0. p is twice the smaller tail of the exact test, at most 1: it is
+    below 0.05 where the interval excludes 0.
 
     Args:
         n_f, n_m: counts on either side, each divided by its dispersion, float64[n]; not negative.
@@ -58,9 +58,9 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
 
 
 def chance_clear(n: Floats, log_odds: float) -> Floats:
-    """Probability that the interval of ``lean_bounds`` leaves out 0 for words without a lean.
+    """Probability that the interval of ``lean_bounds`` excludes 0 though a word has no lean.
 
-    At most 5%; 0 for words so rare that no split of their count leaves out 0.
+    At most 5%; 0 for words so rare that no split of their count excludes 0.
 
     Args:
         n: n_f + n_m as given to ``lean_bounds``, float64[n]; rounded to whole counts of at least 1.

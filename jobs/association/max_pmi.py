@@ -81,7 +81,7 @@ def constrain(
 
     A word with fewer than ``least_count`` co-occurrences on either side is unknown: its delta is
     not used. Since it could lean more than the known words, its pair is undecided at every eta that
-    their deltas don't exceed. Imported statistics have no counts: there every delta is used and no
+    no known delta exceeds. Imported statistics have no counts: there every delta is used and no
     word is unknown.
 
     Without ``contrast``, a pair gets the contrast of its groups (``group_a/group_b``; she/he for
@@ -175,7 +175,7 @@ ORDER BY ALL
 def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Numbers of natural pairs that each limit keeps, drops and leaves undecided, by contrast."""
+    """Numbers of natural pairs that each of ETAS keeps, drops and leaves undecided, by contrast."""
     key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, key)
 
@@ -183,7 +183,7 @@ def verdicts(
 def constrained(
     store: Store, corpus: str, benchmark: str, contrast: str | None = None
 ) -> list[str]:
-    """Run ``constrain``; lines with the number of pairs by contrast, and by the limits."""
+    """Run ``constrain``; returns lines with each contrast's number of pairs and its verdicts."""
     done, lines = constrain(store, corpus, benchmark, contrast), list[str]()
     rows = verdicts(store, corpus, benchmark, done)
     for name, n in done.items():

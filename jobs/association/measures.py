@@ -10,8 +10,8 @@ A jackknife over blocks of passages agrees with the formula (``tests/test_associ
 Resampling whole novels gives errors 1.2 to 1.9 times as large, since each book has its own words.
 The error holds for new text of the same sources, and is a lower bound for other text.
 
-A delta needs co-occurrences with both sides. :func:`bound_rows` has an interval for every word that
-co-occurs with either side, from the counts divided by their dispersion.
+A delta needs co-occurrences with both sides. :func:`bound_rows` gives an interval for every word
+that co-occurs with either side, from the counts divided by their dispersion.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class CorpusCounts:
 
 
 class Side(NamedTuple):
-    """A side: every word's co-occurrences with its targets, their occurrences and dispersion."""
+    """The targets of a side as one: each word's co-occurrences, its occurrences and dispersion."""
 
     n_pair: Ints
     n_target: int
@@ -189,7 +189,7 @@ def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[p
 
 
 def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
-    """Contrasts by name: each pair of the lists, with weight 1, then each list that has a mean.
+    """The pairs of each contrast, by name: single pairs, of weight 1, then lists that have a mean.
 
     >>> from plumbline.warehouse import wordlists
     >>> found = contrasts([wordlists.load("she-he"), wordlists.load("gendered")])
@@ -202,7 +202,7 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
 
 
 def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
-    """The list that a contrast sums the pairs of, among the names of :func:`contrasts`, or None.
+    """The list whose pairs a contrast sums, or None. ``by_name``: names of :func:`contrasts`.
 
     >>> known = ["she/he", "my", "my-summary"]
     >>> [summed_list(x, known) for x in ("my-sum", "my-sum-row-sum", "my-summary", "she/he")]
@@ -213,7 +213,7 @@ def summed_list(contrast: str, by_name: Collection[str]) -> str | None:
     return next((x for x in by_name if f"{contrast}-".startswith(f"{x}{SUM}-")), None)
 
 
-#: A target of a pair, the pair's weight (negative: male), and bool[words], True with both counts.
+#: A target of a pair, the pair's weight (negative: male), and bool[words]: both counts above 0.
 _Term: TypeAlias = tuple[str, float, NDArray[np.bool_]]
 
 
@@ -272,7 +272,7 @@ def delta_rows(
 
 
 def _n_used(counts: CorpusCounts, side: Sequence[_Term]) -> Ints:
-    """Co-occurrences of every word with the targets of a side, each once, where it has a weight."""
+    """Co-occurrences of every word with those targets of a side, each once, that delta uses."""
     n_used = np.zeros(len(counts.n_word), np.int64)
     for target in dict.fromkeys(target for target, _, _ in side):
         used = [both for name, weight, both in side if name == target and weight != 0]
@@ -287,12 +287,12 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
     ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair. The interval is that of
     :func:`~plumbline.jobs.association.bounds.lean_bounds` with the counts c_g / D_g and contains
     the lean. N_g is taken as exact. Pairs of weight 0 don't count. The words of the pairs have no
-    rows; unless both sides occur, no word has.
+    rows; if a side never occurs, there are no rows.
 
     Returns:
         contrast, word, n_word, n_pair_f and n_pair_m (all co-occurrences), lean_nats (NULL where
-        one is 0), lean_nats_low and lean_nats_high, p, q (over these words, Benjamini and
-        Hochberg), chance_clear.
+        one of these is 0), lean_nats_low and lean_nats_high, p, q (p adjusted over these words,
+        Benjamini and Hochberg), chance_clear.
     """
     weighed = [pair for pair in pairs if pair.weight > 0]
     f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in "ab")
@@ -310,9 +310,9 @@ def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -
     n_draws = (n_f + n_m) * (share / f.dispersion + (1 - share) / m.dispersion)
     with np.errstate(divide="ignore"):
         lean = np.log(n_f) - np.log(n_m) - odds
-    of_counts = {"lean_nats_low": low, "lean_nats_high": high, "p": p}
-    of_counts["chance_clear"] = chance_clear(n_draws, scaled)
-    columns = {name: values[at] for name, values in of_counts.items()}
+    distinct = {"lean_nats_low": low, "lean_nats_high": high, "p": p}
+    distinct["chance_clear"] = chance_clear(n_draws, scaled)
+    columns = {name: values[at] for name, values in distinct.items()}
     lean = np.where(np.isfinite(lean), lean, np.nan)[at]
     return pa.table(
         {

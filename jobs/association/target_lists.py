@@ -32,29 +32,30 @@ class Recounting:
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
-    """The word lists of a corpus, the one it was counted with first, and one more by name or path.
+    """A corpus's word lists, the one it was counted with first, and one more by name or path.
 
-    The new list replaces a list of its name that was added before.
+    The new list replaces an added list of the same name.
 
     Raises:
-        UsageProblem: there is no such list, the corpus was counted with another list of its name,
-            or a word of it is not one token, or a stop word that the corpus's count dropped.
+        UsageProblem: there is no such list; the corpus was counted with another list of its name;
+            or one of its words is not one token, or is a stop word that counting dropped.
     """
-    own, *added = corpus_lists(store, row)
+    original, *added = corpus_lists(store, row)
     language = corpus_language(row)
     new = language.word_list(name)
     corpus = f"corpus {row['corpus']!r}"
-    if new.name == own.name:
-        if new.hash != own.hash:
+    if new.name == original.name:
+        if new.hash != original.hash:
             problem = f"{corpus} was counted with another list of this name"
             raise UsageProblem(f"word list {name}", problem, "rename it")
-        return [own, *added]
+        return [original, *added]
     CountOptions(new.targets, language=language.token_rules)  # raises unless each is one token
-    if dropped := sorted((stop_words(language.token_rules) & set(new.targets)) - set(own.targets)):
+    stop_targets = stop_words(language.token_rules) & set(new.targets)
+    if dropped := sorted(stop_targets - set(original.targets)):
         problem = f"its count dropped the stop words {', '.join(dropped)} of list {new.name}"
         fix = f"count it with a list that holds them: plumbline corpus count ... --targets {name}"
         raise UsageProblem(corpus, problem, fix)
-    return [own, *(x for x in added if x.name != new.name), new]
+    return [original, *(x for x in added if x.name != new.name), new]
 
 
 def targets_of(lists: Sequence[WordList]) -> tuple[str, ...]:
@@ -79,7 +80,7 @@ def stage_pairs(
     if row["targets"] == ALL or set(targets) == set(counted):
         return None
     words = store.read("word_count", corpus=corpus)
-    # Words that are not counted have no pairs: they are rare, or don't occur.
+    # Words without a row of `word_count` have no pairs: they were pruned, or don't occur.
     counted_words = set(words["word"].to_pylist())
     new = tuple(word for word in targets if word not in counted and word in counted_words)
     merge = _count(store, evidence_of(store, corpus), new, how) if new else None
@@ -101,7 +102,7 @@ def stage_pairs(
 def _count(
     store: Store, evidence: Evidence, new: tuple[str, ...], recounting: Recounting
 ) -> Callable[..., int] | None:
-    """Count the pairs with new targets; returns the function that merges them, if any."""
+    """Count the pairs with new targets; returns the function that merges them, None without any."""
     options = replace(evidence.options, targets=new, evidence=False, source_field="")
     name = config_hash({"kept": evidence.directory.name, "targets": new})
     where = store.work_directory("recount", name).resolve()

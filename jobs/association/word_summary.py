@@ -49,10 +49,10 @@ FROM ranked WHERE word = $word
 def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he") -> list[str]:
     """Lines with a word's count, its PMI with both words of a contrast, its lean and its rank.
 
-    A word leans when the 95% interval of its lean excludes 0, even if it co-occurs with one side
-    only and so has no delta. Only such words are ranked, among those that lean the same way, by
-    the bound nearer 0. Words of imported statistics have no interval: they are ranked by delta. If
-    a word has neither, a line says why.
+    A word leans if the 95% interval of its lean excludes 0, even if it co-occurs with one side only
+    and so has no delta. Words that lean the same way are ranked by the bound nearer 0; other words
+    have no rank. Words of imported statistics have no interval and are ranked by delta. If a word
+    has neither, a line says why.
 
     Raises:
         UsageProblem: the corpus is unknown, or the word is not in it; the message says why, and

@@ -20,7 +20,7 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem
 from plumbline.warehouse.input.shards import RecordForm
 from plumbline.warehouse.storage.store import Store
 
-#: With at least this many sources, intervals are by default over sources, else over documents.
+#: Fewest sources for intervals over sources by default; with fewer, they are over documents.
 FEWEST_SOURCES = 10
 #: A function that gives a value for each word of an array.
 ValueOf: TypeAlias = Callable[[pa.StringArray], NDArray[Any]]
@@ -88,7 +88,7 @@ class Evidence:
         """Yield the documents of a shard, some at a time, with a value for each kept word.
 
         Args:
-            value_of: gives the value of each word of a vocabulary; all of one dtype.
+            value_of: called with the words of a file, returns their values; always of one dtype.
 
         Raises:
             BadInput: a file is damaged.
@@ -177,7 +177,7 @@ class _Pieces(NamedTuple):
 
 
 def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
-    """The values of a segment's words, by word_id."""
+    """The value of each word of a file of words, by word_id."""
     ids = words["word_id"].to_numpy()
     values = value_of(words["word"].combine_chunks())
     by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)

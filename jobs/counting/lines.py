@@ -35,7 +35,7 @@ def line_blocks(
     own, mapped from a temporary file, so that memory holds no more of it than is being read.
     ``read_ahead``: a thread reads the next block while the last one is used, which needs a core.
 
-    Raises ``BadInput`` as the stream does, ``UsageProblem`` if the disk is too small for that file.
+    Raises ``BadInput`` as the stream does, ``UsageProblem`` if the temporary file can't be written.
     """
     block = min(_BLOCK, long_line)
     with ByteStream(path) as opened, ThreadPoolExecutor(1) as reader:

@@ -41,7 +41,7 @@ _START = (
     "import sys; sys.path[:] = sys.argv[1:]; "
     "from plumbline.jobs.counting.local_engine import serve; serve()"
 )
-#: Bytes of shards that this process counts while a helper starts, in about a second.
+#: Bytes of shards that a process counts in about a second, the time that a helper takes to start.
 BYTES_PER_HELPER = 32 << 20
 #: Bytes that take as long to count as it takes to open any shard and to write its counts.
 _LEAST_BYTES = 1 << 18
@@ -139,7 +139,7 @@ class LocalEngine:
         all_pairs: bool,
         pruned: bool,
     ) -> int:
-        """Write the co-occurrences of each word and target; returns how many pairs."""
+        """Write the co-occurrences of each word and target; see ``CountingEngine.merge_pairs``."""
         column = pa.chunked_array(
             [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()
         )
@@ -153,7 +153,7 @@ class LocalEngine:
 
 @contextmanager
 def _polled(connection: duckdb.DuckDBPyConnection, update: Update) -> Iterator[None]:
-    """Show the progress of the block's query, which DuckDB estimates, in percent."""
+    """Show the progress of the query that the block runs, in percent as DuckDB estimates it."""
     import duckdb
 
     ended = threading.Event()
@@ -187,7 +187,7 @@ def _n_helpers(shards: Sequence[str]) -> int:
     n_bytes = 0
     for shard in shards:
         with suppress(OSError):
-            remote = isinstance(located(shard), Address)  # not worth asking a server for its size
+            remote = isinstance(located(shard), Address)  # don't ask a server for the shard's size
             n_bytes += BYTES_PER_HELPER if remote else max(os.stat(shard).st_size, _LEAST_BYTES)
     return min(n_cores() - 1, len(shards) - 1, n_bytes // BYTES_PER_HELPER)
 

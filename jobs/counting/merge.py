@@ -63,8 +63,8 @@ class Pruned:
 def prune(counted: Staged, kept: Staged, min_count: int, targets: Sequence[str]) -> Pruned:
     """Copy a staged ``word_count`` without the words counted fewer than ``min_count`` times.
 
-    Which words are rare is known only from the counts of the whole corpus. ``targets`` stay however
-    rare they are: PMI needs their counts, and standard errors their co-occurrences with themselves.
+    It takes the counts of the whole corpus to know which words are rare. ``targets`` stay even if
+    rare: PMI needs their counts, and standard errors their co-occurrences with themselves.
     """
     n_words = n_tokens = 0
 

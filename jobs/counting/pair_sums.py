@@ -52,9 +52,9 @@ class PairSum(NamedTuple):
     def sums(
         self, batch_rows: int, what: str = "merge pairs"
     ) -> Generator[pa.RecordBatch, None, None]:
-        """Rows word, target, n_pair by word and target, each pair once.
+        """Yield batches of word, target, n_pair, sorted by word and target, each pair once.
 
-        Both steps show their progress, under names that begin with ``what``.
+        Both steps, sorting and summing, show their progress, under names that begin with ``what``.
 
         >>> import tempfile
         >>> work = Path(tempfile.mkdtemp())
@@ -119,8 +119,8 @@ class PairSum(NamedTuple):
             if len(counts):
                 yield word << 32 | target, counts
                 if self.both_ways:
-                    other = word != target
-                    yield (target << 32 | word)[other], counts[other]
+                    is_mixed = word != target
+                    yield (target << 32 | word)[is_mixed], counts[is_mixed]
 
     def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
         """Yield the rows of all files; small files share a batch and so a look-up of words."""

@@ -2,8 +2,8 @@
 
 A partial is named by what it depends on: the shard's bytes, the counting options and the version of
 the tokeniser. Its ledger is written last and appears whole, so a partial with a ledger is complete.
-The ledger has the hash of each file, which is compared when the file is used: the counts of a shard
-may be merged again years later.
+The ledger has the hash of each file, and a file is checked against its hash before it is used: it
+may have decayed, since partials are merged again even years later.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DECODER = "decoder"
 ORDER = "order"
 #: Numbers of a shard's ledger that come from its counts.
 TOTALS = ("n_documents_in", "n_documents", "n_rejected", "n_tokens", "n_kept_tokens", "n_pairs")
-#: Kinds of two successive files: tokens, and the words that they refer to.
+#: Kinds of two successive files: tokens, which are ids, and the words with these ids.
 _ORDER = ("tokens", "words")
 
 
@@ -67,7 +67,7 @@ class ShardLedger:
     away: bool = False
 
     def row(self) -> dict[str, Any]:
-        """Its row of ``corpus_shard``, without corpus and run; the ledger's file holds the same."""
+        """The shard's row of ``corpus_shard`` without corpus and run, as in the ledger's file."""
         return {name: value for name, value in asdict(self).items() if name != "away"}
 
 
@@ -91,8 +91,8 @@ def is_counted(directory: Path, shard: Path) -> bool:
 def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
     """Files of some kinds (see ``jobs.kernel.Spill``) of the shard with fingerprint ``mark``.
 
-    A count that reached its memory limit has several of a kind, in order; a word or pair may be in
-    each, and its counts must be summed. Raises ``BadInput`` for a damaged file.
+    A count that reached its memory limit has several files of a kind, in order. A word or pair may
+    be in each of them, so its counts must be summed. Raises ``BadInput`` for a damaged file.
     """
     ledger = directory / f"{mark}.json"
     files = []
@@ -133,7 +133,7 @@ def _kind(name: str) -> str:
 
 
 def _read(path: Path) -> tuple[ShardLedger, dict[str, str]]:
-    """A shard's ledger, and the SHA-256 of its files by name; older ledgers have no hashes."""
+    """A shard's ledger, and its files' SHA-256 by name; an empty text in older ledgers."""
     try:
         values = json_object(path)
         names = list(map(str, values.pop("files")))
@@ -239,7 +239,7 @@ def _ledger(path: Path, shard: str) -> ShardLedger:
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """A writer of ids, split into planes of bytes, since most high bytes are 0."""
+    """A writer of tokens; ids are split into planes of bytes, since most high bytes are 0."""
     return pq.ParquetWriter(
         path,
         schema,
@@ -266,7 +266,7 @@ class _Writer:
         self._step = ""
 
     def begin(self, end_step: int) -> None:
-        """Begin a block of steps: the names of its files hold its last step."""
+        """Begin a block of steps, whose last step will be in the names of its files."""
         self._step = f".{end_step}"
 
     def write(self, kind: str, table: pa.Table) -> None:

@@ -1,4 +1,4 @@
-"""Counting one shard: open it, read it block by block, count. Without Spark."""
+"""Counting one shard in this process: open it, read it block by block, count."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def count_shard(
 def _count_blocks(
     counter: Counter, batches: Iterator[tuple[int, pa.Array]], begin: Callable[[int], None]
 ) -> None:
-    """Count batches of texts by block of steps, which is also the source of each text."""
+    """Count batches of texts by block of steps; the source of a text is its block."""
     last = None
     for end_step, batch in batches:
         if end_step != last:
@@ -96,7 +96,7 @@ def _count_blocks(
 
 
 def _sources(path: Path, field: str) -> Iterator[str | None]:
-    """Yield the source of each text, then ``None`` forever; only ``None`` without such a column."""
+    """Yield the source of each text, then ``None`` forever; ``None`` at once without the column."""
     if path.suffix == ".parquet" and field:
         try:
             for values in column_values(path, field):
@@ -126,7 +126,7 @@ Segments: TypeAlias = Sequence[tuple[Path, Path]]
 def recount_shard(
     segments: Segments, options: CountOptions, limits: Limits, spill: Callable[[pa.Table], None]
 ) -> tuple[int, int, int]:
-    """Give ``spill`` the pairs of a shard's kept words, for as many targets at a time as fit.
+    """Give ``spill`` the pairs of a shard's kept words; a pass counts as many targets as fit.
 
     Returns the numbers of its documents, kept words and co-occurrences. Raises ``BadInput`` for
     damaged files.

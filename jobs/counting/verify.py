@@ -95,8 +95,8 @@ def update_command(
 ) -> str | None:
     """The command that counts what has changed on disk, or None when nothing has.
 
-    ``patterns`` are the shards as the user gave them; without them the ledger's own shards that
-    still exist are named, by a pattern where one fits.
+    It names ``patterns``, the shards as the user gave them; without them the ledger's shards that
+    still exist, many of them by a pattern if it matches just these.
     """
     if all(s.state not in STALE for s in states):
         return None
@@ -111,7 +111,7 @@ def update_command(
 
 
 def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Options as the user gave them that the corpus's row has as a hash: names, paths, order."""
+    """Names, paths and order as the user gave them; the corpus's row has only their hashes."""
     listed = store.read("run").select(["run_id", "config"])  # Arrow's times would load pandas
     runs = [run for run in listed.to_pylist() if run["run_id"] == row["run_id"]]
     config = _with_count(kept_object(runs[0], "config"), row) if runs else row
@@ -125,7 +125,7 @@ def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_count(config: dict[str, Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of a run, replaced by those of its step (in `pipeline`) that counted the corpus."""
+    """Options of a run; in a run of `pipeline`, those of the step that counted the corpus."""
     steps = (s for s in config.get("steps", []) if s.get("corpus", row["corpus"]) == row["corpus"])
     return config | next((s for s in steps if "min_count" in s), {})
 
@@ -140,7 +140,7 @@ def _named(shards: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class TableCheck:
-    """Outcome of one check: its name, what a violation is, how many there are, and the first."""
+    """Outcome of a check: its name, what violates it, the number of violations, the first row."""
 
     name: str
     violation: str

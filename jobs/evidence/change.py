@@ -110,8 +110,8 @@ class Moments:
 class WordChanges:
     """Outcome: documents of each text and of both, words, and the rows of ``word_change``.
 
-    ``n_words``: words that occur in a corpus of the texts. ``n_near``: words with a co-occurrence
-    on each side in both texts. Neither counts the two words of the contrast.
+    ``n_words``: words of the corpora of both texts. ``n_near``: words with a co-occurrence on each
+    side in both texts. Neither counts the two words of the contrast.
     """
 
     n_documents_a: int
@@ -137,8 +137,8 @@ def compare(
     in both, except the two of the contrast. The sampling units are documents, not words (see
     ``evidence.lean``). A document with the same kept words in both texts is one unit: what it adds
     to both deltas cancels, so a corpus and a filtered copy of it differ by what was left out. The
-    interval uses Student's t; q is the p of no change, adjusted for all words compared (Benjamini
-    and Hochberg 1995).
+    interval uses Student's t; q is the p-value of no change, adjusted for all words compared
+    (Benjamini and Hochberg 1995).
 
     Raises:
         UsageProblem: no such corpus or source, a contrast that is not a pair of both word lists,
@@ -261,7 +261,10 @@ class MomentSums:
         self._first = np.searchsorted(table.shard, np.arange(table.shard.max(initial=0) + 1))
 
     def add(self, shard: int, n_before: int, documents: Documents) -> tuple[Ints, Ints, Ints]:
-        """Add documents (see ``read_shards``); returns the used rows of ``near``, by index here."""
+        """Add documents, see ``read_shards``.
+
+        Returns the rows of ``near`` that were used, with indices into ``table`` and the words.
+        """
         document, word, c = near(self._question, documents)
         document, word = document + self._first[shard] + n_before, self._word[word]
         is_used = (word >= 0) & (self.group[document] >= 0)
@@ -308,7 +311,7 @@ def near_targets(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, I
     for step in question.steps:
         inside = (at + step >= offsets[document]) & (at + step < offsets[document + 1])
         here, there = at[inside], at[inside] + step
-        # A pair of two occurrences of one target counts once. Words outside the vocabulary don't.
+        # A pair of two occurrences of one target counts once, a word outside the vocabulary never.
         good = (ids[there] >= 0) & ((step < 0) | (ids[there] != ids[here]))
         cell = document[inside].astype(np.int64) * size + ids[there]
         cells.append((cell * n_targets + target[here])[good])

@@ -11,7 +11,7 @@ import pyarrow as pa
 from plumbline.jobs.association.bounds import adjusted
 from plumbline.jobs.evidence.sightings import Inquiry, Ints, Meetings, neighbours
 
-#: Weight of the prior, in words: as if so many had been seen on each side, spread as in the corpus.
+#: Weight of the prior: so many more words near each side, with the corpus's frequencies.
 PRIOR_WORDS = 1000.0
 
 
@@ -49,7 +49,7 @@ def put_together(parts: list[Contexts]) -> Contexts:
 
 
 def collocates(question: Inquiry, counted: Contexts, word: int, n_word: Ints) -> pa.Table:
-    """Words around a word, with the log odds of being there near the first side over the second.
+    """Words around a word, with the log odds of each near the first side against the second.
 
     log_odds_nats(v) = ln((f_v + p_v) / (F + P - f_v - p_v)) - ln((m_v + p_v) / (M + P - m_v - p_v))
     with f_v and m_v its counts on the two sides, F and M their sums, p_v = P n_v / sum n the prior

@@ -51,12 +51,13 @@ class Occurrence:
     """An occurrence of a word near a target.
 
     Attributes:
-        rank: a hash of the document's words, the position and the seed; the lowest are sampled.
+        rank: hash of the document's words, the position and the seed; a sample has the lowest.
         word: index of the word.
         side: side of the target, 0 or 1.
         shard, row: index of the document's shard, and its row there.
         mark: hash of the document's kept words.
-        position, target_position: of the word and the nearest target, in kept words from 0.
+        position, target_position: places of the word and of the nearest target among the
+            document's kept words, from 0.
     """
 
     rank: int
@@ -91,7 +92,7 @@ class OccurrenceSample:
         self._most_held, self._lock = self._n_pending, Lock()
 
     def offer(self, shard: int, met: Meetings, marks: NDArray[np.uint64]) -> None:
-        """Draw from the occurrences in some documents. Thread-safe."""
+        """Take the occurrences in some documents into the draw. Thread-safe."""
         offered = []
         for side, is_target in enumerate(self._is_target_of_side):
             meeting = np.flatnonzero(is_target[met.target])
@@ -229,7 +230,7 @@ def _from_texts(
     by_row: Mapping[int, Sequence[Occurrence]],
     tokenizer: Tokenizer,
 ) -> Iterator[tuple[Occurrence, Snippet]]:
-    """Snippets of the occurrences in texts, except in texts changed since they were counted."""
+    """Snippets of the occurrences in texts, but for texts that changed since they were counted."""
     kept_words = [tokenizer.tokens(text) for _, text, _ in texts]
     ids = question.ids(pa.array([word for words in kept_words for word in words], pa.string()))
     ends = np.cumsum([0, *map(len, kept_words)])
@@ -249,8 +250,8 @@ def _from_texts(
 class _Chunks:
     """The chunks of a text, and a lookup of the chunk that holds a kept word.
 
-    No word crosses chunks, so the words before a chunk can be counted. Running totals are stored
-    every ``_STRIDE`` chunks: a text may be a book, too long to count anew for each occurrence.
+    No word crosses chunks, so the words before a chunk can be counted. A running total is stored
+    every ``_STRIDE`` chunks, since a text may be a book, too long to count for each occurrence.
     """
 
     def __init__(self, text: str, tokenizer: Tokenizer) -> None:

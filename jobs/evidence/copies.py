@@ -59,7 +59,7 @@ def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def first_copies(seen: Sightings, among: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Mask of the first of each document's copies, of all documents or of those ``among``."""
+    """Mask of the documents, all or only those ``among``, without later copies of one document."""
     every = np.arange(seen.documents.mark.size)
     chosen = every if among is None else every[among]
     _, first = np.unique(seen.documents.mark[chosen], return_index=True)
@@ -80,9 +80,9 @@ def first_of_near(
 ) -> NDArray[np.bool_]:
     """Mask of the first copies that remain after near-duplicate removal (MinHash, single linkage).
 
-    The documents with a signature are compared: only those ``among`` if given, and only those where
-    a word (by index) co-occurs if given. Two are near copies when at least ``NEAR`` of their
-    shingles are equal; so are all documents that a chain of such pairs joins.
+    Documents with a signature are compared: if ``among`` is given, only those; if ``word`` (an
+    index) is given, only those where it co-occurs. Two are near copies if at least ``NEAR`` of
+    their signatures is equal; so are all documents that a chain of such pairs joins.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -57,7 +57,7 @@ N_COLLOCATES = 20
 
 @dataclass(frozen=True)
 class Sampling:
-    """Sample of occurrences: ``n`` per side, drawn by ``seed``, only near ``targets`` if any."""
+    """Sample of occurrences: ``n`` per word and side, only near ``targets`` if there are any."""
 
     n: int = 5
     seed: int = 0
@@ -81,9 +81,9 @@ def explain(
     The sampling units of intervals are documents or, with ``clusters`` "source", whole sources:
     pieces of one book are not independent. By default they are sources if the corpus has ten or
     more. Rows of other words stay. Words that don't occur near the contrast have a row without a
-    delta. Several words in a row (at most ``LONGEST_PHRASE``) are a phrase: in a pass of its own
-    each of its occurrences counts as one word, as if the text were written so. So does a word or
-    phrase near others, as in ``nurse NEAR doctor`` (``phrases.parsed``).
+    delta. Several words in a row (at most ``LONGEST_PHRASE``) are a phrase. It gets a pass of its
+    own, in which each of its occurrences is one word, as if the text were written so. The same goes
+    for a word or phrase near others, as in ``nurse NEAR doctor`` (``phrases.parsed``).
 
     Raises:
         UsageProblem: unknown corpus, contrast or target; a phrase is too long or has a word that
@@ -265,7 +265,7 @@ def add_association(
     n_word: NDArray[np.int64],
     rows: Sequence[Row],
 ) -> None:
-    """Add to rows the frequency of each word, and the results of ``corpus associate`` if any."""
+    """Add to rows the word's frequency, results of ``corpus associate``, and names of the sides."""
     corpus, targets = evidence.corpus["corpus"], contrast.split("/")
     sides = sides_of(store, evidence.corpus, contrast)
     is_asked = ds.field("word").isin(pa.array([row["word"] for row in rows], pa.string()))
@@ -292,7 +292,7 @@ def snippet_rows(
     sampling: Sampling,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[tuple[Occurrence, Row]]:
-    """Rows of ``word_snippet`` without their key, each with its occurrence."""
+    """Pairs of an occurrence and its row of ``word_snippet`` without the key."""
     marks, n_copies = np.unique(documents.mark, return_counts=True)
     copies = n_copies[np.searchsorted(marks, np.array([o.mark for o in sample], np.uint64))]
     sampled = {(o.shard, o.row) for o in sample}

@@ -21,7 +21,7 @@ OF_PART = ("n_documents", "n_pair_f", "n_pair_m", "delta_nats", "delta_nats_low"
 
 
 class Leans(NamedTuple):
-    """Leans in some documents: arrays over words (from ``lean``, numbers), named as the columns.
+    """Leans in some documents, named as the columns: arrays over words; from ``lean``, numbers.
 
     Attributes:
         n_word: occurrences of the word.
@@ -32,9 +32,9 @@ class Leans(NamedTuple):
         n_defined: pairs for which the word has both counts.
         delta_nats: mean delta of the defined pairs; NaN when there are none.
         delta_nats_se: its standard error over clusters; NaN with fewer than two of them.
-        delta_nats_low, delta_nats_high: the 95% interval; NaN like the error, unless no pair is
-            defined: then infinite at an end, or wide.
-        p: of no lean; NaN without an interval.
+        delta_nats_low, delta_nats_high: the 95% interval; NaN if the error is. A word without a
+            defined pair has the interval of ``cluster_bounds``, which may be infinite at an end.
+        p: p-value of no lean; NaN without an interval.
     """
 
     n_word: Any
@@ -166,7 +166,7 @@ def lean(
 ) -> Leans:
     """The lean of a word (by index) over all documents, or those of a mask, as numbers.
 
-    ``cluster`` is each document's, by index; by default each document is one of its own.
+    ``cluster``: index of each document's cluster; by default each document is its own cluster.
     """
     size = len(seen.documents.row)
     keep = np.ones(size, np.bool_) if keep is None else keep
@@ -195,14 +195,14 @@ def influences(seen: Sightings, word: int, pairs: Sequence[WordPair], keep: Bool
     return total / weight if weight > 0 else np.zeros(len(keep))
 
 
-#: Leans of words (by index) in the sources of a mask, over clusters of the kind named.
+#: A function of words (indices), a mask of sources and a kind of clusters: the words' leans there.
 LeansOf = Callable[[Ints, Bools, str], Leans]
 
 
 def lean_tables(
     question: Inquiry, sources: Sequence[str], holds: Bools, leans_of: LeansOf, clusters: str
 ) -> dict[str, list[Row]]:
-    """The rows of ``word_evidence`` and ``word_source``; of their key they have only the word.
+    """The rows of ``word_evidence`` and ``word_source``; the word is their only key column.
 
     A word has a row of ``word_source`` for each source that holds it (``holds``,
     bool[source, word]); sources with most of its co-occurrences come first.

@@ -48,10 +48,10 @@ def occurrences(
 ) -> QueryResult:
     """Count a word or phrase in a corpus's documents, and draw lines with it.
 
-    ``WORD NEAR OTHER...`` counts its occurrences less than a window away from any of the other
-    words; a group of the corpus's lists in capitals (``FEMALE``) stands for its words. ``n_pair``
-    follows the corpus's counting rule, with the other words taken as one: under `pairs` it counts
-    pairs of an occurrence with one of them, under `windows` the windows that hold both.
+    ``WORD NEAR OTHER...`` counts the occurrences of WORD less than a window away from any of the
+    other words; a group of the corpus's lists in capitals (``FEMALE``) stands for its words.
+    ``n_pair`` follows the corpus's counting rule, with the other words taken as one: under `pairs`
+    it counts pairs of WORD with any of them, under `windows` the windows that hold both.
 
     Raises:
         UsageProblem: unknown corpus, a word that isn't in it, or nothing on a side of ``NEAR``.
@@ -128,7 +128,7 @@ def ratio(
     *,
     is_share: bool = False,
 ) -> Row:
-    """``name``, sum(n) / sum(of) over documents, with its 95% interval over their clusters.
+    """``name``: r = sum(n) / sum(of) over documents; its 95% interval over their clusters.
 
     The error is linearised and cluster-robust, as that of a lean (``evidence.lean``): cluster k
     has the influence (n_k - r of_k) / sum(of), and the variance is D / (D - 1) times the sum of

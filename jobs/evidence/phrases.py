@@ -19,10 +19,10 @@ LONGEST_PHRASE = 5
 
 
 def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]:
-    """The word or phrase of a query, and the words after ``NEAR``; none without it.
+    """The word or phrase of a query, and the words after ``NEAR``; no words without ``NEAR``.
 
     A group of the corpus's lists in capitals (``nurse NEAR FEMALE``) stands for its words. Raises
-    ``UsageProblem`` if a side of ``NEAR`` is empty, or counting kept no such word after it.
+    ``UsageProblem`` if a side of ``NEAR`` is empty, or counting didn't keep a word after it.
     """
     left, near, right = f" {normalised(query)} ".partition(f" {NEAR} ")
     text, others = left.strip(), right.split()
@@ -56,9 +56,11 @@ def normalised(query: str) -> str:
 def of_phrase(
     question: Inquiry, corpus: str, text: str, near: tuple[str, ...] = (), name: str = ""
 ) -> Inquiry:
-    """The question about a phrase or word, ``near`` others if any; ``name`` defaults to ``text``.
+    """The question about a phrase or word, only near the words ``near`` if there are any.
 
-    Raises ``UsageProblem`` for a phrase that is too long, and a word that isn't in the corpus.
+    ``name`` stands for the phrase in results, by default ``text``.
+
+    Raises ``UsageProblem`` for a phrase that is too long or has a word that isn't in the corpus.
     """
     phrase = tuple(text.split())
     if len(phrase) > LONGEST_PHRASE:

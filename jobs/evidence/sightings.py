@@ -1,7 +1,7 @@
 """Occurrences of words near targets, from one pass over a corpus's documents.
 
 All evidence about a word comes from its occurrences and the targets less than a window away from
-them. So one pass keeps little: documents that hold the word, and sums over the others.
+them. So one pass stores little: a row for each document, and one for each word in a document.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Inquiry:
         female, male: the targets of both sides; a word may be on one side only.
         listed: all targets of the corpus, which don't count as collocates.
         rule, window: how co-occurrences were counted.
-        vocabulary: the words of the corpus by id, sorted, and a phrase asked about as the last.
+        vocabulary: the words of the corpus by id, sorted; a phrase asked about is the last.
         phrase: the words of that phrase, the only one in ``words``; each time they stand in a row
             they count as one word, as if the text were written so.
-        near: if any, only occurrences of the phrase count that have one of these words less than a
-            window before its first or after its last word.
+        near: if given, an occurrence of the phrase counts only with one of these words less than
+            a window before its first or after its last word.
     """
 
     words: tuple[str, ...]
@@ -217,7 +217,7 @@ def meetings(question: Inquiry, documents: Documents) -> Meetings:
 
 
 def neighbours(question: Inquiry, met: Meetings, occurrence: Ints) -> tuple[Ints, Ints]:
-    """Words less than a window away from some occurrences: the occurrence, and the word's id.
+    """Words less than a window away from some occurrences: index of the occurrence, id of the word.
 
     Targets and words that the corpus left out don't count.
     """
@@ -408,7 +408,7 @@ def _put_together(
 
 
 def source_index(columns: Sequence[pa.StringArray], most: int) -> tuple[tuple[str, ...], Ints]:
-    """Names of the sources in order of appearance, OTHER after ``most``; each document's index."""
+    """Names of sources as they appear, OTHER after ``most``; index of each document's source."""
     encoded = pa.chunked_array(columns, pa.string()).combine_chunks().dictionary_encode()
     names = encoded.dictionary.to_pylist()
     index = encoded.indices.to_numpy().astype(np.int64)

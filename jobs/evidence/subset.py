@@ -39,8 +39,8 @@ class SubsetRule:
     """Rule of which documents stay.
 
     Attributes:
-        copies: ``once`` leaves out all copies but the first in the sources that stay, ``near-once``
-            near copies too.
+        copies: ``once`` leaves out all copies but the first among the sources that stay;
+            ``near-once`` leaves out near copies too.
         sources: the only sources that stay; empty for all.
         without: sources left out.
     """
@@ -66,7 +66,7 @@ def write_subset(
     out: Path,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Subset:
-    """Write the documents of a counted corpus that a rule keeps, one shard per shard that has any.
+    """Write the documents of a counted corpus that a rule keeps: a shard for each that has any.
 
     Lines of JSON stay as they are; documents of other kinds become ``{"text": ...}`` with their
     source, if they name one, in the field that counting read. Documents that counting rejected are

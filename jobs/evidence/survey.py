@@ -1,8 +1,8 @@
 """Leans of the most frequent words of a corpus, thousands at once, by sums over its sources.
 
-``explanation.explain`` keeps a row for each document that holds a word, too much for many words.
+``explanation.explain`` stores a row for each word in a document: too many for thousands of words.
 Their leans, intervals and sources follow from sums over documents (``change.Moments``), which one
-reading gives for all words.
+pass computes for all words.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ MOST_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Surveyed:
-    """Numbers of words whose leans a survey added, whose sentences it added, with leans before."""
+    """Numbers of words: leans added, sentences added, and those that already had a lean."""
 
     n_words: int
     n_with_sentences: int
@@ -158,7 +158,7 @@ def _without(words: Sequence[str], known: set[str]) -> list[str]:
 
 
 def _quoted(store: Store, corpus: str, contrast: str, sampling: Sampling) -> set[str]:
-    """Words with sentences from this sampling, or with no sentences to sample."""
+    """Words that have sentences of this sampling, and words without an occurrence to sample."""
     rows = store.read("word_evidence", pc.field("contrast") == contrast, corpus=corpus)
     has_none = pc.and_(pc.equal(rows["n_pair_f"], 0), pc.equal(rows["n_pair_m"], 0))
     never = set(rows.filter(has_none)["word"].to_pylist())

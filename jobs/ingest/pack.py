@@ -29,7 +29,7 @@ _MOST_FILE_SOURCES = 100
 
 @dataclass
 class Packed:
-    """Files packed, their bytes of text, and the other files as rows of ``reject``.
+    """Numbers of files packed and of their bytes as UTF-8; other files as rows of ``reject``.
 
     ``n_encoded``: files packed that are not UTF-8. A reject's ``source_row`` is the file's position
     among all, from 1.
@@ -44,8 +44,8 @@ class Packed:
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     """Files as given, and every ``.txt`` in and below the directories given, sorted; each once.
 
-    The value is the file's path from the given directory (or the given file's own) on:
-    ``letters/1850/anna.txt``. It begins higher up where two files would have the same.
+    The value is the file's path, starting with the name of the directory given (of a file given,
+    its own directory): ``letters/1850/anna.txt``. It starts further up if two would be equal.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt``.
@@ -71,7 +71,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 
 
 def _names(files: Sequence[tuple[Path, Path]]) -> dict[Path, str]:
-    """Paths of files from their given directory on, or from higher up where two would be equal."""
+    """The values of :func:`text_files`, for pairs of a file and the directory it was found in."""
     above = {top: top.parent for _, top in files}
     while True:
         names = {path: terminal(os.path.relpath(path, above[top])) for path, top in files}

@@ -151,7 +151,7 @@ def _total(file: Path, rows: Sequence[_Row]) -> int:
 
 
 def _agreeing(rows: Sequence[_Row], total: int) -> tuple[list[_Row], list[_Row]]:
-    """The usable rows that imply this total and whose word is new, and the rejected ones."""
+    """Two lists: the usable rows that imply this total, each word once; and the rejected rows."""
     good: dict[str, _Row] = {}
     rejected = []
     for row in rows:

@@ -46,7 +46,7 @@ class Block:
 
 @dataclass(frozen=True)
 class SplitSource:
-    """A shard's entry in the ledger: its content when it was cut, and its blocks.
+    """A shard's entry in the ledger: its path, its fingerprint when it was cut, its blocks.
 
     Attributes:
         label: start of the names of its blocks.
@@ -126,14 +126,14 @@ def _split(
             marks = [pool.submit(fingerprint, path) for path in shards]
             wait(marks)
             errors = [x for m in marks if (x := m.exception())]
-            read = [
+            readable = [
                 (p, m.result()) for p, m in zip(shards, marks, strict=True) if not m.exception()
             ]
-            labels = _labels(read)
+            labels = _labels(readable)
             job.labels.update(labels)
             tasks = [
                 pool.submit(job.run, path, mark, label)
-                for (path, mark), label in zip(read, labels, strict=True)
+                for (path, mark), label in zip(readable, labels, strict=True)
             ]
             for n, _ in enumerate(as_completed(tasks), 1):
                 if progress:
@@ -287,7 +287,7 @@ _Piece = tuple[memoryview, bool]
 
 
 def _cut(stream: ByteStream, block_bytes: int, stop: threading.Event) -> Iterator[_Piece]:
-    """The stream in pieces, which end where their chunk or their block does."""
+    """The stream in pieces; a piece ends where the chunk that was read, or the block, ends."""
     chunk = bytearray(_CHUNK_BYTES)
     size = 0
     while (n := stream.readinto(chunk)) and not stop.is_set():

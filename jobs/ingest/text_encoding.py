@@ -23,7 +23,7 @@ _LEAST = 0.8
 
 @dataclass(frozen=True)
 class Guess:
-    """An encoding, the share of characters beyond ASCII that are in place, and the first words.
+    """An encoding, its share of non-ASCII characters in place, and the first words with any.
 
     ``others`` are encodings that fit equally well and give another text.
     """
@@ -105,7 +105,7 @@ def _is_in_place(before: str, character: str, after: str) -> bool:
     if any(_script(side) != script for side in sides):
         return False
     if script == "LATIN" and len(sides) == 2 and min(sides) > "\x7f":
-        return False  # three in a row are letters of another script
+        return False  # three such letters in a row: text of another script
     if character.isupper():
         return not before.islower() and bool(sides)
     return not after.isupper()

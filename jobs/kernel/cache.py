@@ -1,8 +1,8 @@
 """Cache of compiled functions on disk; one process at a time compiles a function.
 
-Numba's own caches look only at the file of the function they load, so they miss changes in files
-that it calls into; and they name their directory by that file's path, which on a cluster differs
-for every application. Here the directory is named by the sources of all compiled code.
+Numba's own caches look only at the file of the function they load, so they miss changes of the
+functions that it calls in other files. They also name their directory by that file's path, which on
+a cluster differs for every application. Here a hash of all compiled code names the directory.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _COMPILED = (
     "urls",
     "words",
 )
-#: Wrappers for calls from Python take a sixth of the time to compile; these functions need none.
+#: Options of functions that Python never calls: no wrappers, which take a sixth of compile time.
 _ONLY_COMPILED: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 #: Directory in the package where an archive for a cluster ships compiled code.
 SHIPPED = "compiled"
@@ -95,8 +95,8 @@ def compiled_files() -> dict[str, bytes]:
 class EntryPoint(Generic[_Params, _Result]):
     """A compiled function that Python calls; code that it calls is cached as part of it.
 
-    The first call loads it from the cache or compiles it, behind a lock, so that of many processes
-    that start together one compiles and the others load.
+    The first call loads it from the cache or compiles it, under a lock: of many processes that
+    start together, one compiles and the others load.
     """
 
     def __init__(self, function: Callable[_Params, _Result]) -> None:
@@ -128,7 +128,7 @@ class KernelLocator:
 
     @classmethod
     def from_function(cls, function: Callable[..., object], py_file: str) -> KernelLocator | None:
-        """A locator, or None (numba tries its own) for a function of another package."""
+        """A locator; None for a function of another package, so that numba tries its own."""
         if not function.__module__.startswith("plumbline.jobs.kernel."):
             return None
         return cls(function.__code__.co_firstlineno, py_file)
@@ -142,7 +142,7 @@ class KernelLocator:
         kernel_directory()
 
     def get_source_stamp(self) -> str:
-        """Stamp that a cached function must match: the sources, which name the directory too."""
+        """Stamp that a cached function must match: the hash that names the directory too."""
         return sources_hash()
 
     def get_disambiguator(self) -> str:
@@ -151,7 +151,7 @@ class KernelLocator:
 
 
 def use_cache() -> None:
-    """Put this locator before numba's own, unless the user has chosen others."""
+    """Make numba try ``KernelLocator`` before its own, unless the user has chosen others."""
     if "NUMBA_CACHE_LOCATOR_CLASSES" not in os.environ:
         numbas = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
         names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in numbas)]

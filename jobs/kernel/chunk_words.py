@@ -32,9 +32,9 @@ from plumbline.jobs.kernel.memory import (
 from plumbline.jobs.kernel.splitting_rules import may_split, split_chunk
 from plumbline.jobs.kernel.words import WordState, add_word, find_word
 
-#: A run of bytes without whitespace longer than this is cut (at a character).
+#: Longest chunk in bytes; a longer run without whitespace is cut between two characters.
 MAX_CHUNK = 1 << 16
-#: Longest chunk that is looked at as 64 bytes.
+#: Longest chunk, in bytes, that is split by 64-bit masks.
 _MAX_PLAIN = 62
 _ONES, _SPACES = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0x2020202020202020)
 
@@ -48,20 +48,20 @@ class SplitState:
     flags: int
     lower: int
     lang: int
-    cps: int  # its code points
-    ends: int  # where its pieces end
-    tail: int
+    cps: int  # code points of the chunk
+    ends: int  # where the chunk's pieces end
+    tail: int  # scratch of `split_chunk`
     word: int  # a piece in lowercase
     n_answered: int  # chunks whose pieces another tokenizer gave, see `chunks.py`; English has 0
-    answer_starts: int  # where the pieces of each of these start in ``answers``, 64-bit
-    answers: int  # where their pieces end, in characters, 64-bit
+    answer_starts: int  # index in ``answers`` of each such chunk's first piece, 64-bit
+    answers: int  # where these chunks' pieces end, in characters, 64-bit
     kinds: int  # kind of each code point in a shape, see `spacy_shapes.py`
     stand_in_lower: int  # code point that stands in a shape for lowercase letters
     stand_in_upper: int  # and for uppercase letters
 
 
 class IdState:
-    """Ids of the kept words of documents, END_WORD after each, that are not counted yet."""
+    """Ids not counted yet: the kept words of documents, with END_WORD after each document."""
 
     ids: int  # address of 32-bit items
     n: int
@@ -89,7 +89,7 @@ class Splitter:
 def answered_words(
     split: SplitState, chunk: int, words: WordState, ids: IdState, s: int, e: int
 ) -> int:
-    """:func:`split_words` of the chunk of this number, whose pieces another tokenizer gave."""
+    """:func:`split_words` by another tokenizer's pieces: those of the answer number ``chunk``."""
     _decode(s, e, split.cps)
     n = start = 0
     for k in range(get_int(split.answer_starts, chunk), get_int(split.answer_starts, chunk + 1)):
@@ -196,7 +196,7 @@ def _add_run(split: SplitState, words: WordState, ids: IdState, s: int, e: int) 
 
 @compiled
 def _decode(s: int, e: int, cps: int) -> int:
-    """Code points of the UTF-8 at the addresses s..e to ``cps``; returns their number."""
+    """Write the code points of the UTF-8 at s..e to ``cps``; returns their number."""
     n = 0
     while s < e:
         c = get8(s, 0)
@@ -219,7 +219,7 @@ def _decode(s: int, e: int, cps: int) -> int:
 
 @compiled
 def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
-    """Append the word of piece a..b unless it is a stop word; 0 without a letter or number."""
+    """Append the word of piece a..b unless it is a stop word; returns 1, or 0 if it is no word."""
     flags, cps, out = split.flags, split.cps, split.word
     s, z = a, b
     while s < z and not get32(flags, get32(cps, s)) & ALNUM:
@@ -270,7 +270,7 @@ def _lower_sigma(flags: int, cps: int, a: int, b: int, k: int) -> int:
 
 @compiled
 def put_utf8(out: int, n: int, c: int) -> int:
-    """Write a code point as UTF-8 at n; returns the end."""
+    """Write the code point ``c`` as UTF-8 at ``out`` + n; returns the n that follows it."""
     if c < 0x80:
         put8(out, n, c)
         return n + 1

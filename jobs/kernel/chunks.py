@@ -1,9 +1,8 @@
 """Text to ids of kept words, compiled: find chunks 64 bytes at a time, look them up in batches.
 
 A chunk is a run without whitespace, and most of a text's chunks were seen before: a cache holds the
-ids of their kept words. A batch of chunks is found first, then hashed, with a prefetch of each
-one's slot in the cache, then looked up: three short loops that keep the processor busy where a
-single one would wait for memory at every chunk.
+ids of their kept words. Three short loops handle a batch: find its chunks; hash each and prefetch
+its slot of the cache; look each up. A single loop would wait for memory at every chunk.
 """
 
 from __future__ import annotations
@@ -42,18 +41,19 @@ from plumbline.jobs.spacy_rules import language_shapes, pieces, tokenizer_of
 from plumbline.jobs.spacy_shapes import N_SHAPED
 from plumbline.warehouse.languages import TokenRules
 
-#: Ends a document in a buffer of texts: a chunk that is never part of UTF-8, between line feeds.
+#: End of a document in a buffer of texts: a byte that UTF-8 never has, as a chunk of its own.
 END = b"\n\xff\n"
 _END_BYTE = 0xFF
 #: Longest chunk that the cache takes, in bytes.
 _MAX_CACHED = 23
-#: Longest chunk in bytes that another tokenizer is asked about: spaCy's time grows with the square.
+#: Longest chunk in bytes that another tokenizer is asked about; a longer one is cut first, since
+#: spaCy's time grows with the square of the length.
 MAX_ASKED = 1 << 10
-#: Longest chunk in bytes that is asked about by its shape, and what stands before a shape.
+#: Longest chunk, in bytes, that is asked about by its shape; the character before a shape.
 _MAX_SHAPED, _LINE_FEED = 64, ord("\n")
 #: Chunks that another tokenizer is asked about at a time.
 _ASKED_TOGETHER = 4096
-#: Bytes of text whose chunks are looked up together, and room for these.
+#: Bytes of text whose chunks are looked up together, as a batch; room for a batch's chunks.
 _BATCH_BYTES = 2048
 _MAX_BATCH_CHUNKS = _BATCH_BYTES // 2 + 128
 
@@ -66,32 +66,32 @@ _MASKS = np.array(
 
 
 class ChunkState:
-    """The cache and the current batch: addresses, and numbers of items."""
+    """The cache and the current batch: fields are addresses and numbers of items."""
 
-    cache: int  # hash table: 24 bytes of chunk and length, n words << 56 | n kept << 48 | value
+    cache: int  # hash table: 24 bytes of chunk and length; n words << 56 | n kept << 48 | value
     mask: int
     n: int
     room: int
-    kept: int  # ids of chunks with several kept words; the cache's value is their index here
+    kept: int  # kept words of chunks with several; the chunk's value is the index of the first
     n_kept: int
     kept_room: int
     starts: int
     ends: int
-    keys: int  # of each chunk: 24 bytes as in the cache, slot
+    keys: int  # of each chunk: 24 bytes as in the cache, and the address of its slot
     n_batch: int
     open: int  # start of the chunk whose end was not seen yet, or 0
     inside: int  # 1 when the last byte seen belongs to a chunk
     carry: int  # bits of whitespace that reaches into the next 64 bytes
-    need: int  # bytes of chunks for whose words there was no room, or 0
+    need: int  # bytes of a batch that stopped the scan: no room for its words; or 0
     is_asking: int  # 1 when another tokenizer gives the pieces of a new chunk
-    unknown: int  # address of the first chunk that it has to be asked about, or 0
-    ids_before: int  # ids and tokens before that chunk
+    unknown: int  # address of the first chunk that it must be asked about, or 0
+    ids_before: int  # numbers of ids and of tokens before that chunk
     tokens_before: int
 
 
 @compiled
 def _wide_blanks(at: int) -> tuple[int, int]:
-    """Bits of the bytes at..at+63 that start whitespace of two and of three bytes."""
+    """Two masks of the bytes at..at+63: starts of two-byte and of three-byte whitespace."""
     second = at + 1
     two = range_bits(at, 0xC2, 1) & (range_bits(second, 0x85, 1) | range_bits(second, 0xA0, 1))
     third = at + 2
@@ -108,7 +108,7 @@ def _wide_blanks(at: int) -> tuple[int, int]:
 
 @compiled
 def _find_chunks(c: ChunkState, at: int, end: int) -> int:
-    """Find the chunks that end in the next batch of bytes before ``end``; returns its end."""
+    """Find the chunks that end in the batch at ``at``; returns its end, at most ``end``."""
     inside, carry = np.uint64(c.inside), np.uint64(c.carry)
     n_starts, n_ends = 0, 0
     if c.open:
@@ -140,7 +140,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         at += 64
     at = min(at, end)
     if at == end and n_ends and get_int(c.ends, n_ends - 1) == end:
-        # The last chunk ends only because the text does: it may continue.
+        # The last chunk ends only because the text so far does: it may continue.
         n_ends -= 1
     c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
     while at == end and c.open and end - c.open > MAX_CHUNK:
@@ -155,7 +155,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
 
 @compiled
 def _cut(s: int, e: int, longest: int) -> int:
-    """End of a chunk s..e once cut: its end, or the last character within ``longest`` bytes."""
+    """End of the first part of a chunk s..e, of at most ``longest`` bytes and whole characters."""
     if e - s <= longest:
         return e
     cut = s + longest
@@ -166,7 +166,7 @@ def _cut(s: int, e: int, longest: int) -> int:
 
 @compiled
 def _slot(k0: int, k1: int, k2: int, mask: int) -> int:
-    """First slot of a chunk in the cache."""
+    """Slot at which the search for a chunk with these key words starts."""
     h = k0 * np.uint64(0x9E3779B97F4A7C15) ^ k1 * np.uint64(0xC2B2AE3D27D4EB4F)
     h ^= k2 * np.uint64(0x165667B19E3779F9)
     h = (h ^ (h >> np.uint64(29))) * np.uint64(0xD6E8FEB86659FD93)
@@ -175,7 +175,7 @@ def _slot(k0: int, k1: int, k2: int, mask: int) -> int:
 
 @compiled
 def _hash_chunks(c: ChunkState) -> None:
-    """Key words and slot in the cache of the chunks of the batch."""
+    """Fill ``c.keys``: the key words and the cache slot of each chunk of the batch."""
     for k in range(c.n_batch):
         s = get_int(c.starts, k)
         n = min(get_int(c.ends, k) - s, _MAX_CACHED + 1)
@@ -235,7 +235,7 @@ def _look_up(
 
 @compiled
 def _shape(split: SplitState, marks: WordState, s: int, e: int) -> int:
-    """Write the shape of the chunk s..e after a line feed; returns where it ends, 0 without one."""
+    """Write a line feed and the shape of s..e; returns their bytes, 0 for a chunk without one."""
     if e - s > _MAX_SHAPED:
         return 0
     put8(split.word, 0, _LINE_FEED)
@@ -267,7 +267,7 @@ def _shape(split: SplitState, marks: WordState, s: int, e: int) -> int:
 
 @compiled
 def _answer(split: SplitState, asked: WordState, marks: WordState, s: int, e: int) -> int:
-    """Number of the answer about the chunk s..e; -1, and a note to ask, if there is none yet."""
+    """Number of the answer about the chunk s..e; if there is none yet, note it and return -1."""
     n = _shape(split, marks, s, e)
     if n:
         shape = _noted(asked, split.word, split.word + n)
@@ -281,7 +281,7 @@ def _answer(split: SplitState, asked: WordState, marks: WordState, s: int, e: in
 
 @compiled
 def _noted(asked: WordState, s: int, e: int) -> int:
-    """Number of a chunk or shape, which is added if there is room; negative if there is none."""
+    """Number of a chunk or shape. A new one is added, or gets a negative number without room."""
     chunk = find_word(asked, s, e)
     if chunk < 0 and asked.n + 1 < asked.room and asked.n_bytes + e - s <= asked.arena_room:
         return add_word(asked, -1 - chunk, s, e)
@@ -299,10 +299,10 @@ def _new_chunk(
     k: int,
     slot: int,
 ) -> int:
-    """Append the ids of chunk k of the batch and cache it in a free slot; returns its words.
+    """Append the ids of chunk k of the batch and cache it in a free slot; returns its word count.
 
-    After a chunk that another tokenizer has to be asked about, no ids are appended: further such
-    chunks are only noted, so that the tokenizer is asked about many at a time.
+    From the first chunk on that another tokenizer must be asked about, no ids are appended. Further
+    such chunks are only noted, so that the tokenizer is asked about many at a time.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0
@@ -356,10 +356,10 @@ def scan(
 ) -> int:
     """Append the ids of the kept words of the UTF-8 at the addresses at..end.
 
-    Returns where it stopped: at the chunk that reaches ``end`` and may continue after it, where
-    there is no room for ``c.need`` more words or bytes of words, or at ``c.unknown``, the first
-    chunk that another tokenizer has to be asked about. SLACK bytes after the end must be readable;
-    there must be room for one id per byte.
+    Returns the address where it stopped: ``end``; the start of a chunk that reaches ``end`` and may
+    continue after it; where the table lacks room for ``c.need`` bytes of new words; or
+    ``c.unknown``, the first chunk that another tokenizer must be asked about. SLACK bytes after
+    ``end`` must be readable; there must be room for one id per byte.
     """
     c.open = c.inside = c.carry = c.need = c.unknown = 0
     while at < end:
@@ -382,7 +382,7 @@ def scan(
 
 @EntryPoint
 def _move(old: int, n_old: int, new: int, mask: int) -> None:
-    """Move the chunks of a cache to a larger one of zeros."""
+    """Copy the chunks of a cache to a larger one of ``mask`` + 1 slots, all zeros."""
     for k in range(n_old):
         at = old + 32 * k
         if get64(at, 2):
@@ -397,7 +397,7 @@ class ChunkCache:
     """The cache of chunks.
 
     Args:
-        most: slots above which it is emptied instead of grown, which loses no counts.
+        most: most slots. A full cache of this size is emptied, which loses no counts.
     """
 
     def __init__(self, most: int = 1 << 20) -> None:
@@ -418,7 +418,7 @@ class ChunkCache:
 
     @property
     def is_full(self) -> bool:
-        """True if chunks may have been left out."""
+        """True if it may have had no room for a chunk."""
         return bool(
             self.state.n >= self.state.room or self.state.n_kept >= self.state.kept_room - 64
         )
@@ -449,16 +449,16 @@ class ChunkCache:
 
 
 class Answers:
-    """The chunks that were asked about, by themselves or by their shape, and where spaCy cut them.
+    """spaCy's answers: where it cuts the chunks and shapes that it was asked about.
 
     Args:
         rules: the language's token rules.
-        split: gets the addresses of the answers, for compiled code.
-        most: chunks above which all are forgotten; also above 64 times as many bytes of chunks.
+        split: record that gets the addresses of the answers, for compiled code.
+        most: chunks above which all are forgotten, as they are above 64 * ``most`` bytes of chunks.
 
     Attributes:
-        chunks: those asked about; a shape has a line feed before it, which no chunk has.
-        marks: runs of letters; a chunk that has one of them is not asked about by its shape.
+        chunks: the chunks and shapes asked about; a shape starts with a line feed, no chunk does.
+        marks: runs of letters; a chunk that has one of them is asked about itself, not its shape.
     """
 
     def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
@@ -489,7 +489,7 @@ class Answers:
         self._add(np.zeros(1, np.int64), np.zeros(0, np.int64))
 
     def ask(self) -> None:
-        """Ask about the chunks that were noted; if there was no room for any, make room."""
+        """Ask about the chunks noted since the last call; if none had room, make room."""
         noted = self.chunks.words_from(self._split.n_answered)
         if not noted:
             if len(self.chunks) < self._most and self.chunks.state.n_bytes < 64 * self._most:
@@ -510,24 +510,24 @@ class Answers:
 
 
 def _answers(tokenizer: Any, noted: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """:func:`pieces` of chunks and shapes; a shape that is cut between two letters gets none.
+    """:func:`pieces` of chunks and shapes. A shape cut between two letters gets no pieces.
 
-    spaCy looks up exceptions in the rest of a chunk after each cut. The marks exclude an exception
-    there only if no run of letters is cut.
+    After each cut spaCy looks up exceptions in the rest of a chunk. ``Answers.marks`` rule these
+    out only if no run of letters is cut.
     """
     chunks = [text.removeprefix("\n") for text in noted]
     n_pieces, ends = pieces(tokenizer, chunks)
     is_used, last = np.ones(ends.size, bool), np.cumsum(n_pieces)
     for k in np.flatnonzero(n_pieces > 1).tolist():
         if noted[k] != chunks[k]:
-            own_ends = slice(last[k] - n_pieces[k], last[k])
-            if any(chunks[k][end - 1 : end + 1].isalpha() for end in ends[own_ends][:-1]):
-                is_used[own_ends], n_pieces[k] = False, 0
+            of_k = slice(last[k] - n_pieces[k], last[k])
+            if any(chunks[k][end - 1 : end + 1].isalpha() for end in ends[of_k][:-1]):
+                is_used[of_k], n_pieces[k] = False, 0
     return n_pieces, ends[is_used]
 
 
 def _extended(array: NDArray[np.int64], n: int, more: NDArray[np.int64]) -> NDArray[np.int64]:
-    """``array`` with ``more`` from place ``n`` on; a larger one where that has no room."""
+    """``array`` with ``more`` at index ``n``; a larger copy if ``array`` has no room for it."""
     if n + more.size > array.size:
         array = np.concatenate([array[:n], np.empty(n + 2 * more.size + 1024, np.int64)])
     array[n : n + more.size] = more

@@ -26,7 +26,7 @@ def compile_tokenizer() -> None:
 
 
 def compile_counter(rules: tuple[str, ...], all_pairs: bool) -> None:
-    """Compile all but the tokenizer, or load it from the cache."""
+    """Compile what counts, besides the tokenizer, or load it from the cache."""
     words, ids = new_record(WordState), new_record(IdState)
     read_lines(new_record(ReaderState), words, 0)
     ChunkCache().grow()
@@ -43,8 +43,8 @@ def compile_counter(rules: tuple[str, ...], all_pairs: bool) -> None:
 def warm_up(everything: bool = False) -> None:
     """Compile the kernel, or load it from the cache, so that later processes only load it.
 
-    Without ``everything``, only what counting pairs with targets under the rule ``pairs`` needs.
-    A second process compiles the tokenizer, half of the work, at the same time.
+    Without ``everything`` it compiles only what counting with targets by the rule ``pairs`` needs.
+    A second process compiles the tokenizer, which is half of the work, at the same time.
     """
     child = None if is_cached(scan) else _start_tokenizer_compiler()
     compile_counter(RULES if everything else ("pairs",), all_pairs=everything)

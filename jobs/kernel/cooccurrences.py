@@ -1,8 +1,8 @@
 """Co-occurrence of kept tokens inside one document, under both counting rules, compiled.
 
-Ids below the number of targets are targets. Only pairs with a target are kept, as (word, target): a
-word and a target count once, two different targets count under each. With all pairs, any two words
-count once, whichever of them came first.
+Ids below the number of targets are targets. Only pairs with a target are kept, as (word, target).
+Two different targets make two such pairs, each once as the word and once as the target. With all
+pairs, any two words make one pair, whichever of them came first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from plumbline.jobs.kernel.words import WordState
 
 #: Names of the counting rules.
 RULES = ("pairs", "windows")
-#: Words with smaller ids, which are the frequent ones, have a cell per target.
+#: Words with ids below this, which are the frequent ones, have a cell of an array per target;
+#: pairs of later words are in a hash table.
 DENSE_WORDS = 1 << 14
 #: Least room for rows set aside before they are counted: with targets, and with all pairs.
 _ROWS, _ALL_ROWS = 1 << 12, 1 << 20
@@ -43,14 +44,14 @@ class PairState:
     dense: int  # address: counts target by target, so that common words share few cache lines
     table: int  # address of a hash table for later words: row + 1, count
     mask: int
-    n: int
+    n: int  # pairs in the table
     rows: int  # address of co-occurrences set aside for the table, or for pair_runs.py
     n_rows: int
     rows_room: int
     n_targets: int
     window: int
     all_pairs: int
-    last: int  # address of the distinct words of a window
+    last: int  # address of scratch for the distinct words of a window
     start: int  # index of the id at which the document starts
     first: int  # ids before it have been paired with all others
     tallied: int  # ids before it are counted as words
@@ -62,7 +63,7 @@ class PairState:
 
 @compiled
 def _part_end(p: PairState, words: WordState, ids: IdState) -> int:
-    """End of the ids of the document; counts the words among them."""
+    """Index at which the document's ids end so far; counts the new ones as words."""
     end_id, k = words.n_fixed - 1, p.tallied
     while k < ids.n:
         word = get32(ids.ids, k)
@@ -99,7 +100,7 @@ def _forget(p: PairState, ids: IdState) -> None:
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count the ids under the rule ``pairs``: positions i < j with j - i < window, once each.
 
-    False when the rows set aside must be counted before it can continue.
+    False if the rows set aside must be counted before a further call continues.
     """
     while True:
         end = _part_end(p, words, ids)
@@ -158,7 +159,7 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
 
 @compiled
 def _pair_row(a: int, b: int) -> int:
-    """Row of an unordered pair of ids among all pairs."""
+    """An unordered pair of ids as one number: the smaller id in the upper 32 bits."""
     return min(a, b) << 32 | max(a, b)
 
 
@@ -179,15 +180,15 @@ def _set_aside_all(p: PairState, ids: int, end: int) -> bool:
 
 @EntryPoint
 def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
-    """Count the ids under the rule ``windows``: stride-1 windows that hold both words.
+    """Count pairs by the rule ``windows``: each window (at every position) that holds both words.
 
-    A word is paired with itself in windows that hold it twice. False as in :func:`count_pairs`.
+    A word is paired with itself in windows that hold it twice. Returns as :func:`count_pairs`.
     """
     while True:
         end = _part_end(p, words, ids)
         is_whole = end < ids.n
         n = p.n_gone + end - p.start
-        # A document shorter than the window is a window of its own.
+        # A document shorter than the window is one window.
         is_short = is_whole and 0 < n < p.window
         last = end - 1 if is_short else max(p.first, p.start + p.window - 1 - p.n_gone)
         while last < end and p.first < end:
@@ -259,7 +260,7 @@ def _add_rows(p: PairState) -> None:
 
 
 class TargetPairs:
-    """Pairs of a word and a target."""
+    """Counts of the pairs of a word and a target."""
 
     def __init__(self, targets: Sequence[str], rule: str, window: int) -> None:
         self._targets = targets
@@ -326,13 +327,14 @@ class TargetPairs:
 
 
 class AllPairs:
-    """Pairs of any two words.
+    """Counts of the pairs of any two words.
 
     Args:
         n_rows: distinct pairs to have room for from the start. The system provides memory for them
             only as it is used.
     """
 
+    #: Never true, so that the counter compares ``growth`` with its limits before each count.
     has_room = False
 
     def __init__(self, rule: str, window: int, n_rows: int) -> None:
@@ -350,7 +352,7 @@ class AllPairs:
         return self._runs.n_bytes + self._rows.nbytes
 
     def growth(self, need: int) -> int:
-        """Bytes that the rows of one call of :meth:`count` may take."""
+        """Bytes that one call of :meth:`count` may add to the runs."""
         return 16 * self._rows.size
 
     def grow(self, need: int) -> None:

@@ -40,7 +40,7 @@ class CountOptions:
         text_field: name of the field of a JSON record or Parquet row that holds the text; ``a.b``
             is ``b`` in ``a``.
         decoder: digest of token files' decoder, see ``warehouse.input.token_files``; or empty.
-        evidence: also hand over the documents, as ids of their kept words, for later queries.
+        evidence: give the spill the documents too, as ids of their kept words, for later queries.
         source_field: name of the field with a document's source; like ``text_field``, but
             ``a.b`` is always ``b`` in ``a``.
         language: token rules, see ``warehouse.languages``; empty for English.
@@ -72,8 +72,8 @@ class CountOptions:
         if not 2 <= self.window <= 1000:
             raise UsageProblem(f"window {self.window}", "must be 2 to 1000 tokens")
         if not self.targets or len(set(self.targets)) != len(self.targets):
-            given = f"targets {', '.join(self.targets)}".strip()
-            raise UsageProblem(given, "are not one or more words", "give each word once")
+            what = f"targets {', '.join(self.targets)}".strip()
+            raise UsageProblem(what, "are not one or more words", "give each word once")
         for word, tokens in zip(
             self.targets, tokenize_all(self.targets, self.targets, self.language), strict=True
         ):
@@ -99,8 +99,8 @@ class ShardCounts:
     Attributes:
         words: Arrow table word, n_word; every kept word once, in order of first occurrence.
         pairs: Arrow table word, target, n_pair; every pair that co-occurs, once.
-        rejects: documents that were not counted. With a spill these three are empty, since it
-            received all rows.
+        rejects: documents that were not counted. With a spill all three tables are empty, since
+            the spill received their rows.
         n_tokens: word tokens before the stop filter.
         n_kept_tokens: sum of n_word.
         n_pairs: all co-occurrences under the rule, not only those with targets.
@@ -123,8 +123,8 @@ class ShardCounts:
         return self.n_documents + self.n_rejected
 
 
-#: Receives ``tokens``, ``words``, ``pairs`` or ``rejects`` and a table of these. Tokens are ids in
-#: the next table of words.
+#: Called with a kind (``tokens``, ``words``, ``pairs`` or ``rejects``) and a table of that kind.
+#: Tokens are values of word_id in the next table of words.
 Spill = Callable[[str, pa.Table], None]
 
 
@@ -135,8 +135,8 @@ class Counter:
         options: what is counted.
         limits: bounds of the counter's memory.
         spill: receives the counts so far whenever they would outgrow the limits, and at the end.
-            The same word or pair may then be in several tables; their sum is its count. Without it
-            memory has no limit.
+            The same word or pair may then be in several tables: the sum is its count. Without a
+            spill, memory has no limit.
 
     >>> counter = Counter(CountOptions(("she", "he")))
     >>> counter.feed_texts(["She drinks tea.", "He likes tea."])
@@ -217,8 +217,8 @@ class Counter:
                 good.append(text)
                 places.append(k)
         if self._stream:
-            of_good = None if sources is None else [sources[k] for k in places]
-            self._documents.add(self._n_rows + 1 + np.array(places, np.int64), of_good)
+            good_sources = None if sources is None else [sources[k] for k in places]
+            self._documents.add(self._n_rows + 1 + np.array(places, np.int64), good_sources)
         self._n_rows += len(array)
         self._append(b"".join(text + END for text in good))
 
@@ -354,7 +354,7 @@ class Counter:
                 self._count()
 
     def _judge(self, block: NDArray[np.uint8], start: int, end: int) -> None:
-        """Let Python decide on a line."""
+        """Let Python decide on the line block[start:end]."""
         line = bytes(block[start : min(end, start + LONGEST_JUDGED + 1)])
         is_short = len(line) <= LONGEST_JUDGED
         verdict = (

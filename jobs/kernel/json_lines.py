@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from plumbline.warehouse.input.shards import MISSING, field_value
 
-#: A longer line is rejected unless the compiled parser accepts it: Python's needs many times its
-#: size in memory.
+#: Longest line in bytes that Python parses, which takes many times its size in memory. A longer
+#: one is rejected unless the compiled parser accepts it.
 LONGEST_JUDGED = 1 << 25
 
 
@@ -16,7 +16,7 @@ LONGEST_JUDGED = 1 << 25
 class LineVerdict:
     """Python's verdict on a line: its text, the reason it is rejected, or neither (blank).
 
-    ``source`` is what the source's field holds, if that is a string.
+    ``source`` is the string in the source's field; None if there is none.
     """
 
     text: str | None = None

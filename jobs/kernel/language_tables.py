@@ -28,12 +28,12 @@ MAX_SPECIAL = 16
 # One bit per property, in the table of flags indexed by code point.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
-# First character of the first and of the second piece of an exception that is reassembled.
+# OPENER and JOINER: first characters of the first and the second piece of reassembled exceptions.
 OPENER, JOINER = 1 << 15, 1 << 16
 
 #: ASCII letters, with single apostrophes between them.
 _RUN = re.compile("[A-Za-z]+(?:['\u2019][A-Za-z]+)*")
-#: Hash of a run: its first eight bytes, in lowercase, times RUN_HASH; the upper RUN_BITS bits.
+#: Hash of a run: the upper RUN_BITS bits of RUN_HASH times its first eight bytes in lowercase.
 RUN_BITS, RUN_HASH = 13, np.uint64(0x9E3779B97F4A7C15)
 _ONES = (1 << 64) - 1
 _LANGUAGE_FLAGS = {
@@ -54,7 +54,7 @@ class Tables(NamedTuple):
 
     Attributes:
         flags: uint32[0x110000], by code point: properties, the bits ALPHA to JOINER.
-        lower: int32[0x110000], simple lowercase. U+0130 maps to i; its dot is added in the kernel.
+        lower: int32[0x110000], simple lowercase. U+0130 maps to i; the kernel adds its dot.
         lang: int32, the exceptions and units; lang[:9] are the starts of its parts, see
             :func:`_lang`.
     """
@@ -90,7 +90,7 @@ def codes(text: str) -> NDArray[np.int32]:
 
 
 def code_hash(points: NDArray[np.int32]) -> int:
-    """FNV-1a over code points, as the kernel computes it for exception look-ups."""
+    """FNV-1a hash over code points; `find_special` computes the same to look up exceptions."""
     h = 0xCBF29CE484222325
     for c in points.tolist():
         h = ((h ^ c) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
@@ -128,7 +128,7 @@ def _lowercase() -> NDArray[np.int32]:
     for start, end in ((0, 0x130), (0x131, 0xD800), (0xE000, N_CODES)):
         lower[start:end] = codes("".join(map(chr, range(start, end))).lower())
     lower[0x130] = ord("i")
-    # The kernel decides by its neighbours whether a capital sigma is final; here it isn't.
+    # For a capital sigma the kernel decides by its neighbours; this is the form that isn't final.
     lower[0x3A3] = 0x3C3
     return lower
 
@@ -199,7 +199,7 @@ def _special_slots(words: list[str]) -> NDArray[np.int32]:
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
-    """RUNS, with the runs that an exception splits or that a stop word with an apostrophe holds."""
+    """The table RUNS: bits of runs that an exception splits, or in stop words with apostrophes."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
     bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():

@@ -32,9 +32,10 @@ class Limits:
 def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
     """Limits under which this process stays below ``memory_bytes``.
 
-    The counter gets two fifths of what the process did not use at first: tables made of its counts
-    take as much again, and writing them takes more. With all pairs it gets half, since these are
-    handed over in smaller tables. Nothing is guaranteed below ``jobs.corpus_options.LEAST_MEMORY``.
+    The counter gets two fifths of what the process doesn't use before it counts: tables made of its
+    counts take as much again, and writing them takes more. With all pairs it gets half, since pairs
+    are handed over in smaller tables. Nothing is guaranteed below
+    ``jobs.corpus_options.LEAST_MEMORY``.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5
@@ -43,7 +44,7 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
 @cache
 def _bytes_at_first() -> int:
-    """Memory of this process at the first call, before any count; a guess where unknown."""
+    """Bytes this process used at the first call, before any count; without /proc, 300 MiB."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

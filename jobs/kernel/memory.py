@@ -1,8 +1,8 @@
 """Raw memory for compiled code: loads and stores at addresses, and records of named fields.
 
-Compiled functions pass each other addresses and records instead of arrays: numba counts references
-to an array, and unpacks seven values for it, at every call, which costs more than most functions
-here do. The Python object that owns the memory keeps it alive.
+Compiled functions pass each other addresses and records instead of arrays: for an array, numba
+counts references and unpacks seven values at every call, which takes longer than most functions
+here. The Python object that owns the memory keeps it alive.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from plumbline.jobs.kernel.cache import EntryPoint, compiled
 
-#: Readable bytes that follow the end of every buffer, so that wide loads stay inside.
+#: Bytes of memory after the end of every buffer: a load of up to 64 bytes may reach into them.
 SLACK = 128
 
 Fields = TypeVar("Fields")
@@ -46,24 +46,28 @@ def address(array: NDArray[Any]) -> int:
 
 
 def _item(builder: Any, base: Any, index: Any, bits: int) -> Any:
-    """Pointer to item ``index`` of items of ``bits`` bits at an address."""
+    """Pointer to item ``index`` of the array of ``bits``-bit items at the address ``base``."""
     pointer = builder.inttoptr(base, ir.IntType(bits).as_pointer())
     return builder.gep(pointer, [index])
 
 
-def _load(bits: int, kind: Any) -> Any:
+def _load(bits: int, result_type: Any) -> Any:
+    """A function ``(base, index)`` for compiled code: the zero-extended item as ``result_type``."""
+
     @intrinsic
     def load(typingctx: Any, base: Any, index: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
             value = builder.load(_item(builder, args[0], args[1], bits), align=1)
             return value if bits == 64 else builder.zext(value, ir.IntType(64))
 
-        return kind(types.int64, types.int64), codegen
+        return result_type(types.int64, types.int64), codegen
 
     return load
 
 
 def _store(bits: int) -> Any:
+    """A function ``(base, index, value)`` for compiled code, which stores ``value``'s low bits."""
+
     @intrinsic
     def store(typingctx: Any, base: Any, index: Any, value: Any) -> Any:
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -77,11 +81,11 @@ def _store(bits: int) -> Any:
     return store
 
 
-#: ``get32(base, k)``: unsigned item k of 32-bit items from the address ``base``. All loads give
-#: int64, except ``get64``, which gives uint64 for keys and hashes.
+#: ``get8(base, k)``, ``get32(base, k)``: item k of the unsigned 8- or 32-bit items at the address
+#: ``base``, as int64. ``get_int``: the same of int64 items; ``get64``: of uint64 items, as uint64.
 get8, get32, get_int = _load(8, types.int64), _load(32, types.int64), _load(64, types.int64)
 get64 = _load(64, types.uint64)
-#: ``put32(base, k, value)``: set that item to the low bits of ``value``.
+#: ``put32(base, k, value)``: set item k of the 32-bit items at ``base`` to ``value``'s low bits.
 put8, put32, put64 = _store(8), _store(32), _store(64)
 
 
@@ -103,17 +107,18 @@ def prefetch(typingctx: Any, where: Any) -> Any:
 
 @intrinsic
 def range_bits(typingctx: Any, where: Any, low: Any, n: Any) -> Any:
-    """``range_bits(address, low, n)``: bit k is set when low <= byte k < low + n, of 64 bytes."""
+    """Mask of the 64 bytes at the address ``where``: bit k is set if low <= byte k < low + n."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         byte, row = ir.IntType(8), ir.VectorType(ir.IntType(8), 64)
 
         def spread(value: Any) -> Any:
-            one = builder.insert_element(
+            """A vector with the value in all 64 lanes."""
+            in_first_lane = builder.insert_element(
                 ir.Constant(row, ir.Undefined), builder.trunc(value, byte), ir.IntType(32)(0)
             )
-            order = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-            return builder.shuffle_vector(one, ir.Constant(row, ir.Undefined), order)
+            first_lane = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+            return builder.shuffle_vector(in_first_lane, ir.Constant(row, ir.Undefined), first_lane)
 
         data = builder.load(builder.inttoptr(args[0], row.as_pointer()), align=1)
         inside = builder.icmp_unsigned("<", builder.sub(data, spread(args[1])), spread(args[2]))
@@ -150,7 +155,10 @@ def low_bytes(n: int) -> int:
 
 @EntryPoint
 def rehash(old: int, n_old: int, new: int, mask: int) -> None:
-    """Move the entries of a hash table (key, value; key 0 is free) to a larger one of zeros."""
+    """Copy the entries of a hash table to a larger one of ``mask`` + 1 slots, all zeros.
+
+    A slot has a key and a value; a key of 0 marks a free slot.
+    """
     for k in range(n_old):
         key = get64(old, 2 * k)
         if key:
@@ -163,5 +171,5 @@ def rehash(old: int, n_old: int, new: int, mask: int) -> None:
 
 @compiled
 def slot_of(key: int, mask: int) -> int:
-    """Slot at which the search for a key starts, in a table of ``mask`` + 1 slots."""
+    """Slot at which the search for a key starts in a table of ``mask`` + 1 slots."""
     return np.int64(mix(key) >> np.uint64(20)) & mask

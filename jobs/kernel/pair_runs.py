@@ -1,9 +1,9 @@
 """Pairs of any two words, counted by sorting, compiled.
 
 A table of all pairs is far larger than any cache, and looking up each co-occurrence in it would
-wait for memory every time. So rows (two ids in 64 bits) are gathered, sorted by their bits, and
-equal ones joined to a run. Runs lie one after another in one array and are merged only when they
-are handed over: a range of rows that fits the processor's cache is cut from every run and merged.
+wait for memory every time. So rows (two ids in 64 bits) are gathered and sorted by their bits; the
+distinct rows and their counts are a run. Runs lie one after another in one array. When they are
+handed over, they are merged in ranges of rows, each small enough for the processor's cache.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PairChunk(NamedTuple):
 
 
 class PairRuns:
-    """Sorted runs of rows and their counts; a row may be in several.
+    """Sorted runs of rows and their counts; a row may be in several runs.
 
     Args:
         n_rows: room to start with. The system provides memory for it only as it is used.
@@ -76,7 +76,7 @@ class PairRuns:
         self._bounds.append(start + n)
 
     def chunks(self) -> Iterator[PairChunk]:
-        """All pairs in rising order, each once, in at least one chunk.
+        """Yield all pairs in rising order, each once; without any pair, one empty chunk.
 
         >>> runs = PairRuns()
         >>> runs.add(np.array([5, 1 << 32, 5]), 6)
@@ -144,7 +144,7 @@ def count_rows(rows: Any, scratch: Any, n_bits: int, values: Any, counts: Any) -
 
 @compiled
 def _distribute(source: int, target: int, n: int, shift: int, ends: Any) -> None:
-    """Distribute n rows by the digit at ``shift``, stably; ``ends`` gets each digit's end."""
+    """Sort n rows by the digit at bit ``shift``, stably; ``ends`` gets the end of each digit."""
     at, mask = _at(ends), ends.size - 1
     ends[:] = 0
     for k in range(n):
@@ -165,7 +165,7 @@ def _distribute(source: int, target: int, n: int, shift: int, ends: Any) -> None
 
 @compiled
 def _join(rows: Any, values: Any, counts: Any, n: int) -> int:
-    """Write distinct values of sorted rows and their counts, from n on; returns the end."""
+    """Write the distinct values of sorted rows and their counts from n on; returns the end."""
     first = 0
     for k in range(1, rows.size):
         # Always written, and kept only if n advances: this avoids an unpredictable branch.
@@ -191,7 +191,7 @@ def _merge(
 ) -> int:
     """Merge the runs ``rows[at[k]:ends[k]]`` into the last three arrays until these are full.
 
-    ``at`` advances; returns the number of rows written, 0 at the end.
+    ``at`` advances past the rows merged. Returns the number of rows written, 0 at the end.
     """
     n = 0
     edges = np.empty(at.size + 1, np.int64)
@@ -237,7 +237,7 @@ def _cut_range(
     to_counts: Any,
     edges: Any,
 ) -> int:
-    """Copy every run's rows up to ``last``, slice by slice; returns the number of slices."""
+    """Copy each run's rows up to ``last`` as a slice; ``at`` advances; returns how many slices."""
     n, n_slices = 0, 0
     edges[0] = 0
     for k in range(at.size):
@@ -262,7 +262,7 @@ def _cut_range(
 def _merge_slices(
     rows: Any, counts: Any, edges: Any, n_slices: int, to_rows: Any, to_counts: Any
 ) -> int:
-    """Merge every two neighbouring slices; their new edges replace the old; returns the number."""
+    """Merge slices two by two; the new edges replace the old; returns the number of new slices."""
     n, made = 0, 0
     for first in range(0, n_slices, 2):
         i, i_end = edges[first], edges[first + 1]

@@ -24,20 +24,20 @@ from plumbline.jobs.kernel.words import WordState, add_word, find_word
 
 _QUOTE, _BACKSLASH = ord('"'), ord("\\")
 _MAX_DEPTH = 60
-#: Python refuses integers of more than 4,300 digits; longer literals are left to it.
+#: Longest number in bytes; Python decides on longer ones, and refuses more than 4,300 digits.
 _MAX_NUMBER = 4000
 #: States of the parser inside a container: the part that it expects next.
 _FIRST_KEY, _KEY, _VALUE, _FIRST_VALUE, _COMMA = range(5)
 #: Longest name of a source, in bytes as JSON writes it.
 MAX_SOURCE = 200
-#: Source ids of documents: of all sources for which there was no room, and of no source.
+#: Source ids: of every source that is too long or had no room, and of a document without one.
 OTHER, NO_SOURCE = range(2)
 #: Results of :func:`read_lines`.
 DONE, FULL, DOUBT = range(3)
 
 
 class ReaderState:
-    """The buffer of texts and the position in a block of lines; all but counts are addresses."""
+    """The buffer of texts and the position in a block of lines; fields are addresses or numbers."""
 
     texts: int
     n: int  # bytes in the buffer
@@ -52,9 +52,9 @@ class ReaderState:
     field: int  # name of the text field, in UTF-8
     n_field: int
     path: int  # address of the names on the path to the source's field, n_path of them, in UTF-8
-    path_ends: int  # 0, and where each ends
+    path_ends: int  # 0, then where each name ends, 64-bit
     n_path: int
-    source: int  # what the source's field holds, as JSON writes it; 0 for none
+    source: int  # start of the source's string, as JSON writes it; 0 for none
     source_end: int
     first_row: int  # rows before the block
     documents: int  # of each text that began in the buffer: its row, from 1, and its source's id
@@ -64,7 +64,7 @@ class ReaderState:
 
 @compiled
 def _stops(at: int) -> int:
-    """Bits of the bytes at..at+63 that are not plain ASCII: controls, quote, backslash, above."""
+    """Mask of the bytes at..at+63 that are controls, quotes, backslashes, or 0x80 and above."""
     marks = range_bits(at, _QUOTE, 1) | range_bits(at, _BACKSLASH, 1)
     return marks | range_bits(at, 0, 0x20) | range_bits(at, 0x80, 0x80)
 
@@ -113,7 +113,7 @@ def _hex4(i: int, b: int) -> int:
 
 @compiled
 def _escaped_code(i: int, e: int) -> int:
-    """Code point of the \\u escape at i (twelve bytes from 0x10000 on).
+    """Code point of the \\u escape at i; from 0x10000 on it takes two escapes, twelve bytes.
 
     -1 when it is malformed or a lone surrogate.
     """
@@ -130,7 +130,7 @@ def _escaped_code(i: int, e: int) -> int:
 
 @compiled
 def _string_end(i: int, b: int) -> int:
-    """Offset of the closing quote of the string whose content starts at i, -1 when malformed."""
+    """Address of the closing quote of the string whose content starts at i, -1 if malformed."""
     while i < b:
         stops = _stops(i)
         if stops == np.uint64(0):
@@ -245,7 +245,7 @@ def _is_field(r: ReaderState, s: int, e: int) -> bool:
 
 @compiled
 def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
-    """True if the key s..e is that member of the path to the source."""
+    """True if the key s..e is name number ``member`` of the path to the source."""
     start = get_int(r.path_ends, member)
     if e - s != get_int(r.path_ends, member + 1) - start:
         return False
@@ -259,8 +259,9 @@ def _is_on_path(r: ReaderState, member: int, s: int, e: int) -> bool:
 def find_text(r: ReaderState, a: int, b: int) -> bool:
     """Set ``r.at`` and ``r.end`` to the last top-level text field of the JSON object a..b.
 
-    ``r.source`` and ``r.source_end`` become the string at the end of the path to the source. False
-    means that the line is malformed, has no text, or is too unusual to be sure.
+    ``r.source``..``r.source_end`` becomes the string at the end of the path to the source;
+    ``r.source`` is 0 without one. False if the line is malformed, has no text, or is too unusual to
+    be sure.
     """
     i = _skip(a, b)
     if i >= b or get8(i, 0) != 123:
@@ -384,7 +385,7 @@ def _line_end(i: int, b: int) -> int:
 
 @compiled
 def _source_id(r: ReaderState, sources: WordState) -> int:
-    """Id of the source just found, which is added if it is new and there is room."""
+    """Id of the source at ``r.source``. A new one is added; without room for it: OTHER."""
     n = r.source_end - r.source
     if r.source == 0 or n == 0:
         return NO_SOURCE

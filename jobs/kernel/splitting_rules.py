@@ -86,7 +86,7 @@ def may_split(lang: int, s: int, n: int) -> bool:
 
 @compiled
 def _long_currency(cps: int, a: int, b: int) -> int:
-    """Length of "US$", "C$" or "A$" at a."""
+    """Length of "US$", "C$" or "A$" at a; 0 for anything else."""
     if a + 1 < b and get32(cps, a + 1) == _DOLLAR and get32(cps, a) != 85:
         return 2
     if (
@@ -312,7 +312,7 @@ def _write_cuts(cuts: int, a: int, ends: int, n_ends: int) -> int:
 
 @compiled
 def _parts_of(lang: int, cps: int, ends: int, first: int, count: int) -> int:
-    """Exception whose pieces are exactly the ``count`` pieces from ``first``, or -1."""
+    """Index of the exception whose pieces are the ``count`` pieces from ``first`` on, or -1."""
     a = get_int(ends, first - 1) if first else 0
     b = get_int(ends, first + count - 1)
     if b - a > MAX_SPECIAL:
@@ -330,13 +330,14 @@ def _parts_of(lang: int, cps: int, ends: int, first: int, count: int) -> int:
 def _reassemble(flags: int, lang: int, cps: int, ends: int, n: int, tail: int) -> int:
     """Reassemble exceptions from neighbouring pieces, longest first, leftmost first.
 
-    ``tail[k]`` becomes: -1 piece untouched, -2 inside a match, else exception starting at k.
+    ``tail[k]`` becomes the index of the exception that starts with piece k, -2 for its other
+    pieces, and -1 for a piece outside exceptions.
     """
     any_match = False
     longest = 1
     for k in range(n):
         put64(tail, k, -1)
-        # Nothing to do unless some piece can be the second of an exception.
+        # Without a piece that can be the second of an exception there is nothing to reassemble.
         if k and get32(flags, get32(cps, get_int(ends, k - 1))) & JOINER:
             longest = MAX_SPECIAL
     for count in range(min(n, longest), 1, -1):
@@ -356,8 +357,8 @@ def _reassemble(flags: int, lang: int, cps: int, ends: int, n: int, tail: int) -
 
 @compiled
 def _rewrite(lang: int, ends: int, n: int, tail: int) -> int:
-    # An exception never has more tokens than the pieces it replaces here, so writing in place
-    # never overtakes reading.
+    # An exception never has more tokens than the pieces that it replaces here, so writing to
+    # ``ends`` in place never overtakes reading.
     out, a, k = 0, 0, 0
     while k < n:
         if get_int(tail, k) < 0:

@@ -21,11 +21,11 @@ from plumbline.jobs.kernel.memory import address, new_record
 from plumbline.jobs.kernel.records import MAX_SOURCE, NO_SOURCE, OTHER, ReaderState
 from plumbline.jobs.kernel.words import END_WORD, Words, WordState
 
-#: Kept words, and document ends, of a table.
+#: Kept words and document ends after which a table is due.
 _TABLE = 1 << 20
-#: Documents whose texts may begin in the buffer of texts.
+#: Most documents whose texts begin in the buffer of texts before it is counted.
 _DOCUMENTS = 1 << 15
-#: Source of documents whose own is too long, or new after the table of sources is full.
+#: Source of documents whose source's name is too long, or is new when the table is full.
 OTHER_SOURCE = "other"
 #: Bytes of the cells of one target.
 TARGET_BYTES = 8 * DENSE_WORDS
@@ -34,7 +34,7 @@ _Ints = NDArray[np.int64]
 
 
 class DocumentLog:
-    """Row and source of each document, in order, from the reader and from Python.
+    """Row and source of each document in order, whether the reader or Python read it.
 
     Args:
         reader: gets memory to write to, and the path to the source's field.
@@ -68,7 +68,7 @@ class DocumentLog:
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
         """Numbers, rows and sources of the next ``n`` documents and, if ``is_open``, of one more.
 
-        That last document continues: it is the first of the next call too.
+        That one more document is unfinished: the next call gives it again, as its first.
         """
         self.collect()
         rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
@@ -84,7 +84,7 @@ class DocumentLog:
         self.sources.clear(np.empty(0, np.int32))
 
     def collect(self) -> None:
-        """Take what the reader noted, which makes room for more."""
+        """Take the documents that the reader noted, which makes room for more."""
         self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
         self._reader.n_documents = 0
 
@@ -99,7 +99,7 @@ class DocumentLog:
 
 
 def _plain(name: str) -> str:
-    """A string as it is, from how JSON writes it."""
+    """The string that JSON writes as ``name``, without its quotes."""
     return str(json.loads(f'"{name}"')) if "\\" in name else name
 
 
@@ -112,7 +112,7 @@ class TokenStream:
 
     @property
     def is_full(self) -> bool:
-        """True if a table of them is due."""
+        """True if a table of the ids is due."""
         return self._n >= _TABLE
 
     def add(self, ids: NDArray[np.int32]) -> None:
@@ -127,7 +127,7 @@ class TokenStream:
         """The documents so far, except the last ``keep`` ids, which stay.
 
         Yields at most one table: document (its number in the shard, from 0), source_row, source
-        and tokens (ids). A document that continues has another row of its number in the next table.
+        and tokens (ids). An unfinished document has a further row in the next table.
         """
         n = self._n - keep
         ids = self._ids[:n]
@@ -144,7 +144,7 @@ class TokenStream:
             yield pa.table({**columns, "tokens": tokens})
 
     def rename(self, ids: NDArray[np.int32]) -> None:
-        """Replace all ids, those that :meth:`table` left, by new ones."""
+        """Replace the ids that :meth:`table` left by new ones."""
         self._n = 0
         self.add(ids)
 
@@ -193,8 +193,8 @@ class Recount:
     def rename(self, words: pa.StringArray, n_word: NDArray[np.int64]) -> NDArray[np.int32]:
         """New ids of words; until the next call, :meth:`feed` may get ids of these words only.
 
-        ``n_word`` is how often each occurs: frequent words get the ids with cells. The targets have
-        the first ids, then comes ``end``, which ends a document.
+        ``n_word`` is how often each occurs: the most frequent get the low ids, which have cells.
+        The targets have the first ids, then comes ``end``, which ends a document.
         """
         self._hand_over()
         pending = self._names.take(pa.array(self._buffer[: int(self._ids.n)]))
@@ -202,7 +202,7 @@ class Recount:
         falling = np.argsort(-n_word, kind="stable")
         others = falling[ids[falling] < 0]
         ids[others] = len(self._fixed) + np.arange(others.size)
-        # Words that wait to be paired may not be among the new ones.
+        # Words that wait to be paired may not be among ``words``.
         waiting = pending.unique()
         place, waiting_ids = _places(words, waiting), _places(waiting, self._fixed)
         waiting_ids[place[place >= 0]] = ids[place >= 0]

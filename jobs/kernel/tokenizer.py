@@ -1,9 +1,9 @@
 """The tokenizer: text to kept words, for counting and as plain functions.
 
-Tokens are the words that spaCy's rules of a language give, lowercased, with everything that is
-neither a letter, a mark nor a number stripped from both ends; what then has no letter or number is
-not a word. Kept tokens are the words that are not stop words, plus all target words. The rules of
-English are compiled; for other languages spaCy is asked about every new chunk of text.
+spaCy's rules of a language cut a text into pieces. A word is a piece in lowercase, without what
+stands before its first letter or number or after its last letter, mark or number; a piece without
+a letter or number is no word. Kept tokens are the words that are not stop words, plus all target
+words. The rules of English are compiled; for other languages spaCy is asked about new chunks.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Tokenizer:
         self.reserve(n_bytes)
 
     def reserve(self, n_bytes: int) -> None:
-        """Make room for the ids of so many bytes of text."""
+        """Make room for the ids of ``n_bytes`` bytes of text."""
         self._ids = np.empty(n_bytes + SLACK, np.int32)
         self.ids.ids = address(self._ids)
 

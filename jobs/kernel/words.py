@@ -35,7 +35,7 @@ _LONG_WORD = np.uint64(0xFF00000000000000)
 
 
 class WordState:
-    """The table as compiled code sees it; ``room`` and ``arena_room`` are how much fits."""
+    """The table as compiled code sees it: ``room`` words and ``arena_room`` bytes of them fit."""
 
     slots: int  # address of the hash table: key, id + 1
     mask: int
@@ -47,12 +47,12 @@ class WordState:
     n: int
     n_bytes: int
     n_targets: int
-    n_fixed: int  # targets, stop words and END_WORD, the last of them
+    n_fixed: int  # number of targets, stop words and END_WORD, which comes last
 
 
 @compiled
 def _word_key(s: int, e: int) -> int:
-    """The word s..e itself up to 7 bytes, else a hash of it; never 0."""
+    """Key of the word s..e: its bytes and length up to 7 bytes, else a hash; never 0."""
     n = e - s
     if n <= 7:
         return (get64(s, 0) & low_bytes(n)) | (np.uint64(n) << np.uint64(56))
@@ -76,7 +76,7 @@ def _is_word(words: WordState, word: int, s: int, e: int) -> bool:
 
 @compiled
 def find_word(words: WordState, s: int, e: int) -> int:
-    """Id of the word at the addresses s..e; of a new word -1 - (its free slot)."""
+    """Id of the word at the addresses s..e; for a new word -1 - slot, where ``slot`` is free."""
     key = _word_key(s, e)
     at = slot_of(key, words.mask)
     while get64(words.slots, 2 * at):
@@ -118,7 +118,7 @@ class Words:
 
     Args:
         targets: distinct lowercase words.
-        stop_words: words that are never added, except those that are targets.
+        stop_words: words that are not counted, except those that are targets.
     """
 
     def __init__(self, targets: Sequence[str], stop_words: Collection[str] = ()) -> None:

@@ -44,7 +44,7 @@ class LanguageModel:
             return []
         labels, shares = self._model.predict(list(words), k=-1)
         by_label = (dict(zip(*pair, strict=True)) for pair in zip(labels, shares, strict=True))
-        # fastText adds a little to each probability before its logarithm: the sum may pass 1.
+        # fastText adds a little to each probability before its logarithm, so one may exceed 1.
         return [min(1.0, float(row.get(ENGLISH, 0.0))) for row in by_label]
 
 
@@ -84,8 +84,8 @@ def download(target: Path) -> Path:
     The file appears only when it is complete and has the published hash.
 
     Raises:
-        Interrupted: the server is away.
-        MissingComponent: the download fails otherwise.
+        Interrupted: the server can't be reached.
+        MissingComponent: the download fails for another reason.
         BadInput: the server's file has another hash.
     """
     import pooch
@@ -99,7 +99,8 @@ def download(target: Path) -> Path:
         pooch.retrieve(MODEL_URL, known_hash, target.name, target.parent, downloader=http)
     except requests.RequestException as e:
         kind = Interrupted if is_outage(e) else MissingComponent
-        why = getattr(e.args[0], "reason", e) if e.args else e  # of a connection, without the URL
+        # A failed connection has a reason without the URL, which the message names already.
+        why = getattr(e.args[0], "reason", e) if e.args else e
         raise kind(MODEL_URL, f"can't be downloaded: {why}", elsewhere) from e
     except ValueError as e:
         expected = f"expected SHA-256 {MODEL_SHA256[:12]}..."
@@ -109,7 +110,7 @@ def download(target: Path) -> Path:
 
 @dataclass(frozen=True)
 class WordNet:
-    """A loaded WordNet: its version, and where it was found (`nltk` or a directory)."""
+    """A loaded WordNet: its version, and ``place``: `nltk` or the directory that holds it."""
 
     version: str
     place: str
@@ -148,7 +149,7 @@ def load_wordnet() -> WordNet:
 
 
 def _own_files(directory: Path) -> Any:
-    """nltk's reader on WordNet's files as they are distributed, without what nltk's copy adds."""
+    """nltk's reader of WordNet's files as distributed, which lack some that nltk's copy has."""
     import nltk
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 

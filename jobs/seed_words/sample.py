@@ -20,7 +20,7 @@ from plumbline.warehouse.regular_files import content
 from plumbline.warehouse.storage.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
-#: Edges of the equal intervals that cut the range of delta; even, so that 0 is inside one of them.
+#: Edges of the equal intervals that cut the range of delta: an even number, so none of them is 0.
 N_EDGES = 20
 
 
@@ -53,7 +53,7 @@ def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
 def bands(counts: Mapping[str, int], n_bands: int) -> list[list[str]]:
     """Words from rare to frequent, cut into bands of equal size; the first ones may have one more.
 
-    Words of the same count are in alphabetical order, and a cut may fall between them.
+    Words of the same count are in alphabetical order and may fall into two bands.
 
     Raises:
         UsageProblem: n_bands is below 1, or larger than the number of words.
@@ -104,8 +104,8 @@ class SampledSeedWords:
         n_defined: words with a delta, of the vocabulary if the corpus has one.
         n_outside: words with a delta that are not in the vocabulary; ``None`` without one.
         n_within: words whose delta lies in the interval ``low_nats`` to ``high_nats``.
-        n_excluded, n_rejected: of these, words on the lists to exclude, and others that were
-            rejected in vetting.
+        n_excluded, n_rejected: of these, words to exclude or of sentence frames, and others that
+            were rejected in vetting.
         words: the sample.
     """
 
@@ -132,7 +132,8 @@ def select_seed_words(
     """Sample ``n`` words from the interval of delta around 0 (:func:`neutral_interval`).
 
     If the corpus has a ``vocabulary``, only its kept words are used, also for the interval. In a
-    closed world the words of the sentence frames are excluded, since no frame has a slot for them.
+    closed world (a corpus with planted words) the words of the sentence frames are excluded, since
+    no frame has a slot for them.
     Excluded and rejected words do not change the interval. The sample replaces an earlier one of
     the same corpus, contrast and seed.
 
@@ -238,8 +239,8 @@ def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> list[d
     Raises ``UsageProblem`` for an unknown contrast and seed.
     """
     contrast = corpus_contrast(store, corpus, contrast)
-    of_sample = (ds.field("contrast") == contrast) & (ds.field("seed") == seed)
-    rows = store.read("seed_word", of_sample, corpus=corpus).to_pylist()
+    in_sample = (ds.field("contrast") == contrast) & (ds.field("seed") == seed)
+    rows = store.read("seed_word", in_sample, corpus=corpus).to_pylist()
     if not rows:
         fix = f"plumbline corpus words --corpus {corpus} --seed {seed} samples them"
         raise UsageProblem(f"corpus {corpus!r}", f"has no {contrast} sample of seed {seed}", fix)

@@ -45,7 +45,7 @@ class EnglishChecks:
 
 @dataclass(frozen=True)
 class VocabularyWord:
-    """A word, its count, whether and why it is kept, and the answers of the checks made."""
+    """A word, its count, whether it is kept and why, and each check's answer (None: not made)."""
 
     word: str
     n_word: int
@@ -57,7 +57,7 @@ class VocabularyWord:
 
 @dataclass(frozen=True)
 class VocabularySummary:
-    """Words by reason, the count that kept words exceed, the checks made and those missing."""
+    """Numbers of words; ``rarest``: the count that kept words exceed; checks made and missing."""
 
     n_words: int
     n_kept: int

@@ -1,4 +1,4 @@
-"""Counting on Spark: one task per shard, and one shuffle that sums."""
+"""Counting on Spark: each task counts one shard; a shuffle sums the partial counts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PAIRS = """
 SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
 """
-# Shards hold a pair of words in either order; the table has it in both.
+# Partial counts have a pair of words in either order: sum both, then write the sum in both orders.
 _ALL_PAIRS = """
 WITH sums AS (
     SELECT least(word, target) AS one, greatest(word, target) AS other,
@@ -45,7 +45,7 @@ class SparkEngine:
     """
 
     def __init__(self, master: str | None = None) -> None:
-        with one_line_losses():
+        with one_line_losses():  # raises Interrupted if Spark loses a process
             self._spark = spark_session(master)
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
@@ -58,7 +58,8 @@ class SparkEngine:
         n_done = 0
 
         def report() -> None:
-            nonlocal n_done  # no stage runs after the last task
+            # After the last task no stage runs, so `tasks_done` is 0: show the maximum so far.
+            nonlocal n_done
             n_done = max(n_done, tasks_done(self._spark))
             update(n_done, len(shards))
 
@@ -91,7 +92,10 @@ class SparkEngine:
         all_pairs: bool,
         pruned: bool,
     ) -> int:
-        """Write the co-occurrences of each word and target; returns how many pairs."""
+        """Write the co-occurrences of each word and target; returns how many pairs.
+
+        ``all_pairs``, ``pruned`` and ``words``: see ``CountingEngine.merge_pairs``.
+        """
 
         def rows() -> DataFrame:
             self._read(partials).createOrReplaceTempView("partials")
@@ -105,7 +109,11 @@ class SparkEngine:
         return self._write(rows, output, f"merge pairs of {output.subject}")
 
     def _write(self, rows: Callable[[], DataFrame], output: Output, what: str) -> int:
-        """Write rows, one part per task. ``rows`` is called in a thread: it starts Spark jobs."""
+        """Write the rows of a query, one part per task; returns how many rows.
+
+        ``rows`` makes the query; it is called in a thread, since it may start Spark jobs. ``what``
+        names the progress lines.
+        """
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
@@ -123,11 +131,11 @@ class SparkEngine:
         return sum(row["n"] for row in parts)
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
-        """The rows of files; a file listed twice counts twice, though Spark would read it once."""
+        """The rows of files. A file listed twice counts twice, though Spark reads it only once."""
         times = Counter(files)
         layers = []
         for n in range(max(times.values())):
-            # A cluster may look for a path without a scheme in its HDFS.
+            # Without `file://` a cluster may look for the path in HDFS.
             paths = [f"file://{file.resolve()}" for file, k in times.items() if k > n]
             layers.append(self._spark.read.parquet(*paths))
         first, *others = layers

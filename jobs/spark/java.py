@@ -17,8 +17,9 @@ from plumbline.warehouse.errors import MissingComponent
 #: Oldest Java that Spark 4 runs on.
 MINIMUM_VERSION = 17
 
-# Spark asks for this module for linear algebra, which nothing here does. A full Java prints a
-# warning about it at every start, and the wheel's stripped-down JRE, which lacks it, refuses.
+# Spark asks Java for the module jdk.incubator.vector, for linear algebra, which nothing here uses.
+# A full Java prints a warning about it at every start. The wheel's stripped-down JRE lacks it and
+# refuses to start.
 _WRAPPER = """#!/bin/sh
 # Runs Java without jdk.incubator.vector.
 for argument do
@@ -70,7 +71,7 @@ def java_version(java: Path) -> int:
 def _wrapper_home(java: Path) -> Path:
     """A directory whose bin/java starts ``java`` without jdk.incubator.vector."""
     home = user_cache("java", uuid.uuid5(uuid.NAMESPACE_URL, str(java)).hex)
-    if java.parent.parent.parent == home.parent:  # JAVA_HOME is such a directory already
+    if java.parent.parent.parent == home.parent:  # this Java is such a script already
         return java.parent.parent
     script = home / "bin" / "java"
     if not script.exists():

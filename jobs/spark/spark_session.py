@@ -32,7 +32,7 @@ _VARIABLE = "PLUMBLINE_SPARK_CONF"
 CODE_ARCHIVE = "plumbline-code.zip"
 #: Text that Spark prints before the reason why a task failed.
 _TASK = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): ")
-#: Reasons that mean that a process, its memory or its shuffled rows were lost.
+#: Start of a reason that means that a process ended or ran out of memory, or its rows were lost.
 _LOST = re.compile(
     r"ExecutorLostFailure"
     r"|(java\.lang|org\.apache\.spark\.memory)\.\w*OutOfMemoryError"
@@ -40,9 +40,9 @@ _LOST = re.compile(
     r"|org\.apache\.spark\.shuffle\.\w*FetchFailedException"
     r"|org\.apache\.spark\.SparkException: Job \d+ cancelled because SparkContext was shut down"
 )
-#: Masters that Spark takes; with any other its Java ends before it can say so to Python.
+#: Masters that Spark accepts; with any other its Java ends before it reports the error to Python.
 _MASTER = re.compile(r"yarn|local.*|(spark|k8s)://.+")
-#: Java's messages, with all causes, if no master answers; Spark stops its context by then.
+#: Parts of Java's error if no master answers: a failed connection, or a stopped context.
 _AWAY = re.compile(
     r"java\.net\.\w*(Connect|Timeout|UnknownHost|NoRouteToHost)\w*Exception"
     r"|methods on a stopped SparkContext"
@@ -81,13 +81,13 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
     """The session of this process, started on first use; an existing one is used as it is.
 
     Args:
-        master: such as ``local[1]`` or ``spark://host:7077``; overrides the file's.
+        master: such as ``local[1]`` or ``spark://host:7077``; overrides the settings file's.
         conf: settings that override all others.
 
-    The settings are those of the file named by the environment variable PLUMBLINE_SPARK_CONF;
-    without it ``local``, or ``cluster`` when the master is one. Settings of spark-submit, from its
-    command line or the site's defaults, override the file's. Executors run the code of this
-    process, which is sent to them.
+    The environment variable PLUMBLINE_SPARK_CONF names the settings file; without it ``local`` is
+    used, or ``cluster`` for the master of a cluster. Settings of spark-submit, from its command
+    line or the site's defaults, override the file's. Executors run the code of this process, which
+    is sent to them.
 
     Raises:
         UsageProblem: no master, a master other than the one Spark already runs on, or Spark can't
@@ -105,10 +105,10 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
 def settings_for(
     master: str | None, conf: Mapping[str, str], submitted: Mapping[str, str]
 ) -> dict[str, str]:
-    """Settings of a session: ``conf`` overrides spark-submit's ``submitted``, these the file's.
+    """Settings of a session: ``conf`` overrides spark-submit's ``submitted``, both the file's.
 
     Raises:
-        UsageProblem: no master, one that Spark doesn't take, or not the one of spark-submit.
+        UsageProblem: no master, a master that Spark doesn't accept, or not that of spark-submit.
 
     >>> settings_for("spark://host:7077", {}, {})["spark.executor.cores"]
     '4'
@@ -140,7 +140,7 @@ def _start(master: str | None, conf: Mapping[str, str]) -> None:
         os.environ["JAVA_HOME"] = str(find_java_home())
     if local:
         log = resources.files("plumbline.spark_conf").joinpath("log4j2.properties")
-        # Java unpacks libraries there, where the next Spark removes what a killed one left.
+        # Java unpacks libraries there; the next session removes what a killed one left.
         options = f"-Dlog4j2.configurationFile={log} -Djava.io.tmpdir={_temporary()}"
         settings.setdefault("spark.driver.extraJavaOptions", options)
         settings.setdefault("spark.local.dir", str(_temporary()))
@@ -166,7 +166,7 @@ def _submitted() -> dict[str, str]:
     """Settings of the spark-submit that started this process; empty if none did."""
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         return {}
-    SparkContext._ensure_initialized()  # connects to its JVM, which has the settings
+    SparkContext._ensure_initialized()  # connects to the JVM of spark-submit
     return dict(SparkConf().getAll())
 
 
@@ -176,7 +176,7 @@ def _check_master(master: str | None, running: str | None) -> None:
 
 
 def _prepare_environment(local: bool) -> None:
-    # By default, workers run the Python at the path of this process's.
+    # By default, workers run the Python at the same path as this process.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if not local:
         return
@@ -192,8 +192,8 @@ def _prepare_environment(local: bool) -> None:
 def _ship(context: SparkContext) -> None:
     """Send this code to the executors, now and whenever one is added.
 
-    It is sent even if spark-submit was given the archive: not every master passes that on, and none
-    does if its path starts with ``local:``.
+    It is sent even if spark-submit was given the archive: not every master passes that archive on,
+    and no master does if the archive's path starts with ``local:``.
     """
     # `addPyFile` also changes this process's path, which must stay as it is.
     path = list(sys.path)
@@ -218,7 +218,7 @@ def stop_session() -> None:
 
 @contextmanager
 def one_line_losses() -> Iterator[None]:
-    """Turn the failure of a job that lost a process into one line; other errors pass.
+    """Raise a one-line error if the block fails because Spark lost a process; others pass.
 
     Raises:
         Interrupted: :func:`loss` names the lost process.
@@ -237,7 +237,7 @@ def one_line_losses() -> Iterator[None]:
 
 
 def loss(error: Exception) -> str | None:
-    """Process that a failed job lost, as Spark reports it; None for any other error.
+    """Spark's reason, if a job failed because a process was lost; None for any other error.
 
     >>> loss(ValueError("Python worker exited unexpectedly")) is None
     True
@@ -245,7 +245,7 @@ def loss(error: Exception) -> str | None:
     if isinstance(error, Py4JJavaError):
         java = error.java_exception
         message = f"{java.getClass().getName()}: {java.getMessage()}"
-        # The reason why the last task failed; tracebacks of any content follow on later lines.
+        # The first line says why the last task failed; tracebacks follow on later lines.
         line = message.split("most recent failure: ")[-1].splitlines()[0]
         line = _TASK.sub("", line)
         return line.split(". ")[0] if _LOST.match(line) else None
@@ -261,11 +261,11 @@ def _is_not_py4j_traceback(record: logging.LogRecord) -> bool:
 
 
 def _java_has_ended() -> bool:
-    """True if the Java that this process started has ended; false for spark-submit's."""
+    """True if the Java that this process started has ended; False for that of spark-submit."""
     process = getattr(SparkContext._gateway, "proc", None)
     if process is None:
         return False
-    with suppress(subprocess.TimeoutExpired):  # its connections close a moment before it ends
+    with suppress(subprocess.TimeoutExpired):  # Java closes its connections just before it ends
         process.wait(2)
     return process.poll() is not None
 

@@ -25,8 +25,8 @@ def tasks_done(session: SparkSession) -> int:
 class StageSteps:
     """Shows each stage that Spark runs inside the block as a step of its own.
 
-    How many stages a query has, and of how many tasks, is known only as they begin: Spark plans
-    each one by the sizes of the last.
+    A stage's number of tasks, and whether another stage follows, is known only once it begins:
+    Spark plans each stage by the size of the last one's output.
     """
 
     def __init__(self, session: SparkSession, what: str) -> None:
@@ -88,7 +88,7 @@ def watched(
     """Run ``work`` in a thread; returns its result or raises its error.
 
     Args:
-        report: called about five times a second meanwhile.
+        report: called about five times a second while ``work`` runs.
         cancel: called repeatedly after Ctrl-C until ``work`` has ended; without it ``work``
             continues to its end.
 
@@ -124,7 +124,10 @@ def watched(
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """An event that Ctrl-C sets: an exception inside a call to Java would print a traceback."""
+    """An event that Ctrl-C sets, instead of raising ``KeyboardInterrupt``.
+
+    Raised inside a call to Java, that would print a traceback.
+    """
     pressed = threading.Event()
     if threading.current_thread() is not threading.main_thread():
         yield pressed  # signals reach the main thread only

@@ -107,10 +107,10 @@ def of_shards(
 def curation_of(
     kept: Bools, known: Bools, n_removed: int | None = None, n_changed: int = 0
 ) -> Curation:
-    """A curation, from masks of the corpus's documents in AFTER and of AFTER's in the corpus.
+    """A curation, from masks of the corpus's documents in AFTER, and of AFTER's in the corpus.
 
-    Without shards of the removed documents their number is a lower bound: each new document of
-    AFTER may be a changed version of one that AFTER lacks.
+    If ``n_removed`` isn't known, a lower bound is used: each new document of AFTER may be a changed
+    version of a document that AFTER lacks.
     """
     n_new = int((~known).sum())
     if n_removed is None:
@@ -118,31 +118,33 @@ def curation_of(
     return Curation(kept, n_removed, known.size, n_new, n_changed)
 
 
-def _matches(own: Hashes, other: Hashes, is_free: Bools) -> tuple[Bools, Bools, int]:
-    """Masks of the documents of each side that match one of the other, and how many changed.
+def _matches(corpus: Hashes, output: Hashes, is_free: Bools) -> tuple[Bools, Bools, int]:
+    """Masks of the corpus's and the output's documents that match; how many of these changed.
+
+    ``is_free``: the corpus's documents that may be matched.
 
     >>> a, b = (np.zeros((len(ID_FIELDS) + 1, 2), np.uint64) for _ in range(2))
     >>> a[0], a[-1], b[0], b[-1] = [1, 0], [7, 8], [1, 0], [9, 8]
     >>> _matches(a, b, np.ones(2, bool))
     (array([ True,  True]), array([ True,  True]), 1)
     """
-    has_match, other_has = np.zeros_like(is_free), np.zeros(other.shape[1], np.bool_)
+    has_match, output_has = np.zeros_like(is_free), np.zeros(output.shape[1], np.bool_)
     n_changed = 0
-    for k, (a, b) in enumerate(zip(own, other, strict=True)):
+    for k, (a, b) in enumerate(zip(corpus, output, strict=True)):
         is_id = k < len(ID_FIELDS)
-        open_a, open_b = is_free & ~has_match & (a != 0), ~other_has & (b != 0)
+        open_a, open_b = is_free & ~has_match & (a != 0), ~output_has & (b != 0)
         if is_id:
             ids, n = np.unique(a, return_counts=True)
             open_a &= np.isin(a, ids[n == 1])
         at_a, at_b = np.flatnonzero(open_a), np.flatnonzero(open_b)
         is_matched_a, is_matched_b = matched(a[at_a], b[at_b])
         at_a, at_b = at_a[is_matched_a], at_b[is_matched_b]
-        has_match[at_a], other_has[at_b] = True, True
+        has_match[at_a], output_has[at_b] = True, True
         if is_id:
-            texts = other[-1, at_b]
+            texts = output[-1, at_b]
             texts = texts[texts != 0]
-            n_changed += int(texts.size - matched(own[-1, at_a], texts)[0].sum())
-    return has_match, other_has, n_changed
+            n_changed += int(texts.size - matched(corpus[-1, at_a], texts)[0].sum())
+    return has_match, output_has, n_changed
 
 
 def _hashes(path: Path, text_field: str) -> Hashes:

@@ -46,7 +46,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, Any]
-#: Most sums of words in groups of documents: a hundred bytes each. More sources share groups.
+#: Most words times groups of documents, a hundred bytes each; with more, sources share groups.
 MOST_CELLS = 4_000_000
 
 
@@ -54,8 +54,8 @@ MOST_CELLS = 4_000_000
 class Audited:
     """Outcome: the curation, the rows of ``corpus_audit``, and the basis of the model part.
 
-    Without a trusted ``response`` there is no model part. ``basis`` says why it is trusted, or why
-    there is none.
+    Without a trusted ``response`` there is no model part. ``basis`` says why the response is
+    trusted, or why there is none.
     """
 
     after: str
@@ -80,9 +80,9 @@ def audit(
 
     The sampling units are documents, or whole sources if there are ten or more; copies of a
     document are one unit. Units are drawn and then curated: a document that stays counts in both
-    texts, and what it adds to both leans cancels. See ``lean`` and ``change`` for errors. t has one
-    degree of freedom fewer than clusters with the word that lost a document or, if none did, than
-    clusters with the word.
+    texts, and what it adds to both leans cancels. See ``lean`` and ``change`` for errors. The
+    degrees of freedom of t are the clusters with the word minus 1: only those that lost a document
+    with it, if any did.
 
     Args:
         after: name of a counted corpus, or shards of the documents kept.
@@ -147,7 +147,7 @@ def _candidates(store: Store, corpus: str, contrast: str, min_pairs: int) -> lis
 
 
 def _groups(store: Store, evidence: Any) -> dict[str, tuple[str, ...]]:
-    """The groups of the corpus's word lists; a list without groups has one per word."""
+    """Words of each group of the corpus's lists, by name; a word in no group is a group itself."""
     groups: dict[str, tuple[str, ...]] = {}
     for words in corpus_lists(store, evidence.corpus):
         rest = words.targets
@@ -189,7 +189,8 @@ class _CurationSums(MomentSums):
 
     The sums of a group count ``k`` times in BEFORE and ``j`` times in AFTER. If documents are
     drawn, a group holds the first copy of each document that has k copies of which j stay. If
-    sources are drawn, it holds a source's documents that stay (j = k = 1) or that don't (j = 0).
+    sources are drawn, k is 1, and a group holds a source's documents that stay (j = 1) or that
+    don't (j = 0).
     """
 
     def __init__(

@@ -110,17 +110,18 @@ def trusted_response(
     words share: the outcome that the studies call a word's own part.
     """
     response, problem = fitted_response(store, corpus, contrast, model_from)
-    of_counts = validation(store, "counts", (OWN,))
+    counts_validation = validation(store, "counts", (OWN,))
     if response is None:
         return None, problem
-    return response if of_counts.is_trusted else None, str(of_counts)
+    return response if counts_validation.is_trusted else None, str(counts_validation)
 
 
 def predict(rows: list[Row], by: Response) -> None:
     """Add the predicted change of a model's preference, with its interval, to the rows of words.
 
-    Its variance is that of a product of two estimates, the change of delta and the slope, plus the
-    squared scatter of words about the fit; its degrees of freedom are Welch's.
+    The prediction is the product of two estimates, the change of delta and the slope. Its variance
+    is the product's plus the squared scatter of words about the fit, with Welch's degrees of
+    freedom.
     """
     from scipy.special import stdtrit
 
@@ -128,9 +129,9 @@ def predict(rows: list[Row], by: Response) -> None:
         if row["part"] != "word" or row["change_nats"] is None:
             continue
         change, se, df = row["change_nats"], row["change_nats_se"], row["df"]
-        of_change, of_slope = (by.slope * se) ** 2, (change * by.slope_se) ** 2
-        variance = of_change + of_slope + (se * by.slope_se) ** 2 + by.scatter**2
-        spread = of_change**2 / df + of_slope**2 / (by.n_seeds - 1)
+        from_change, from_slope = (by.slope * se) ** 2, (change * by.slope_se) ** 2
+        variance = from_change + from_slope + (se * by.slope_se) ** 2 + by.scatter**2
+        spread = from_change**2 / df + from_slope**2 / (by.n_seeds - 1)
         half = np.sqrt(variance) * (stdtrit(variance**2 / spread, 0.975) if spread else 1.96)
         predicted = by.slope * change
         row |= {
