@@ -1,7 +1,7 @@
 """Model backends, one file each (``NAME_backend.py``).
 
-Their contract is in ``scoring_contract`` and ``continuer``. Other packages add theirs by entry
-points of ``plumbline.backends``: see ``docs/extend.md``.
+``scoring_contract`` and ``sampling_contract`` define their methods. Other packages add backends by
+entry points of the group ``plumbline.backends``: see ``docs/extend.md``.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ BACKENDS = Registry("backend", __name__, "_backend.py", "plumbline.backends", Ba
 def open_backend(model: str, options: ModelOptions) -> Continuer:
     """The model under ``options.backend``, weights not loaded yet.
 
-    Instead of `transformers`, the directory of an n-gram model gets the backend `ngram`, and the
-    name `dummy` gets `dummy` unless a path has that name. Raises what the backend raises, and what
+    If the option is `transformers`, an n-gram model's directory is opened with `ngram`, and the
+    name `dummy` with `dummy`, unless a path has that name. Raises what the backend raises, and what
     ``Registry.load`` raises, such as ``UsageProblem`` for an unknown backend.
     """
     if options.backend == "transformers" and is_ngram(model):

@@ -1,4 +1,4 @@
-"""The base of backends that continue prompts: prompts to tokens, new tokens to text.
+"""The base class of backends that continue prompts: it encodes prompts and decodes new tokens.
 
 A prompt is encoded like a scored text, with the same BOS before it; for an encoder-decoder, as the
 encoder's input. A backend gets token ids and returns new ones; it never sees a text. A continuation
@@ -29,7 +29,7 @@ class Continuer(Scorer):
     def _new_tokens(
         self, prompts: Sequence[Tokens], seeds: Sequence[int], options: SamplingOptions
     ) -> Sequence[Tokens | str]:
-        """New tokens after each prompt, up to and including an end token (``_ends``); or a problem.
+        """For each prompt its new tokens, up to and including the first of ``_ends``; or a problem.
 
         Prompts are without BOS; the context has room for ``options.max_new_tokens``.
         """
@@ -54,8 +54,8 @@ class Continuer(Scorer):
     def window(self, asked: int | None = None) -> int:
         """Number of tokens per window: ``asked``, or the model's context if that is ``None``.
 
-        Raises ``UsageProblem`` if ``asked`` is below 1 or exceeds the context, and if it is
-        ``None`` and the model's context is unknown.
+        Raises ``UsageProblem`` if ``asked`` is below 1 or exceeds the context, and for ``None`` if
+        the model's context is unknown.
         """
         limit = self._n_context
         if asked is None and limit is None:
@@ -70,8 +70,8 @@ class Continuer(Scorer):
     def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
         """A score for each text of any length, in the order given.
 
-        Tokens are cut into windows of ``window_tokens`` (the last one may be shorter) without
-        overlap; each is scored after its own BOS, and the text's score is their sum.
+        A text's tokens are cut into windows of ``window_tokens`` without overlap; the last window
+        may be shorter. Each is scored after its own BOS. The text's score is the windows' sum.
         """
         n_vocabulary = self._n_vocabulary
         cut: list[list[Tokens] | str] = []
@@ -95,7 +95,7 @@ class Continuer(Scorer):
         ]
 
     def _prompt(self, text: str, n_new: int, n_vocabulary: int) -> Tokens | str:
-        """Token ids without BOS, or the problem of a prompt."""
+        """A prompt's token ids without BOS, or why it can't be continued."""
         ids, limit = self._encode(text, n_vocabulary), self._n_context
         if isinstance(ids, str) or limit is None or len(ids) + n_new <= limit:
             return ids
@@ -108,12 +108,12 @@ class Continuer(Scorer):
         return Sample(self._text_after(prompt, tokens), finish, len(tokens))
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """The text of new tokens, with the space that decoders drop at the start of a text."""
+        """The text of new tokens; decoded without the prompt, it could lose its first space."""
         return self._text_of((*prompt, *new))[len(self._text_of(prompt)) :]
 
     @cached_property
     def _generation_settings(self) -> Any:
-        """The model's ``GenerationConfig``; ``None`` without the file."""
+        """The model's ``GenerationConfig``; ``None`` if it has none that can be read."""
         try:
             return loading.load(self.source, GenerationConfig.from_pretrained)
         except BadInput:
@@ -121,7 +121,7 @@ class Continuer(Scorer):
 
     @cached_property
     def _ends(self) -> frozenset[int]:
-        """End tokens of the generation settings, else the configuration's, else the tokenizer's."""
+        """End token ids of the generation settings, else the configuration or tokenizer."""
         settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
         for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
             if ids is not None:

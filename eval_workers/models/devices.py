@@ -66,7 +66,7 @@ def free_bytes(device: str) -> int:
 
 
 def _left_in_container() -> list[int]:
-    """Free memory within a container's limit, in bytes; empty without a limit."""
+    """Free bytes within a container's limit (cgroup 2), as a list of one; empty without a limit."""
     place = Path("/sys/fs/cgroup")
     try:
         limit, used = ((place / f"memory.{name}").read_text() for name in ("max", "current"))
@@ -80,7 +80,7 @@ def memory_problems(
     model: str,
     fix: str = "`--dry-run` says what it takes; try a smaller --batch-tokens or another --dtype",
 ) -> Iterator[None]:
-    """Raise ``BadInput`` when memory runs out inside the block."""
+    """Raise ``BadInput`` with the advice ``fix`` if memory runs out inside the block."""
     try:
         yield
     except (MemoryError, RuntimeError) as e:
@@ -90,7 +90,7 @@ def memory_problems(
 
 
 def is_about_memory(error: Exception) -> bool:
-    """True if memory ran out, on a GPU or (where torch has no error of its own) on the CPU."""
+    """True if memory ran out. On a CPU torch raises ``RuntimeError``, known by its text."""
     if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
         return True
     return any(words in str(error) for words in ("out of memory", "can't allocate memory"))

@@ -16,7 +16,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import Identity, TextScore
 from plumbline.warehouse.errors import UsageProblem
 
-#: Number of words in its vocabulary.
+#: Number of words in the model's vocabulary.
 _N_WORDS = 50_000
 _REFUSED = ("adapter", "bos", "chat", "dtype", "pll", "quantisation", "revision", "tensor_parallel")
 
@@ -70,11 +70,11 @@ class DummyBackend:
         return TextScore(math.fsum(logprobs), ids, logprobs)
 
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
-        """The text of words that this object has scored."""
+        """The text of each word; ``KeyError`` for one that this object hasn't scored."""
         return {number: self._pieces[number] for number in token_ids}
 
     def window(self, asked: int | None = None) -> int:
-        """Number of words per window; no word's probability depends on earlier ones."""
+        """Number of words per window, 1,024 by default; it changes no probability."""
         return asked or 1_024
 
     def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:

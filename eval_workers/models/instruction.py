@@ -24,7 +24,7 @@ NO_INSTRUCTION = "none"
 
 @dataclass(frozen=True)
 class Instruction:
-    """An instruction (``None`` for none) and its form, which is ignored without one.
+    """An instruction, or ``None`` for no instruction, and its form, which is then ignored.
 
     Raises ``UsageProblem`` for an empty or blank instruction, and for an unknown form.
 
@@ -74,7 +74,7 @@ NONE = Instruction()
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
-    """Write a row for the instruction, or for none, to table ``instruction`` if it isn't there."""
+    """Write the instruction's row to table ``instruction`` if it isn't there; also for ``NONE``."""
     key = instruction.key
     if key in store.units("instruction"):
         return

@@ -20,7 +20,7 @@ OF_SCORES = ("text_form", "per_token", "pll", "chat")
 
 @dataclass(frozen=True, config=STRICT)
 class ModelOptions:
-    """Loading and running of a model.
+    """Options for loading and running a model.
 
     All but ``batch_tokens``, ``tensor_parallel``, ``device``, ``base_url``, ``concurrency`` and
     ``per_token`` define a score. ``text_form``: see ``local.text_form``; ``pll``: see

@@ -24,7 +24,7 @@ Finish = Literal["stop", "length"]
 
 @dataclass(frozen=True)
 class SamplingOptions:
-    """Drawing of new tokens; the defaults are FairPair's.
+    """Options for drawing new tokens; the defaults are FairPair's.
 
     The logits are divided by ``temperature``, then the ``top_k`` most likely tokens are kept, then
     the fewest most likely ones that hold ``top_p`` of the rest (``None``: all of them). ``greedy``
@@ -145,7 +145,7 @@ def sample_seed(seed: int, text_id: str, sample: int) -> int:
 
 @dataclass(frozen=True)
 class Sample:
-    """The continuation of a prompt, or its ``problem``; then the other fields have no meaning.
+    """The continuation of a prompt; if there is a ``problem``, the other fields have no meaning.
 
     Attributes:
         text: the new text only; empty when the model ended at once.

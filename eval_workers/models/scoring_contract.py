@@ -6,8 +6,8 @@ EOS is scored. Softmax in float32, sum in float64. A text's score does not depen
 texts, their order or the batch size. A text that can't be scored exactly gets a problem and no
 number.
 
-A model without log p(text | BOS) may give another sum over tokens in nats, and names it in
-``Identity.measure``: scores of two measures are never compared by accident.
+A model without log p(text | BOS) may give another sum over tokens in nats. ``Identity.measure``
+names the sum, so that scores of two measures are never compared by accident.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.instruction import Instruction
 
 
-#: Sums of a text's log-probabilities stay finite below it.
+#: The sum of a text's log-probabilities stays finite if each is smaller than this.
 _LARGEST_NATS = 1e300
 
 
@@ -114,7 +114,7 @@ class Model(Protocol):
     """A model of a backend. ``identity`` is known before any weights are loaded."""
 
     def lead(self, instruction: Instruction) -> str:
-        """The text that gives an instruction before a prompt, empty without an instruction."""
+        """The text to put before a prompt for an instruction; empty without an instruction."""
         ...
 
     @property

@@ -1,8 +1,8 @@
 """Scores with a model behind a server that echoes texts with their log-probabilities.
 
-Nothing is loaded here: the tokens are the server's, as it spells them. A server has to show the BOS
-before a text, its own or that of ``--bos``, and is probed before anything is scored
-(``remote.probe``): the numbers of some servers are not log-probabilities of the text.
+No model is loaded here: tokens are strings, as the server spells them. A server has to show the BOS
+before a text, its own or that of ``--bos``. It is probed before anything is scored
+(``remote.probe``), because the numbers of some servers are not log-probabilities of the text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from plumbline.warehouse.errors import UsageProblem
 #: Stands for a revision or type that only the server knows.
 _AS_SERVED = "as served"
 _OF_LOADING = ("dtype", "adapter", "quantisation", "trust_remote_code", "tensor_parallel")
-#: Options that are refused, with the problem.
+#: Options that are refused, and why.
 _REFUSED = {
     **dict.fromkeys(_OF_LOADING, "the server has loaded the model already"),
     **dict.fromkeys(("pll", "chat"), "is for models loaded here"),
@@ -90,7 +90,7 @@ class ServerBackend:
         return asked
 
     def score_windows(self, texts: Sequence[str], window_tokens: int) -> list[TextScore]:
-        """A score for each text; a longer one than a window gets a problem, as it can't be cut."""
+        """A score for each text; one longer than a window can't be cut, so it gets a problem."""
         cut = f"tokens, more than the window of {window_tokens:,}, and a server's can't be cut"
         return [
             TextScore(math.nan, problem=f"{score.n_tokens:,} {cut}")
@@ -163,7 +163,7 @@ def _problem_of(values: Sequence[float | None]) -> str | None:
 
 
 def _number(piece: str) -> int:
-    """A number for a token whose id is unknown, by its text.
+    """A hash of a token's text (56 bits), which stands for its unknown id.
 
     >>> _number("she") == _number("she"), _number("she") == _number(" she")
     (True, False)

@@ -28,9 +28,9 @@ _QUANTISED: dict[Quantisation, float] = {"int8": 1.0, "nf4": 0.5 + 4 / 64}
 class Size:
     """A model's size from its configuration.
 
-    ``n_embedding`` of the parameters are embeddings; ``hidden``, ``widest`` and ``n_vocabulary``
-    are widths of a token's vectors. ``n_exact`` parameters, embeddings and the head, are never
-    quantised.
+    ``n_embedding`` of the parameters are embeddings; the ``n_exact`` of embeddings and head are
+    never quantised. A token's vectors have the widths ``hidden`` (hidden state), ``widest``
+    (the largest but the logits) and ``n_vocabulary`` (logits).
     """
 
     n_parameters: int
@@ -96,7 +96,7 @@ def prospect(model: str, options: ModelOptions) -> Prospect:
 
 
 def model_size(config: Any, kind: Kind = "causal", source: Source | None = None) -> Size:
-    """The size of a model by its configuration; no memory is allocated.
+    """The size of a model by its configuration; no weights are allocated.
 
     ``source`` says whether the model's own code may run, and at which commit.
     """
@@ -123,7 +123,7 @@ def model_size(config: Any, kind: Kind = "causal", source: Source | None = None)
 
 
 def chosen_device(options: ModelOptions) -> str:
-    """``cpu`` or ``cuda``: the device that ``auto`` stands for."""
+    """The device that the options choose: ``cuda`` unless they say ``cpu`` or there is none."""
     return "cuda" if options.device != "cpu" and devices.visible() else "cpu"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from plumbline.eval_workers.models.kinds.forward_passes import LocalModel, logprobs_of
 
-import torch  # isort: skip (passes sets how MKL computes, before it starts)
+import torch  # isort: skip (forward_passes configures MKL, before it starts)
 
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.models.kinds.forward_passes import LocalContinuer
@@ -57,10 +57,10 @@ class TransformersBackend(LocalContinuer):
     supports = frozenset({"adapter", "chat", "quantisation", "trust_remote_code"})
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
-        """``files`` of the model, if they have been read already."""
+        """``files``: the result of ``read_files``, which is called if they are ``None``."""
         super().__init__(model, options, files)
-        # int8 keeps columns with outliers exact, and looks for them in a whole forward pass: each
-        # text has its own pass, so that its score does not depend on the others.
+        # int8 keeps the columns with outliers of a whole forward pass exact. So each text has its
+        # own pass, and its score does not depend on the others.
         if is_int8(self.config, options):
             self.options = replace(options, batch_tokens=1)
 
@@ -86,7 +86,7 @@ class TransformersBackend(LocalContinuer):
 
     @cached_property
     def longest_padded(self) -> int:
-        """As ``longest_in_tree``: what takes trees takes positions and a mask."""
+        """``longest_in_tree``: models for trees take positions; 0 if passes change the model."""
         return self.longest_in_tree if self._is_stateless else 0
 
     @cached_property
@@ -117,7 +117,7 @@ class TransformersBackend(LocalContinuer):
         """Log-probabilities (nats) of the tokens of sorted sequences."""
         model = self._model
         most_nodes = _TREE_NODES[model.device.type]
-        if len(sequences[0]) >= most_nodes:  # one tree: long texts in several would be padded
+        if len(sequences[0]) >= most_nodes:  # one tree: several trees of long texts would be padded
             most_nodes = sys.maxsize
         trees = forest(sequences, self.identity.bos_token_id, most_nodes)
         hidden = hidden_of_trees(model, trees)

@@ -36,8 +36,8 @@ class VllmBackend(Continuer):
     ``options.batch_tokens`` bounds the tokens of one pass: a longer text takes several.
     ``options.device`` has to agree with the installed build of vLLM.
 
-    Raises ``MissingComponent`` where vLLM or a GPU is not installed, ``BadInput`` for a model that
-    vLLM does not run, ``Interrupted`` where its process is killed.
+    Raises ``MissingComponent`` if vLLM or a GPU is missing, ``BadInput`` for a model that vLLM does
+    not run, ``Interrupted`` if the engine's process is killed.
     """
 
     supports = frozenset({"chat", "tensor_parallel"})
@@ -74,7 +74,7 @@ class VllmBackend(Continuer):
         return int(loaded["n_positions"])
 
     def _ask(self, name: str, **arguments: Any) -> Any:
-        """The process's result; raises vLLM's errors as one line, ``RuntimeError`` for memory."""
+        """The result of the process's ``name``; one-line errors, ``RuntimeError`` for memory."""
         try:
             return self._engine.ask(name, **arguments)
         except EngineFailed as e:
@@ -104,7 +104,7 @@ class VllmBackend(Continuer):
 
         Raises ``BadInput`` if weights are missing in the files.
         """
-        if self.identity.quantisation:  # vLLM checks these itself
+        if self.identity.quantisation:  # vLLM checks quantised weights itself
             with torch.device("meta"):
                 return AutoModelForCausalLM.from_config(self.config)
         load: Callable[..., Any] = AutoModelForCausalLM.from_pretrained

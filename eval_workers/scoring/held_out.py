@@ -46,7 +46,7 @@ class Document:
 
     @property
     def n_words(self) -> int:
-        """Number of stretches without white space: the same for every tokeniser."""
+        """Number of words between white space, the same for every tokeniser."""
         return len(self.text.split())
 
     @property

@@ -136,15 +136,15 @@ class PairScores(Step[ScoredBenchmark]):
         return {"model_key": identity.key, "benchmark": self.benchmark}
 
     def state(self, store: Store, model: Any) -> State:
-        """Pairs in the model's text form, and their rows; reads the identity of ``model`` only."""
+        """Pairs in the model's text form, and their rows; only the model's ``identity`` is used."""
         written = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         pairs = [pair_in_form(pair, model.identity.text_form) for pair in written]
         wanted = [{**pair, "text_id": text_id(pair)} for pair in pairs]
         rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
         state = state_of(wanted, rows, "pair_id")
         if self.per_token:
-            have = pairs_with_tokens(store, model.identity.key, self.benchmark)
-            valid = [row for row in state.kept if (row["pair_id"], row["text_id"]) in have]
+            with_tokens = pairs_with_tokens(store, model.identity.key, self.benchmark)
+            valid = [row for row in state.kept if (row["pair_id"], row["text_id"]) in with_tokens]
             state = replace(state_of(wanted, valid, "pair_id"), found=rows)
         return state
 
@@ -197,7 +197,7 @@ class PairScores(Step[ScoredBenchmark]):
         return Made(rows, rejects)
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish the tokens first: a pair without a row of ``pair_score`` is scored again."""
+        """With the scores, publish new pairs' tokens, and remove those of rows that are gone."""
         state, new = done.state, {row["pair_id"] for row in done.made.rows}
         if not new and len(state.kept) == len(state.found):
             return
@@ -243,8 +243,8 @@ def publish_tokens(
 ) -> None:
     """Add the tokens of newly scored pairs to those of ``kept``, and remove all others.
 
-    ``scored`` are the new pairs with their ``text_id``, and the scores of both sentences; ``kept``
-    the rows of ``pair_score`` that stay.
+    ``scored``: for each new pair its row with ``text_id``, and the scores of both sentences;
+    ``kept``: the rows of ``pair_score`` that stay.
     """
     partition = {"benchmark": benchmark, "model_key": model.identity.key}
     old = store.read(_TABLE, **partition)

@@ -27,7 +27,7 @@ CHUNK_CHARACTERS = 40_000
 
 @dataclass(frozen=True)
 class PerplexityOutcome:
-    """Outcome for a set: ``n_documents = n_counted + n_rejected``; ``n_new`` are of this run."""
+    """Outcome for a set: ``n_documents = n_counted + n_rejected``; this run counted ``n_new``."""
 
     text_set: str
     model: str
@@ -65,7 +65,7 @@ class Perplexity(Step[PerplexityOutcome]):
         return {"text_set": self.held_out.name, "model_key": identity.key}
 
     def place(self, model: Continuer) -> tuple[str, ...]:
-        """One directory per window, as the results of a text depend on it."""
+        """The directory of the chunks: one per window, since a text's results depend on it."""
         return (*super().place(model), str(model.window(self.window_tokens)))
 
     def state(self, store: Store, model: Continuer) -> State:

@@ -44,13 +44,13 @@ def checkpoints(model: str, patterns: str) -> list[Checkpoint]:
     chosen: dict[str, None] = {}
     for pattern in filter(None, (part.strip() for part in patterns.split(","))):
         if pattern == ALL:
-            fitting = [name for name in names if step_of(name) is not None]
+            matches = [name for name in names if step_of(name) is not None]
         else:
-            fitting = [name for name in names if fnmatchcase(name, pattern)]
-        if not fitting:
-            few = ", ".join(sorted(names, key=_place)[:6]) or "none"
-            raise UsageProblem(f"revision {pattern!r}", f"model {model} has none", f"it has {few}")
-        chosen |= dict.fromkeys(fitting)
+            matches = [name for name in names if fnmatchcase(name, pattern)]
+        if not matches:
+            some = ", ".join(sorted(names, key=_place)[:6]) or "none"
+            raise UsageProblem(f"revision {pattern!r}", f"model {model} has none", f"it has {some}")
+        chosen |= dict.fromkeys(matches)
     if not chosen:
         raise UsageProblem("--revisions", "is empty", "give names, a pattern such as step*, or all")
     is_local = path.is_dir()
@@ -94,8 +94,8 @@ def one_ahead(models: Sequence[tuple[str, str | None]]) -> Generator[None]:
     """Yield once per model (name, revision), when its checkpoint is downloaded.
 
     The next one is downloaded meanwhile. A checkpoint downloaded here is removed when its turn
-    ends; one that was in the user's cache before stays. Loading the model reports a failed
-    download. For a model without a revision nothing is downloaded.
+    ends; one that was in the user's cache before stays. A failed download is not reported here:
+    loading the model fails. For a model without a revision nothing is downloaded.
     """
     cached = {folder for model, revision in models if revision for folder in _with_weights(model)}
     with ThreadPoolExecutor(1) as pool:
@@ -122,7 +122,7 @@ def _with_weights(model: str) -> list[Path]:
 
 
 def _download(model: str, revision: str | None, cached: Collection[Path]) -> Path | None:
-    """Download a checkpoint; its directory, or ``None`` if that is in ``cached`` or it failed."""
+    """Download a checkpoint; its directory, or ``None`` if ``cached`` has it or this failed."""
     if revision is None:
         return None
     from huggingface_hub import snapshot_download

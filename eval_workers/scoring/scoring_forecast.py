@@ -65,9 +65,9 @@ def todo(store: Store, prospect: Prospect, benchmark: str, options: ModelOptions
 
 
 def forecast(store: Store, task: Task) -> Iterator[Row]:
-    """Forecast of a task: pairs, power, memory.
+    """Forecast of a task's missing pairs, power and memory.
 
-    Yields rows of ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
+    Yields rows with the keys ``subject``, ``what``, ``amount``, ``unit`` and ``note``.
     """
     from plumbline.eval_workers.models.size_forecast import prospect
     from plumbline.eval_workers.scoring.statistics.power import power_of, said

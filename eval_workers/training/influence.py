@@ -1,10 +1,10 @@
 """Influence of parts of a training text on preferences of a model, by EK-FAC through kronfluence.
 
-The influence of a part on a preference P is - g_P' H^-1 g, with g the gradient of the part's summed
-loss and H the Gauss-Newton Hessian of a row, Kronecker-factored with corrected eigenvalues (George
-et al. 2018, arXiv:1806.03884; Grosse et al. 2023, arXiv:2308.03296). Both are over the weights of
-the linear layers. Divided by the number of rows, the influence is the effect of having the part, to
-first order.
+The influence of a part on a preference P is - g_P' H^-1 g, with g_P the gradient of P, g that of
+the part's summed loss, and H the Gauss-Newton Hessian of a row, Kronecker-factored with corrected
+eigenvalues (George et al. 2018, arXiv:1806.03884; Grosse et al. 2023, arXiv:2308.03296). All are
+over the weights of the linear layers. Divided by the number of rows, the influence is, to first
+order, the effect of having the part in the text.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Items:
     def __getitem__(self, k: int) -> dict[str, Ints]:
         return {"tokens": self.tokens[k], "targets": self.targets[k]}
 
-    def only(self, some: Ints) -> Items:
-        """Some of the items."""
-        return Items(self.tokens[some], self.targets[some])
+    def only(self, indices: Ints) -> Items:
+        """The items with these indices."""
+        return Items(self.tokens[indices], self.targets[indices])
 
 
 def influence(
@@ -71,15 +71,15 @@ def influence(
     Args:
         backend: its model is changed: it must not be used again.
         fitted: rows that H is fitted on, with labels drawn from the model by ``seed``.
-        directory: keeps the factors of this model and these rows, and under ``name`` the scores:
+        directory: for the factors of this model and these rows, and, under ``name``, the scores;
             the same call resumes where it was stopped.
-        strategy: of kronfluence; ``identity`` for H = 1.
+        strategy: kronfluence's name for the form of H; ``identity`` for H = 1.
     """
     import torch
     from kronfluence.analyzer import Analyzer, prepare_model
     from kronfluence.arguments import FactorArguments, ScoreArguments
 
-    trees = [(q, some) for q, weighted in enumerate(preferences) for some in _trees(weighted)]
+    trees = [(q, tree) for q, weighted in enumerate(preferences) for tree in _trees(weighted)]
     task = _task(backend.identity.bos_token_id, [tree for _, tree in trees])
     model = prepare_model(backend.loaded.float(), task)
     is_cpu = model.device.type == "cpu"
@@ -100,7 +100,7 @@ def influence(
     arguments = ScoreArguments(damping_factor=None, query_gradient_accumulation_steps=len(trees))
     influences = np.zeros((len(preferences), len(items)))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # of torch, about kronfluence
+        warnings.simplefilter("ignore", FutureWarning)  # torch warns about kronfluence
         analyzer.fit_all_factors(
             dataset=fitted,
             per_device_batch_size=_BATCH,
@@ -109,11 +109,11 @@ def influence(
         )
         progress(1, n_steps)
         for done, start in enumerate(parts, 2):
-            some = np.arange(start, min(start + _AT_ONCE, len(items)))
+            indices = np.arange(start, min(start + _AT_ONCE, len(items)))
             analyzer.compute_pairwise_scores(
                 scores_name=f"{name}-{start}",
                 query_dataset=_Numbers(range(len(trees))),
-                train_dataset=items.only(some),
+                train_dataset=items.only(indices),
                 per_device_query_batch_size=1,
                 per_device_train_batch_size=_BATCH,
                 score_args=arguments,
@@ -121,7 +121,7 @@ def influence(
             )
             scores = analyzer.load_pairwise_scores(f"{name}-{start}")["all_modules"]
             for (q, _), of_tree in zip(trees, scores.double().numpy(), strict=True):
-                influences[q, some] -= of_tree
+                influences[q, indices] -= of_tree
             progress(done, n_steps)
     return influences
 
@@ -171,8 +171,8 @@ def _task(bos: int, trees: Sequence[Weighted]) -> Any:
             nodes = torch.tensor([node for path in sentences.paths for node in path])
             targets = torch.tensor([token for tokens, _ in weighted for token in tokens])
             weights = [weight for tokens, weight in weighted for _ in tokens]
-            at = logits.log_softmax(dim=-1)[nodes.to(logits.device), targets.to(logits.device)]
-            total: torch.Tensor = (at * at.new_tensor(weights)).sum()
+            values = logits.log_softmax(dim=-1)[nodes.to(logits.device), targets.to(logits.device)]
+            total: torch.Tensor = (values * values.new_tensor(weights)).sum()
             return total
 
     return LanguageModel()

@@ -139,7 +139,7 @@ def continued(backend: TransformersBackend, rank: int | None, options: TrainOpti
     config = backend.config.get_text_config()
     context = min(options.context, getattr(config, "max_position_embeddings", options.context))
     device = model.device.type
-    if device == "cuda":  # the GPU's library reads it at its start; else sums have no fixed order
+    if device == "cuda":  # read when cuBLAS starts; without it sums have no fixed order
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     rows_of_part = max(1, devices.batch_tokens(backend.options, device) // context)
     n_parts = math.ceil(options.batch_rows / rows_of_part)
@@ -167,19 +167,19 @@ def _save(model: Any, tokenizer: Any, directory: Path) -> None:
 
 
 def rows_of_step(step: int, n_rows: int, batch_rows: int, seed: int) -> np.ndarray:
-    """Rows (int64) of a step's batch, from step 0; each once per epoch, reshuffled every epoch.
+    """Row numbers (int64) in the batch of ``step`` (from 0); each once an epoch, in a new order.
 
-    Depends on the step alone, so that a run can resume at any step. A batch may reach into the next
-    epoch; ``n_rows`` is 1 or more.
+    They depend on the arguments alone, so that a run can resume at any step. A batch may reach into
+    the next epoch; ``n_rows`` is 1 or more.
 
     >>> both = [rows_of_step(step, 4, 2, seed=0).tolist() for step in (0, 1)]
     >>> sorted(both[0] + both[1])
     [0, 1, 2, 3]
     """
     places = range(step * batch_rows, (step + 1) * batch_rows)
-    return np.array([_order(place // n_rows, n_rows, seed)[place % n_rows] for place in places])
+    return np.array([_row_order(place // n_rows, n_rows, seed)[place % n_rows] for place in places])
 
 
 @lru_cache(maxsize=2)
-def _order(epoch: int, n_rows: int, seed: int) -> np.ndarray:
+def _row_order(epoch: int, n_rows: int, seed: int) -> np.ndarray:
     return np.random.default_rng([seed, epoch]).permutation(n_rows)

@@ -47,7 +47,7 @@ def adapted(backend: TransformersBackend, options: Lora) -> Any:
         if isinstance(module, LoraLayer):
             module.lora_dropout.train()
         elif type(module).__module__.startswith("bitsandbytes"):
-            module.train()  # else it packs its weights on a CPU, and no gradient passes them
+            module.train()  # evaluation packs weights on a CPU: no gradient passes
     return model
 
 

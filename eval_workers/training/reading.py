@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def training_of(model: Path) -> dict[str, Any]:
-    """Key, ``identity`` and ``figures`` of a training; empty if Plumbline did not train it."""
+    """``key``, ``identity`` and ``figures`` of a training; empty if it wasn't Plumbline's."""
     try:
         return json_object(model / MARKER)
     except (OSError, ValueError):

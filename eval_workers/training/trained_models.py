@@ -80,7 +80,7 @@ class TrainedModel:
 
 
 def form_mark(form: RecordForm) -> list[str] | None:
-    """What tells a form of records from others in a training's identity; ``None`` by default."""
+    """What a form of records adds to a training's identity; ``None`` for the default form."""
     return None if form == DEFAULT else [form.text_field, digest(form.decoder)]
 
 
@@ -100,7 +100,7 @@ def train_model(
     """Train a model on shards into ``<out>/<name>``, or return it if it exists.
 
     ``form``: how the shards' records become texts. ``n_checkpoints``, ``tokenizer`` and
-    ``window``: see ``trainer.train``; an n-gram model has none of these. ``base``: the model to
+    ``window``: see ``trainer.train``; an n-gram model can't have them. ``base``: the model to
     continue, with its own tokenizer.
 
     An interrupted run resumes from its last checkpoint and ends with equal weights. A model of this
@@ -123,7 +123,7 @@ def train_model(
         identity["ngram_version"] = NGRAM_VERSION
     if mark := form_mark(form):
         identity["form"] = mark
-    if n_checkpoints:  # the weights are the same, but one made without them has to be made again
+    if n_checkpoints:  # a model made without them has to be trained again
         identity["n_checkpoints"] = n_checkpoints
     if tokenizer is not None:
         identity["tokenizer"] = fingerprint(tokenizer)

@@ -73,11 +73,12 @@ def train(
     """Train into the directory ``work`` and return the columns of ``trained_model``.
 
     ``key`` identifies options and shards: the state of a run with another key is discarded.
-    ``n_checkpoints``: save the model before training and after each of that many equal parts, each
-    loadable, in ``checkpoints/stepN``, and the token ids in reading order, one row per sequence, in
-    ``text.bin`` and ``text.idx``. ``tokenizer``: a ``tokenizer.json`` to use instead of one trained
-    on the text. ``window``: the steps that read other shards. ``backend``: the model to continue,
-    with a new adapter of rank ``lora`` if given. The caller adds columns ``path`` and ``run_id``.
+    ``n_checkpoints``, if not 0: save loadable models in ``checkpoints/stepN``, before training and
+    after each of that many equal parts, and the token ids in reading order, one row per sequence,
+    in ``text.bin`` and ``text.idx``. ``tokenizer``: a ``tokenizer.json`` to use instead of one
+    trained on the text. ``window``: the steps that read other shards. ``backend``: the model to
+    continue, with a new adapter of rank ``lora`` if given. The caller adds columns ``path`` and
+    ``run_id``.
     """
     state = _restore(work, key)
     if tokenizer is not None:
@@ -92,15 +93,15 @@ def train(
         options = replace(options, context=learner.context)
         rows = _rows(_tokens(texts, learner), learner.context)
         del texts
-        other = rows
+        window_rows = rows
         if window is not None:
             texts = list(_texts(window.shards, n_characters, form))
-            other = _rows(_tokens(texts, learner), learner.context)
-        n_rows = min(len(rows), len(other))
+            window_rows = _rows(_tokens(texts, learner), learner.context)
+        n_rows = min(len(rows), len(window_rows))
         if not n_rows:
             problem = f"less text than one row of {options.context} tokens"
             raise BadInput(f"corpus {corpus}", problem, "give more shards")
-        batches = _Batches(rows[:n_rows], other[:n_rows], window, options)
+        batches = _Batches(rows[:n_rows], window_rows[:n_rows], window, options)
         figures = _run(batches, learner, options, state, key, work, n_checkpoints, progress)
         figures |= {"model": name, "corpus": corpus, "seed": options.seed}
         if n_checkpoints:
@@ -155,9 +156,9 @@ def _texts(shards: Sequence[Path], n_characters: int, form: RecordForm = DEFAULT
 def _places(
     shards: Sequence[Path], n_characters: int, form: RecordForm
 ) -> Iterator[tuple[int, int, str]]:
-    """Number of the shard, number of the document in the shard, and text of each document read.
+    """For each document read: its shard's number, its number in the shard, and its text.
 
-    Texts have up to ``n_characters`` in all, an equal share per shard, whose last text is cut.
+    Texts have up to ``n_characters`` in all. Shards get equal shares; a shard's last text is cut.
     """
     left = n_characters
     for number, shard in enumerate(shards):
@@ -193,7 +194,7 @@ class Reading:
 
     Attributes:
         rows: token ids, [row, context].
-        place: int64[row, context, 2], the shard of each token, and its document among the shard's.
+        place: int64[row, context, 2], number of each token's shard, and of its document there.
         n_times: int64[row], how often each row was read.
     """
 
@@ -220,7 +221,7 @@ def reading(
     return Reading(rows, place.reshape(*rows.shape, 2), n_times)
 
 
-def _keep(learner: Learner, directory: Path) -> None:
+def _save_loadable(learner: Learner, directory: Path) -> None:
     """Save the model; the directory gets its name once it is complete."""
     temporary = directory.with_name(f".{directory.name}.partial")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -239,10 +240,10 @@ def checkpoint_steps(n_steps: int, n: int) -> list[int]:
 
 @dataclass(frozen=True)
 class _Batches:
-    """Batches of ``rows`` of token ids; inside a window, rows of ``other`` replace them."""
+    """Batches of ``rows`` of token ids; in the window, ``window_rows`` replace them."""
 
     rows: np.ndarray
-    other: np.ndarray
+    window_rows: np.ndarray
     window: Window | None
     options: TrainOptions
 
@@ -258,8 +259,8 @@ class _Batches:
 
     def batch(self, step: int) -> np.ndarray:
         """Token ids of a step's rows."""
-        is_other = self.window is not None and self.window.holds(step, self.n_steps)
-        batch: np.ndarray = (self.other if is_other else self.rows)[self.numbers(step)]
+        in_window = self.window is not None and self.window.holds(step, self.n_steps)
+        batch: np.ndarray = (self.window_rows if in_window else self.rows)[self.numbers(step)]
         return batch
 
 
@@ -286,7 +287,7 @@ def _run(
         fused=True,
     )
     n_steps = batches.n_steps
-    kept_steps = checkpoint_steps(n_steps, n_checkpoints)
+    saved_steps = checkpoint_steps(n_steps, n_checkpoints)
     n_parts = min(learner.n_parts, options.batch_rows)
     losses: list[float] = []
     seconds = 0.0
@@ -295,8 +296,8 @@ def _run(
         optimizer.load_state_dict(state["optimizer"])
         losses, seconds = state["losses"], state["seconds"]
     start = time.monotonic() - seconds
-    if not losses and kept_steps:
-        _keep(learner, work / CHECKPOINTS / "step0")
+    if not losses and saved_steps:
+        _save_loadable(learner, work / CHECKPOINTS / "step0")
     with ThreadPoolExecutor(learner.n_lanes) as pool:
         for step in range(len(losses), n_steps):
             for group in optimizer.param_groups:
@@ -311,8 +312,8 @@ def _run(
                     f"try a lower learning rate; the last good checkpoint is kept in {work}",
                 )
             losses.append(loss)
-            if len(losses) in kept_steps:  # before the state: a resumed run saves it again
-                _keep(learner, work / CHECKPOINTS / f"step{len(losses)}")
+            if len(losses) in saved_steps:  # before the state: a resumed run saves it again
+                _save_loadable(learner, work / CHECKPOINTS / f"step{len(losses)}")
             if len(losses) % options.checkpoint_steps == 0 and len(losses) < n_steps:
                 _checkpoint(model, optimizer, losses, time.monotonic() - start, key, work)
             if progress:
@@ -341,7 +342,7 @@ def _step(
 ) -> float:
     """One optimizer step on rows of token ids in parts; returns the mean loss, nats per token.
 
-    A loss or gradient that is not finite changes no weight and gives NaN.
+    If the loss or the gradient is not finite, no weight changes and NaN is returned.
     """
     weights = list(_weights(model).values())
     n_rows = sum(map(len, parts))
@@ -363,7 +364,7 @@ def _step(
 def _gradients(
     model: Any, weights: Sequence[torch.Tensor], rows: torch.Tensor, n_rows: int
 ) -> tuple[float, tuple[torch.Tensor, ...]]:
-    """The part that ``rows`` have in the mean loss, and gradient, of a batch of ``n_rows`` rows."""
+    """What ``rows`` add to the mean loss of a batch of ``n_rows`` rows, and to its gradients."""
     targets = torch.full_like(rows, _NO_TARGET)
     targets[:, :-1] = rows[:, 1:]
     device = rows.device.type
@@ -390,7 +391,7 @@ def _has_bfloat16() -> bool:
 
 
 def _restore(work: Path, key: str) -> dict[str, Any] | None:
-    """Checkpoint of the same run; anything else in ``work`` is deleted."""
+    """The checkpoint of a run with this key; without one, ``work`` is emptied."""
     path = work / _CHECKPOINT
     if path.exists():
         try:

@@ -28,8 +28,8 @@ class TrainOptions:
 
     ``vocabulary`` is an upper bound (a small text may not have that many merges). ``max_tokens``
     and ``max_epochs`` bound the tokens read; a small text is repeated. ``learning_rate`` is the
-    peak. ``one_embedding``: input and output share one embedding; half as many tokens then teach
-    the closed world's leans, but real text is learned worse.
+    peak. ``one_embedding``: input and output share one embedding; the closed world's leans then
+    take half as many tokens to learn, but real text is learned worse.
     """
 
     vocabulary: int

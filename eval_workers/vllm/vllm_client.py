@@ -1,6 +1,6 @@
 """vLLM as a process in its own environment: started, asked and stopped here.
 
-The process runs ``vllm_engine``. It ends with this one, however this one ends.
+The process runs ``vllm_engine``. It ends when this process ends, even if this one is killed.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ def killed(what: str, event: str) -> Interrupted:
     >>> str(killed("model m", "was killed by SIGKILL")).partition(" (")[0]
     "model m: vLLM's process was killed by SIGKILL"
     """
-    line = Interrupted(what, f"vLLM's process {event}", _RESUME)
-    line.__cause__ = EngineDied()
-    return line
+    error = Interrupted(what, f"vLLM's process {event}", _RESUME)
+    error.__cause__ = EngineDied()
+    return error
 
 
 def interpreter(environment: Mapping[str, str] = os.environ) -> Path:
-    """The Python that has vLLM: of ``PLUMBLINE_VLLM``, this one, or that of `make setup-vllm`.
+    """The Python that has vLLM: by ``PLUMBLINE_VLLM``, else this one or that of `make setup-vllm`.
 
-    Raises ``MissingComponent`` where there is none.
+    Raises ``MissingComponent`` if there is none.
 
     >>> interpreter({"PLUMBLINE_VLLM": "/nowhere"})
     Traceback (most recent call last):
@@ -115,8 +115,8 @@ class VllmProcess:
         """The error for the process's end: ``Interrupted`` if it was killed, else ``BadInput``."""
         status = self.popen.wait()
         self.close()
-        number, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log", text=True)
-        with os.fdopen(number, "w", encoding="utf-8") as file:
+        descriptor, log = tempfile.mkstemp(prefix=vllm_engine.PLACE, suffix=".log", text=True)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(self.printed())
         if status >= 0:
             problem, fix = f"vLLM's process ended with {status}, see {log}", _MEND
@@ -125,7 +125,7 @@ class VllmProcess:
 
 
 class RemoteEngine(VllmProcess):
-    """A process that scores and continues token ids; ``versions``: of its packages.
+    """A process that scores and continues token ids; ``versions``: its packages' versions by name.
 
     ``what`` names the process in the error if it ends too early.
     """

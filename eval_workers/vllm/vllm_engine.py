@@ -111,7 +111,8 @@ class VllmEngine:
         """New tokens after each sequence.
 
         There is one request per sample: with several samples in a request, only the first would
-        have its own seed. ``how``: sampling parameters of vLLM; only its end tokens end a text.
+        have its own seed. ``how``: sampling parameters of vLLM; only its ``stop_token_ids`` end a
+        text.
         """
         import vllm
 
@@ -153,13 +154,14 @@ class VllmEngine:
 
 
 def _of_text(logprobs: Any, ids: list[int]) -> list[float]:
-    """The values of flat prompt log-probabilities, which leave out BOS."""
+    """Log-probabilities of a text's tokens after BOS; ``RuntimeError`` if vLLM scored others."""
     if list(logprobs.token_ids) != ids[1:]:
         raise RuntimeError(f"vLLM returned {logprobs.token_ids} for the tokens {ids}")
     return list(logprobs.logprobs)
 
 
 def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
+    """Put each line into ``requests``; at the end of input kill this process and its workers."""
     for line in lines:
         requests.put(line)
     if PLACE in (place := os.environ.get("TMPDIR", "")):

@@ -20,6 +20,7 @@ _POLL_S = 0.5
 #: Memory of a CPU for keys and values, in GiB; vLLM would take four.
 _CPU_CACHE_GIB = "1"
 
+#: Model -> the process of its server and the server's address.
 _running: dict[str, tuple[VllmProcess, str]] = {}
 _starting = threading.Lock()
 

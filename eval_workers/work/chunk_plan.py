@@ -96,7 +96,8 @@ class ChunkPlan:
     ) -> None:
         """Compute chunk by chunk until all have their file, or the directory is removed.
 
-        Skips chunks that another worker has claimed. Calls ``tell`` with ``n_left()`` after each.
+        Skips chunks that another worker has claimed. Calls ``tell`` with ``n_left()`` after every
+        chunk, a skipped one too.
         """
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0

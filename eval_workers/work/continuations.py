@@ -113,12 +113,12 @@ class Continuations(Step[SampleCounts]):
         sides = sides_of(prompts, lead)
         text_id = {_side(side): self.sampling.draw(side["text"], 0).text_id for side in sides}
         kept = [row for row in existing if text_id.get(_side(row)) == row["text_id"]]
-        have = {(*_side(row), row["sample"]) for row in kept}
+        drawn = {(*_side(row), row["sample"]) for row in kept}
         missing = {
             self.sampling.draw(side["text"], k)
             for side in sides
             for k in range(self.n)
-            if (*_side(side), k) not in have
+            if (*_side(side), k) not in drawn
         }
         return State(sides, existing, kept, sorted(missing))
 
@@ -144,7 +144,7 @@ class Continuations(Step[SampleCounts]):
 
         A draw without an entry in ``results`` is left out.
         """
-        have = {(*_side(row), row["sample"]) for row in state.kept}
+        drawn = {(*_side(row), row["sample"]) for row in state.kept}
         by_text: dict[str, list[Draw]] = {}
         for draw in state.missing:
             by_text.setdefault(draw.text, []).append(draw)
@@ -153,7 +153,7 @@ class Continuations(Step[SampleCounts]):
             problems: Counter[str] = Counter()
             for draw in by_text.get(side["text"], ()):
                 sample = results.get(draw)
-                if sample is None or (*_side(side), draw.sample) in have:
+                if sample is None or (*_side(side), draw.sample) in drawn:
                     continue
                 if sample.problem:
                     problems[sample.problem] += 1

@@ -129,8 +129,8 @@ def _environments(job: Job, n_workers: int) -> list[dict[str, str]]:
         n_threads = max(1, n_cores() // n_workers)
         devices.limit_threads(n_threads)
         environment["OMP_NUM_THREADS"] = str(n_threads)
-    is_here = job.options.backend in _OF_DEVICES
-    visible = devices.visible() if is_here and job.options.device != "cpu" else []
+    uses_devices = job.options.backend in _OF_DEVICES
+    visible = devices.visible() if uses_devices and job.options.device != "cpu" else []
     if not visible:
         return [environment] * n_workers
     shares = device_shares(visible, job.options.tensor_parallel, n_workers)
@@ -161,6 +161,7 @@ def _watch(
     stopping: threading.Event,
     say: Callable[[str], None],
 ) -> None:
+    """Wait for a helper's end; report it by a line if it failed and isn't being stopped."""
     status = process.wait()
     if status == 0 or stopping.wait(_PATIENCE_S):
         return

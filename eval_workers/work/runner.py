@@ -74,7 +74,7 @@ def one_model_kept() -> Iterator[None]:
 
 
 class NothingUsed(BadInput):
-    """A finished step has no row: all its input was rejected.
+    """The error for a finished step without rows: all its input was rejected.
 
     Attributes:
         outcomes: of all steps of the run, this one included.
@@ -89,9 +89,9 @@ class NothingUsed(BadInput):
         if done.state.kept or done.made.rows or not reasons:
             return None
         # A reason begins with its subject, up to a colon.
-        ((most, n),) = Counter(r.partition(": ")[2] or r for r in reasons).most_common(1)
-        often = "" if n == len(reasons) else f" ({n:,} times)"
-        problem = f"could {step.verb} nothing of {step.label}: {most}{often}"
+        ((commonest, n),) = Counter(r.partition(": ")[2] or r for r in reasons).most_common(1)
+        count_text = "" if n == len(reasons) else f" ({n:,} times)"
+        problem = f"could {step.verb} nothing of {step.label}: {commonest}{count_text}"
         fix = f"table `reject` has all {len(reasons):,} reasons"
         return cls(f"model {done.model.identity.model}", problem, fix)
 
@@ -113,7 +113,8 @@ def run_steps(
     processes on this machine compute a part of the chunks; ``say`` gets a line when one dies.
 
     Raises what the steps' ``check`` raises, ``BadInput`` for a disk that can't be written or too
-    little memory, and what loading the model raises; ``NothingUsed`` when all steps are done.
+    little memory, and what loading the model raises; after all steps, ``NothingUsed`` for one
+    without rows.
     """
     for step in steps:
         step.check(store, options)
@@ -219,12 +220,12 @@ def _run(
             tell(left[k])
             done, rate = _run_one(store, backend, step, plan, run_id, tell)
             outcomes.append(step.outcome(done, rate))
-            if line := NothingUsed.of(step, done):
-                unused.append(line)
+            if error := NothingUsed.of(step, done):
+                unused.append(error)
             tell(0)  # another worker may have computed the last chunks
-    for line in unused:
-        line.outcomes = outcomes
-        raise line
+    for error in unused:
+        error.outcomes = outcomes
+        raise error
     return outcomes
 
 
@@ -262,11 +263,7 @@ def _run_one(
 
 
 def publish(step: Step[Any], done: ComputedStep) -> None:
-    """Publish a step's new rows beside those that are still valid, and its rejects.
-
-    Rows of other tables are published first: if only the step's own rows are missing, the next run
-    computes all of them again.
-    """
+    """Publish a step in one commit: new and still valid rows, rejects, and rows of other tables."""
     store, state, made, run_id = done.store, done.state, done.made, done.run_id
     identity = done.model.identity
     partition = step.partition(identity)

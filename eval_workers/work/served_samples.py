@@ -46,7 +46,7 @@ class ServedIdentity:
 
     @property
     def key(self) -> str:
-        """Hash of both (16 hex digits)."""
+        """Hash of model and backend (16 hex digits)."""
         text = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -68,7 +68,7 @@ class ServedModel:
 
     @property
     def identity(self) -> ServedIdentity:
-        """Its name and endpoint."""
+        """Name and endpoint as an identity."""
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
     def lead(self, instruction: Instruction) -> str:
@@ -171,15 +171,15 @@ class _AskedModel:
 
     def _job(self, request: Request) -> Job:
         """A job that requests one sample, unless the ledger has it."""
-        is_asked = False
+        is_requested = False
 
         def left_to_ask(replies: Mapping[str, Reply]) -> list[Request]:
-            nonlocal is_asked
+            nonlocal is_requested
             if request.request_id not in replies:
-                is_asked = True
+                is_requested = True
                 return [request]
-            self._n_new += is_asked
-            is_asked = False
+            self._n_new += is_requested
+            is_requested = False
             return []
 
         return left_to_ask

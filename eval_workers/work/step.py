@@ -33,7 +33,7 @@ class State:
         wanted: the step's inputs, one row each with its ``text_id``.
         found: rows of the step's table.
         kept: rows in ``found`` that are still valid: their ``text_id`` is that of the input.
-        missing: inputs without a valid row.
+        missing: items to compute: inputs (or their samples or questions) without a valid row.
         rejects: earlier rows of ``reject`` that stay, as their source isn't tried again.
     """
 
@@ -45,7 +45,7 @@ class State:
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
-    """The state by comparing ``text_id``; ``key`` names the columns that identify an input.
+    """The state of a step whose items are its inputs; the columns ``key`` identify an input.
 
     >>> wanted = [{"pair_id": "1", "text_id": "a"}, {"pair_id": "2", "text_id": "b"}]
     >>> found = [{"pair_id": "1", "text_id": "a"}, {"pair_id": "2", "text_id": "old"}]
@@ -59,8 +59,8 @@ def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
 
     text_id = {name(row): row["text_id"] for row in wanted}
     kept = [row for row in found if text_id.get(name(row)) == row["text_id"]]
-    have = {name(row) for row in kept}
-    return State(wanted, found, kept, [row for row in wanted if name(row) not in have])
+    kept_names = {name(row) for row in kept}
+    return State(wanted, found, kept, [row for row in wanted if name(row) not in kept_names])
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ class Made:
 class Step(ABC, Generic[Outcome]):
     """One step on one model.
 
-    Methods take the model as a backend; ``state`` and ``partition`` need its identity only.
+    Methods take the model as a backend; ``partition`` takes its identity.
     """
 
-    #: The table of its rows, the columns that sort them, and their stage in ``reject``.
+    #: The table of the step's rows, the columns that sort them, and the step's stage in ``reject``.
     table: ClassVar[str]
     order: ClassVar[tuple[str, ...]]
     stage: ClassVar[str]
-    #: Its verb and the unit it counts, for the progress bar.
+    #: The step's verb and the unit that it counts, for the progress bar.
     verb: ClassVar[str]
     unit: ClassVar[str]
     #: The type of a result, see ``chunk_plan.SCHEMAS``.
@@ -96,7 +96,7 @@ class Step(ABC, Generic[Outcome]):
     @property
     @abstractmethod
     def label(self) -> str:
-        """Its subject, for the progress bar."""
+        """What the step works on, for the progress bar."""
 
     def check(self, store: Store, options: ModelOptions) -> None:
         """Raise ``UsageProblem`` for invalid input; called before a model is opened."""
@@ -137,7 +137,7 @@ class Step(ABC, Generic[Outcome]):
         """
 
     def publish_before(self, done: ComputedStep) -> None:
-        """Publish rows of other tables that have to exist before the step's own rows."""
+        """Publish rows of other tables that belong to the step's rows, in the same commit."""
 
     @abstractmethod
     def outcome(self, done: ComputedStep, rate: float | None) -> Outcome:

@@ -23,7 +23,7 @@ def help_steps(job: Job) -> None:
 
 
 def main() -> int:
-    """Read a job from standard input, work until there is nothing left; exit status."""
+    """Read a job from standard input, work until nothing is left; returns the exit status."""
     job = Job.from_json(sys.stdin.buffer.readline())
     threading.Thread(target=_leave_with_the_command, daemon=True).start()
     try:

@@ -1,1 +1,1 @@
-"""Kinds of models that are loaded here, and what each computes of a text."""
+"""Models that this process loads, one module per kind, and their forward passes."""

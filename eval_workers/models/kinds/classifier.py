@@ -29,7 +29,7 @@ _NO_LIMIT = 1_000_000
 
 @dataclass(frozen=True)
 class Classified:
-    """A text's ``probabilities``, one per label in their order.
+    """A text's ``probabilities``, one per label in the order of ``Classifier.labels``.
 
     ``n_tokens`` counts the tokens of the whole text, special ones included. ``is_cut`` is true if
     the text was longer than the model's context, so that its end was left out.
@@ -67,18 +67,18 @@ class Classifier(Passes):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Its labels, as its configuration names them."""
+        """The names of the labels, in the configuration's order."""
         return tuple(self._config.id2label[i] for i in range(self._config.num_labels))
 
     @property
     def key(self) -> str:
-        """Hash of all that can change a probability, 16 hex digits."""
+        """Hash of model, revision, dtype and library versions (16 hex digits)."""
         versions = (transformers.__version__, torch.__version__, tokenizers.__version__)
         parts = [self.source.name, self.source.revision, self.options.dtype, *versions]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def classify(self, texts: Sequence[str]) -> list[Classified]:
-        """Probabilities for each text, in their order (loads the weights)."""
+        """The probabilities of each text, in the order given (loads the weights)."""
         whole = self._ids(texts)
         longer = [i for i, ids in enumerate(whole) if len(ids) > self._n_context]
         inputs = dict(enumerate(whole))
@@ -98,7 +98,7 @@ class Classifier(Passes):
 
     @property
     def _n_context(self) -> int:
-        """Number of tokens of the longest text, special tokens included."""
+        """Most tokens of an input, special tokens included."""
         limit = int(self._tokenizer.model_max_length)
         positions = getattr(self._config, "max_position_embeddings", None)
         if limit < _NO_LIMIT or positions is None:
@@ -110,8 +110,8 @@ class Classifier(Passes):
         loader = transformers.AutoModelForSequenceClassification.from_pretrained
         model = read_weights(self.source, loader, self._config, self.options)
         if model.config.pad_token_id is None:
-            # Decoders look for the last token before padding, and refuse several texts without a
-            # padding token. There is no padding here: no token has this id.
+            # Classifiers made of decoders read the last token before padding, and refuse several
+            # texts if there is no padding token. Inputs aren't padded: no token has the id -1.
             model.config.pad_token_id = -1
         return model
 

@@ -1,4 +1,4 @@
-"""The conversation that precedes a sentence which a chat model scores; a TOML file."""
+"""The conversation before a sentence that a chat model scores, read from a TOML file."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from plumbline.eval_workers.models.kinds.forward_passes import logprobs_of
 
-import torch  # isort: skip (passes sets how MKL computes, before it starts)
+import torch  # isort: skip (forward_passes configures MKL, before it starts)
 
 from transformers.modeling_outputs import BaseModelOutput
 
@@ -71,13 +71,13 @@ class EncoderDecoderBackend(LocalContinuer):
         return None
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
-        """Tokens as the decoder writes them, which may differ from those of an input."""
+        """Token ids of texts as the decoder writes them, which may differ from an input's."""
         encoded = self.tokenizer(text_target=texts, add_special_tokens=False, verbose=False)
         return list(encoded["input_ids"])
 
     @cached_property
     def _start(self) -> Tokens:
-        """The decoder's first tokens."""
+        """The start token and the special tokens before a text."""
         return (self.identity.bos_token_id, *self._lead_tokens)
 
     @cached_property
@@ -158,7 +158,7 @@ def _encoded(model: Any, inputs: Sequence[Tokens]) -> torch.Tensor:
 def _decoded(
     model: Any, encoded: torch.Tensor, ids: torch.Tensor, cache: Any = None, use_cache: bool = False
 ) -> Any:
-    """The decoder's output for its tokens, after those in the cache."""
+    """The decoder's output for ``ids``, which follow the tokens in ``cache``."""
     return model(
         encoder_outputs=BaseModelOutput(last_hidden_state=encoded),
         attention_mask=torch.ones(encoded.shape[:2], dtype=torch.long, device=encoded.device),

@@ -33,7 +33,7 @@ os.environ.setdefault("MKL_CBWR", "AUTO,STRICT")
 
 Item = TypeVar("Item", bound=Hashable)
 Result = TypeVar("Result")
-#: Maps items, a pass's start index and its most tokens to the pass's end index.
+#: From items, a pass's start index and its limit of tokens to the pass's end index (exclusive).
 EndOfPass = Callable[[Sequence[Item], int, int], int]
 
 #: Model types (RoBERTa and its kin) whose first position is the padding token's id + 1.
@@ -73,8 +73,8 @@ class Passes(ABC):
     ) -> dict[Item, Result]:
         """Results of ``run`` by item; each pass takes as many consecutive items as fit.
 
-        Passes get smaller when memory runs out. ``length`` gives an item's number of tokens; a pass
-        holds items of one length unless ``end_of`` says otherwise.
+        Passes get smaller when memory runs out. ``length`` gives an item's number of tokens.
+        ``end_of`` decides where a pass ends; by default a pass holds items of one length.
         """
         end_of = end_of or equal_lengths(length)
         results: dict[Item, Result] = {}
@@ -123,7 +123,7 @@ class LocalModel(Passes, TextReader):
     """A model loaded with transformers; see ``TextReader`` for what it raises."""
 
     def __init__(self, model: str, options: ModelOptions, files: Files | None = None) -> None:
-        """``files`` of the model, if they have been read already."""
+        """``files``: the result of ``read_files``, which is called if they are ``None``."""
         versions = {
             "transformers": transformers.__version__,
             "torch": torch.__version__,
@@ -142,7 +142,7 @@ class LocalModel(Passes, TextReader):
 
     @property
     def n_parameters(self) -> int:
-        """Number of parameters, an adapter's included; tied count once, quantised as unpacked."""
+        """Number of parameters, also an adapter's: tied ones once, quantised ones as unpacked."""
         return int(self._model.num_parameters())
 
     @cached_property
@@ -194,11 +194,11 @@ def equal_lengths(length: Callable[[Item], int]) -> EndOfPass[Item]:
     return end_of
 
 
-#: Tokens whose keys and values are in memory while drawing, and of prompts that are read at once
-#: with logits of the last token alone, per token of a forward pass.
+#: Limits while drawing, as multiples of the tokens of a forward pass: tokens whose keys and values
+#: are in memory, and tokens of padded prompts read at once (only the last token gets logits).
 _HELD, _READ = 16, 4
 
-#: A prompt with its special tokens, and its number.
+#: A prompt with its special tokens, and its index among the prompts.
 _Draw = tuple[Tokens, int]
 
 
@@ -207,7 +207,7 @@ class LocalContinuer(LocalModel, Continuer):
 
     @cached_property
     def longest_padded(self) -> int:
-        """Longest sequence in tokens that may be in a pass with others of other lengths."""
+        """Most tokens of a sequence in a pass of several lengths; 0 if passes aren't padded."""
         return 0
 
     def _with_special(self, prompt: Tokens) -> Tokens:
@@ -223,7 +223,7 @@ class LocalContinuer(LocalModel, Continuer):
     ) -> list[Tokens | str]:
         draws = [(self._with_special(prompt), i) for i, prompt in enumerate(prompts)]
 
-        # As many in each lane: a step takes hardly longer for a few rows more.
+        # Lanes share the draws evenly: a few more rows hardly slow a step.
         most = -(-len(draws) // devices.n_threads()) if self.takes_lanes else len(draws)
         n_times = _READ if self.longest_padded else 1
 

@@ -16,8 +16,8 @@ token with that token masked is the pseudo-log-likelihood (PLL) of a text, in na
 
 Words are those of the tokenizer (``word_ids``). Special tokens around the text are read and never
 scored. A text has a copy with its own masks for each scored token. Copies in a forward pass have
-one length, without padding. A copy that two texts share, such as a pair's with the pronoun masked,
-is computed once.
+one length, without padding. Equal copies of two texts, such as a pair's sentences with the pronoun
+masked, are computed once.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from plumbline.eval_workers.models.kinds.forward_passes import (
     n_before_text,
 )
 
-import torch  # isort: skip (passes sets how MKL computes, before it starts)
+import torch  # isort: skip (forward_passes configures MKL, before it starts)
 
 from plumbline.eval_workers.models.local.scorer import summed
 from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens
@@ -67,7 +67,7 @@ class MaskedBackend(LocalModel):
         return f"PLL {self.options.pll}"
 
     def _context(self) -> tuple[str, int]:
-        """The special tokens around a text; the first one's id, or the mask's if none leads."""
+        """A phrase with the special tokens around a text; the first one's id, else the mask's."""
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         if self.options.bos is not None:
             problem = "is for models that read from left to right"
@@ -107,9 +107,10 @@ class MaskedBackend(LocalModel):
         return self._scores([(reads[text], None) for text in texts])
 
     def score_beside(self, pairs: Sequence[tuple[str, str]]) -> list[TextScore]:
-        """The PLL of each pair's first text over the tokens that its second text shares, in order.
+        """The PLL of each pair's first text, summed over the tokens shared with the second text.
 
-        With `crows-pairs` each token is masked alone. Texts that share no token get a problem.
+        Each token is masked alone unless ``options.pll`` is `within-word-l2r`. Texts that share no
+        token get a problem.
         """
         reads = self._reads([text for pair in pairs for text in pair])
         return self._scores([(reads[text], reads[other]) for text, other in pairs])
@@ -129,7 +130,7 @@ class MaskedBackend(LocalModel):
         return words
 
     def _scores(self, pairs: Sequence[tuple[_Read | str, _Read | str | None]]) -> list[TextScore]:
-        """A score for each pair's first text: of the tokens shared with the second, or of all."""
+        """A score per pair: of the first text, over the second's tokens if it isn't ``None``."""
         copies = [self._copies(text, other) for text, other in pairs]
         tokens = dict[_Copy, set[int]]()
         for of_text in copies:
@@ -146,7 +147,7 @@ class MaskedBackend(LocalModel):
     def _copies(
         self, text: _Read | str, other: _Read | str | None
     ) -> list[tuple[_Copy, int]] | str:
-        """A copy of the text for each scored token, and the token; or a problem."""
+        """For each scored token: the text's copy with its masks, and the token; or a problem."""
         if isinstance(text, str):
             return text
         if isinstance(other, str):
@@ -191,7 +192,7 @@ class MaskedBackend(LocalModel):
 def _shared(ids: Tokens, others: Tokens) -> list[int]:
     """Positions in ``ids`` of the tokens that two texts share, by longest matching blocks.
 
-    Both texts of a pair are aligned in the same order, so both are scored on the same tokens.
+    The texts are sorted, as blocks depend on the order: both are scored on the same tokens.
 
     >>> _shared((5, 6, 7, 8), (5, 9, 7, 8))
     [0, 2, 3]

@@ -32,7 +32,7 @@ Kind = Literal["causal", "masked", "encoder-decoder"]
 class _Class:
     """A kind's auto class of transformers, and the configurations and architectures it accepts.
 
-    ``architectures``: listed by model type; ``endings``: of the names of any others.
+    ``architectures``: name by model type; ``endings``: name endings of other architectures.
     """
 
     auto: str
@@ -100,7 +100,7 @@ def read_config(model: str, options: ModelOptions) -> tuple[Source, Any]:
     """A model's source at a commit, and its configuration; any kind, no weights are loaded.
 
     Raises ``BadInput`` for a model that can't be loaded, and for a configuration that asks for a
-    third party's code, claims an impossible size, or has a name that isn't text.
+    third party's code, claims an impossible size, or holds a name that isn't a string.
     """
     loading.silence()
     trusts_code = options.trust_remote_code is not None

@@ -29,8 +29,9 @@ def shares(n_threads: int, n_items: int) -> tuple[int, int]:
 
 
 def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int) -> None:
-    """Call ``work`` on each item, started in order; a single lane runs in the calling thread.
+    """Call ``work`` on each item in lanes that share ``n_threads``; items are started in order.
 
+    A single lane runs in the calling thread.
     The first error, or an interruption of the calling thread, stops all lanes and is raised.
     """
     n_lanes, n_each = shares(n_threads, len(items))
@@ -38,7 +39,7 @@ def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int
         for item in items:
             work(item)
         return
-    left, errors = iter(items), list[BaseException]()
+    remaining, errors = iter(items), list[BaseException]()
     lock = threading.Lock()
 
     def lane() -> None:
@@ -46,7 +47,7 @@ def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int
             devices.limit_threads(n_each)
             while not errors:
                 with lock:
-                    item = next(left, None)
+                    item = next(remaining, None)
                 if item is None:
                     return
                 work(item)
@@ -67,7 +68,7 @@ def in_lanes(work: Callable[[Item], None], items: Sequence[Item], n_threads: int
         for thread in lanes:
             if thread.ident is not None:
                 thread.join()
-        devices.limit_threads(n_threads)  # later threads start with a lane's setting
+        devices.limit_threads(n_threads)  # else later threads would start with a lane's number
     if errors:
         raise errors[0]
 
@@ -76,5 +77,5 @@ def _interrupt(threads: Sequence[threading.Thread]) -> None:
     """Raise ``KeyboardInterrupt`` in each live thread, once its current kernel is done."""
     for thread in threads:
         if thread.is_alive():
-            number, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(number, error)
+            id_, error = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(KeyboardInterrupt)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(id_, error)

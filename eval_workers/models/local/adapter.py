@@ -43,7 +43,7 @@ _PATTERNS = (
 class Adapter:
     """``name`` is `NAME@HASH of the content` or `ID@COMMIT`; the files lie in ``directory``.
 
-    ``base`` and ``base_revision``: the model it was trained on, by its configuration.
+    ``base`` and ``base_revision``: the model that its configuration says it was trained on.
     """
 
     name: str
@@ -90,7 +90,7 @@ def put_on(model: Any, adapter: Adapter) -> Any:
     config = peft.PeftConfig.from_pretrained(str(adapter.directory))
     config.inference_mode = True
     try:
-        with warnings.catch_warnings():  # PEFT's, about adjusted layers and deprecated names
+        with warnings.catch_warnings():  # PEFT warns of adjusted layers and deprecated names
             warnings.simplefilter("ignore")
             adapted = peft.PeftModelForCausalLM(model, config)
             loaded = adapted.load_adapter(str(adapter.directory), "default")
@@ -131,7 +131,7 @@ def _checked(adapter: str, path: Path) -> dict[str, Any]:
     """The adapter's configuration.
 
     Raises ``BadInput`` for one that can't be read, doesn't change weights as LoRA does, is for
-    another task than next tokens, or holds a pattern that is refused.
+    another task than predicting the next token, or holds a pattern that is refused.
     """
     what = f"adapter {adapter}"
     try:

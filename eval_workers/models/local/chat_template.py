@@ -19,8 +19,8 @@ from plumbline.warehouse.errors import UsageProblem
 _WORDS = "Plumblinewords"
 #: Placeholders for messages, to find out whether a template changes them.
 _MESSAGES = ("Plumblinesystem", "Plumblineuser")
-#: Replaces the templates' function for today's date by one that returns a fixed day, the fallback
-#: of Llama 3's templates, in their format or in digits alone.
+#: Macro that replaces the templates' function for today's date. Its fixed day, the fallback of
+#: Llama 3's templates, is written in their format, or in digits for formats with `%m`.
 _TODAY = (
     "{%- macro strftime_now(format) -%}"
     "{{ '2024-07-26' if '%m' in format else '26 Jul 2024' }}"
@@ -30,7 +30,7 @@ _TODAY = (
 
 @dataclass(frozen=True)
 class Frame:
-    """A frame's text as the template writes it, its token ids without BOS, and the special ids."""
+    """A frame's text as the template writes it, its token ids without BOS, and the special ones."""
 
     text: str
     ids: tuple[int, ...]
@@ -40,8 +40,8 @@ class Frame:
 def rendered(tokenizer: Any, messages: Sequence[Mapping[str, str]], model: str, fix: str) -> str:
     """The text of the frame of some messages, up to the start of the assistant's turn.
 
-    Raises ``UsageProblem`` for a model without a chat template, or whose template refuses these
-    messages, leaves them out, or changes more than their white space.
+    Raises ``UsageProblem`` with the advice ``fix`` for a model without a chat template, or with one
+    that refuses these messages, leaves them out, or changes more than their white space.
     """
     what = f"model {model}"
     if not getattr(tokenizer, "chat_template", None):

@@ -44,11 +44,11 @@ def draw(
     Each prompt has one seed. ``read`` runs the model on the distinct prompts.
     """
     distinct = list(dict.fromkeys(prompts))
-    place = {prompt: i for i, prompt in enumerate(distinct)}
+    index_of = {prompt: i for i, prompt in enumerate(distinct)}
     state = read(distinct)
     device = state.logits.device
-    state.select(torch.tensor([place[prompt] for prompt in prompts], device=device))
-    last = torch.tensor(sorted(ends), device=device)
+    state.select(torch.tensor([index_of[prompt] for prompt in prompts], device=device))
+    end_ids = torch.tensor(sorted(ends), device=device)
     chance = None if options.greedy else uniforms(seeds, options.max_new_tokens).to(device)
     alive = torch.arange(len(prompts), device=device)
     steps: list[tuple[list[int], list[int]]] = []
@@ -58,12 +58,12 @@ def draw(
         steps.append((alive.tolist(), tokens.tolist()))
         sound = state.logits.amax(dim=-1).isfinite()  # the maximum is NaN if any logit is
         faulty.update(alive[~sound].tolist())
-        open_ = torch.isin(tokens, last, invert=True) & sound
-        if step + 1 == options.max_new_tokens or not open_.any():
+        is_open = torch.isin(tokens, end_ids, invert=True) & sound
+        if step + 1 == options.max_new_tokens or not is_open.any():
             break
-        if not open_.all():
-            alive, tokens = alive[open_], tokens[open_]
-            state.select(open_.nonzero()[:, 0])
+        if not is_open.all():
+            alive, tokens = alive[is_open], tokens[is_open]
+            state.select(is_open.nonzero()[:, 0])
         state.append(tokens)
     drawn: list[list[int]] = [[] for _ in prompts]
     for rows, new in steps:
@@ -114,8 +114,8 @@ def _filters(options: SamplingOptions) -> LogitsProcessorList:
 class _TopP(TopPLogitsWarper):
     """The library's top-p filter, computed from the likeliest tokens where these surely suffice.
 
-    Sorting a whole vocabulary takes a third of the time of drawing from a small model. Rows are
-    still sorted where rounding or equal logits at the nucleus' edge could change the nucleus.
+    Sorting a whole vocabulary takes a third of the time of drawing from a small model. A row is
+    still sorted if rounding, or equal logits at the nucleus' edge, could change its nucleus.
     """
 
     def __call__(self, input_ids: Any, scores: torch.Tensor) -> torch.Tensor:
@@ -124,12 +124,12 @@ class _TopP(TopPLogitsWarper):
         values, places = scores.topk(_LIKELY, dim=-1)
         shares = scores.softmax(dim=-1).gather(1, places).double()
         before = shares.cumsum(dim=-1) - shares
-        kept = before < self.top_p
-        last = (kept.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
+        in_nucleus = before < self.top_p
+        last = (in_nucleus.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
         edge = values.gather(1, torch.cat([last, (last + 1).clamp(max=_LIKELY - 1)], dim=1))
-        # If the nucleus includes the last of the ``_LIKELY``, that is compared with itself: doubt.
+        # If all ``_LIKELY`` are in the nucleus, the last is compared with itself: doubt.
         doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
-        kept_values = values.masked_fill(~kept, self.filter_value)
+        kept_values = values.masked_fill(~in_nucleus, self.filter_value)
         filtered = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)
         rows = doubt.nonzero()[:, 0]
         if len(rows):
@@ -140,7 +140,7 @@ class _TopP(TopPLogitsWarper):
 class Read:
     """Sequences that a model has read, and its float32 logits after each.
 
-    Sequences of several lengths are padded on the left, for models that take positions.
+    Sequences of several lengths are padded on the left; the model must then take positions.
     """
 
     def __init__(self, model: Any, sequences: Sequence[Tokens]) -> None:
@@ -177,20 +177,20 @@ class Read:
 
     def _output(self, ids: torch.Tensor) -> Any:
         """The model's output for tokens after those in the cache."""
-        how: dict[str, Any] = {"logits_to_keep": 1} if self._keeps_last else {}
+        options: dict[str, Any] = {"logits_to_keep": 1} if self._keeps_last else {}
         if self._is_padded:
             positions = (self._mask.cumsum(dim=1) - 1).clamp(min=0)
-            how["position_ids"] = positions[:, -ids.shape[1] :]
+            options["position_ids"] = positions[:, -ids.shape[1] :]
         return self._model(
             input_ids=ids,
             attention_mask=self._mask,
             past_key_values=self._cache,
             use_cache=True,
-            **how,
+            **options,
         )
 
 
 def _has_rows(cache: Any) -> bool:
-    """True if a cache's rows can be selected; models with another state read all tokens again."""
+    """True if a cache's rows can be selected; else each step reads all earlier tokens again."""
     parts = [cache, *getattr(cache, "layers", ())]
     return all(hasattr(part, "batch_select_indices") for part in parts)

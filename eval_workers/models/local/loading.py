@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-# Else transformers asks a remote service to convert weights that are not safetensors.
+# Without this, transformers asks a remote service to convert weights to safetensors.
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 
 import huggingface_hub
@@ -59,8 +59,8 @@ def silence() -> None:
 def at_commit(source: Source) -> Source:
     """The source at the commit of its hub revision: a branch can move, even during a run.
 
-    Raises ``BadInput`` for unlisted pickles, for GGUF, and for an adapter, since the library would
-    load the base that the adapter names instead.
+    Raises ``BadInput`` for pickles of unlisted models, for GGUF, and for an adapter: transformers
+    would load the base that the adapter names.
     """
     if source.is_local:
         return source
@@ -68,12 +68,12 @@ def at_commit(source: Source) -> Source:
         fix = f"give --model BASE --adapter {source.name}"
         raise BadInput(f"model {source.name}", "is an adapter", fix)
     try:
-        at_commit = pinned(source, "config.json", f"model {source.name}")
+        pinned_source = pinned(source, "config.json", f"model {source.name}")
     except BadInput:
         _refuse_gguf(source)
         raise
-    _refuse_pickles(at_commit)
-    return at_commit
+    _refuse_pickles(pinned_source)
+    return pinned_source
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
@@ -86,7 +86,7 @@ def pinned(source: Source, filename: str, what: str) -> Source:
 
 
 def _refuse_pickles(source: Source) -> None:
-    """Refuse a hub repository without safetensors, unless a shipped list of models names it.
+    """Refuse a hub repository that has only pickles or GGUF, unless a shipped list names it.
 
     Pickles are always read with ``weights_only``: tensors and nothing else.
     """
@@ -117,8 +117,8 @@ def _listed() -> set[str]:
 def check_configuration(source: Source) -> None:
     """Raise ``BadInput`` for a configuration whose names aren't texts or whose sizes are invalid.
 
-    The library would build all layers and experts before it notices that weights are missing, and
-    would let a model without layers score texts.
+    Without this check, transformers would build all layers and experts before it notices that
+    weights are missing, and would let a model without layers score texts.
     """
     parts = [_content(source, "config.json")]
     for part in parts:  # the loop appends the configurations inside each part
@@ -156,8 +156,8 @@ def _is_text(value: object) -> bool:
 def refuse_foreign_code(source: Source) -> None:
     """Raise ``BadInput`` for a configuration or tokenizer whose code is in another repository.
 
-    Its reference, OTHER/REPOSITORY--module.Class, has no revision, so a score could not be
-    repeated; and transformers runs that code where it reads the configuration.
+    The reference to such code, OTHER/REPOSITORY--module.Class, has no revision, so a score could
+    not be repeated; and transformers runs the code as soon as it reads the configuration.
     """
     for filename in ("config.json", "tokenizer_config.json"):
         if filename == "config.json" or _on_hub_if_any(source, filename):
@@ -178,10 +178,10 @@ def _content(source: Source, filename: str) -> dict[str, Any]:
 
 
 def _on_hub_if_any(source: Source, filename: str) -> bool:
-    """True if the source has the file; false if its repository can't be reached.
+    """True if the source has the file; false if neither hub nor cache can tell.
 
-    Nothing is downloaded. A file in the cache counts for a commit; for a branch only if the hub
-    can't be reached.
+    Nothing is downloaded. For a commit, the cache's answer is final if it has one. For a branch it
+    is used only if the hub can't be reached.
     """
     if source.is_local:
         return (Path(source.location) / filename).is_file()
@@ -197,7 +197,7 @@ def _on_hub_if_any(source: Source, filename: str) -> bool:
 
 
 def load(source: Source, loader: Callable[..., Any], **options: Any) -> Any:
-    """Load a part of a model; errors are one line, ``Interrupted`` if the hub is unreachable."""
+    """Load a part with ``loader``; one-line errors, ``Interrupted`` if the hub is unreachable."""
     if not source.is_local:
         options["revision"] = source.revision or "main"
     options["local_files_only"] = source.is_local
@@ -243,8 +243,9 @@ def saved_quantisation(config: Any) -> str | None:
 def choose_bos(name: str, tokenizer: Any, config: Any, options: ModelOptions) -> tuple[str, int]:
     """Source and id of the BOS: ``--bos``, the tokenizer, the configuration, or a convention.
 
-    The configuration's counts only if it is special to the tokenizer: the default of several model
-    types is an ordinary token in other vocabularies. Raises ``UsageProblem`` if there is none.
+    The configuration's BOS counts only if the tokenizer calls it special: the default of several
+    model types is an ordinary token in other vocabularies. Raises ``UsageProblem`` without a BOS,
+    and if ``--bos`` isn't a token.
     """
     vocabulary = tokenizer.get_vocab()
     if options.bos is not None:

@@ -1,7 +1,7 @@
 """Checks of third-party regular expressions, some of which take for ever to match.
 
-Python's matcher tries every way through a pattern. There are too many where a repeated part can
-itself be matched in several ways, as in ``(a+)+`` and ``(a|a)*``, or many parts in a row can.
+Python's matcher tries every way to match a pattern. There are too many ways if a repeated part can
+itself be matched in several ways, as in ``(a+)+`` and ``(a|a)*``, or if many parts in a row can.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _LONGEST = 2000
 #: Limits on parts in a row: in a name of 60 letters, five repeats match in millions of ways.
 _MOST_REPEATS = 5
 _MOST_CHOICES = 12
-#: Parts that match in one way, and one letter or none.
+#: Parts that match one letter or none, in one way.
 _PLAIN = (ops.LITERAL, ops.NOT_LITERAL, ops.ANY, ops.IN, ops.AT)
 
 
 def why_refused(pattern: str) -> str:
-    """The problem of a third-party pattern; empty if it may be matched with names.
+    """Why a third-party pattern must not be used; empty if it may be matched with names.
 
     >>> why_refused(r".*\\.layers\\.\\d+\\.(q|k|v)_proj")
     ''
@@ -50,7 +50,7 @@ class _Ambiguous(Exception):
 
 
 def _ways(parts: Iterable[tuple[Any, Any]]) -> tuple[int, int]:
-    """Numbers of repeats and of choices in a row; raises ``_Ambiguous``."""
+    """Numbers of repeats and choices among consecutive parts; raises ``_Ambiguous``."""
     n_repeats = n_choices = 0
     for op, value in parts:
         within = (0, 0)
@@ -70,9 +70,10 @@ def _ways(parts: Iterable[tuple[Any, Any]]) -> tuple[int, int]:
 
 
 def _repeated(_: int, most: Any, body: Any) -> tuple[int, int]:
-    ways = _ways(body)
+    """``_ways`` of a part that is repeated at most ``most`` times."""
+    n_repeats, n_choices = _ways(body)
     if most == 1:  # a part that may be left out
-        return ways[0] + 1, ways[1]
-    if ways != (0, 0):
+        return n_repeats + 1, n_choices
+    if n_repeats or n_choices:
         raise _Ambiguous
     return 1, 0

@@ -1,4 +1,4 @@
-"""The base of all backends: texts to token ids, refusals, sums.
+"""The base classes of backends: they encode texts, refuse some and sum log-probabilities.
 
 A score is defined in ``scoring_contract``.
 
@@ -33,7 +33,7 @@ from plumbline.eval_workers.models.scoring_contract import (
 )
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Options that not every backend has for every kind of model, and where they exist.
+#: Options that only some backends or kinds of models have, and the phrase that names these.
 _NOT_EVERYWHERE = {
     "adapter": "of causal models with --backend transformers",
     "quantisation": "of causal models with --backend transformers",
@@ -53,7 +53,7 @@ class TextReader(ABC):
     ``MissingComponent`` for a GPU that is not there.
     """
 
-    #: True if every word has tokens of its own, so that decoding must give the words of the text.
+    #: True if every word can be encoded: then a text whose decoded words differ is refused.
     knows_all_words = True
 
     kind: ClassVar[Kind] = "causal"
@@ -69,7 +69,7 @@ class TextReader(ABC):
     ) -> None:
         """``versions`` of the packages that compute are part of a score's identity.
 
-        ``files`` of the model, if they have been read already.
+        ``files`` describe the model, by default as ``read_files`` finds it.
         """
         self.options = options
         self._refuse_unsupported()
@@ -150,7 +150,7 @@ class TextReader(ABC):
     @property
     @abstractmethod
     def _n_embedded(self) -> int:
-        """Token ids below this can be both read and predicted (loads the weights)."""
+        """Number of token ids that can be both read and predicted (loads the weights)."""
 
     @property
     def _n_context(self) -> int | None:
@@ -159,7 +159,7 @@ class TextReader(ABC):
         return None if limit is None else int(limit)
 
     def lead(self, instruction: Instruction) -> str:
-        """The text that gives an instruction before a prompt; empty without one.
+        """The text to put before a prompt for an instruction; empty without an instruction.
 
         The frame of a chat is remembered, see ``_frame``. Raises ``UsageProblem`` for a chat that
         the model's template can't make, and for an instruction with special tokens or characters
@@ -194,8 +194,8 @@ class TextReader(ABC):
     def pieces(self, token_ids: Collection[int]) -> dict[int, str]:
         """The text of each token, with the space that it starts with.
 
-        A token with only a part of a character gives U+FFFD. Decoders drop the space before a first
-        word, so each token is decoded as the second of two copies.
+        A token with only a part of a character gives U+FFFD. Decoding drops the space before a
+        text's first word, so each token is decoded as the second of two copies.
         """
         pieces = {}
         for i in token_ids:
@@ -220,7 +220,7 @@ class TextReader(ABC):
         answers = [self._answer(text) for text in texts]
         try:  # all at once, several times as fast
             encoded = self._ids([answer or " " for answer in answers]) if answers else []
-        except Exception:  # a text is at fault: find it one by one
+        except Exception:  # some text can't be encoded: encode each alone
             return [self._encode(answer, n_vocabulary) for answer in answers]
         return [
             self._usable(answer, ids, n_vocabulary)
@@ -228,7 +228,7 @@ class TextReader(ABC):
         ]
 
     def _answer(self, text: str) -> str:
-        """The text with the conversation before it, if there is one; empty if the text is."""
+        """The text after the conversation, if there is one; an empty text stays empty."""
         return f"{self.identity.conversation or ''}{text}" if text else text
 
     def _encode(
@@ -239,9 +239,10 @@ class TextReader(ABC):
         bounded: bool = True,
         ids_of: Callable[[list[str]], list[list[int]]] | None = None,
     ) -> Tokens | str:
-        """Token ids without BOS or EOS, or the problem of a text.
+        """A text's token ids without BOS or EOS, or its problem.
 
-        Unless ``bounded``, a text may be longer than the context. ``ids_of``: default ``_ids``.
+        Unless ``bounded``, a text may be longer than the context. ``ids_of`` encodes it, by
+        default ``_ids``.
         """
         try:
             (ids,) = (ids_of or self._ids)([text]) if text else [[]]
@@ -322,13 +323,13 @@ class Scorer(TextReader):
     def _of_answer(self, ids: Tokens, logprobs: list[float]) -> TextScore:
         """The score of a text whose tokens follow those of the conversation, if there is one.
 
-        A token that the template's end shares with the first word counts as the text's.
+        A token that holds both the template's end and the start of the first word is the text's.
         """
         if self.identity.conversation is None:
             return summed(ids, logprobs)
         frame = self._frames[self.identity.conversation].ids
-        same = itertools.takewhile(lambda both: both[0] == both[1], zip(frame, ids, strict=False))
-        start = sum(1 for _ in same)
+        shared = itertools.takewhile(lambda both: both[0] == both[1], zip(frame, ids, strict=False))
+        start = sum(1 for _ in shared)
         if start == len(ids):
             return TextScore(math.nan, problem="the tokenizer gives no token for it")
         return summed(ids[start:], logprobs[start:])

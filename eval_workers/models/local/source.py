@@ -28,7 +28,7 @@ _DEFINING = (
     "merges.txt",
     "*.model",
 )
-#: Files that are fetched from a model's directory at an address.
+#: Files that are copied here from a model's directory at an address (``s3://...``).
 _FETCHED = (*_DEFINING, "generation_config.json", "chat_template.jinja", "*.py")
 #: Name of the directory of a model's checkpoints, inside the model's directory.
 CHECKPOINTS = "checkpoints"
@@ -40,7 +40,7 @@ HUB_ID = re.compile(r"(?=.{1,96}$)[\w.-]+(/[\w.-]+)?", re.ASCII)
 
 @dataclass(frozen=True)
 class Source:
-    """A model's source: ``location`` is passed to the library, ``name`` stands in tables.
+    """A model's source: ``location`` is passed to transformers, ``name`` is written to tables.
 
     ``revision`` is the content hash of a local model, or a revision on the hub.
     ``trusts_code``: the model's own code may run.
@@ -118,7 +118,7 @@ def find_source(model: str, revision: str | None, trusts_code: bool = False) -> 
 
 
 def _check_spelling(path: Path) -> None:
-    """Refuse a misspelt path in ``models``, which would pass for a hub id."""
+    """Refuse a misspelt ``models/NAME``, which would pass for a hub id, if one is similar."""
     if path.parent.name != "models" or not path.parent.is_dir():
         return
     if like := get_close_matches(path.name, [p.name for p in path.parent.iterdir()], 1):

@@ -1,8 +1,8 @@
 """The form in which a sentence is scored: as written, or as the released scores had it.
 
 The released scores of UnStereoEval (Belem et al., ICLR 2024) are those of sentences without
-straight double quotes, in lower case except for the first letter. This form gives the sentences of
-all 16,668 released pairs.
+straight double quotes, in lower case except for the first letter. The form `released` turns
+sentences into those of all 16,668 released pairs.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Token sequences laid out as a tree: shared beginnings are computed once.
 
 In a causal model a token's log-probability depends on the tokens before it alone, so sequences with
-the same beginning share that part of the computation. One forward pass holds a tree in depth-first
-order: BOS is the root, each node attends to itself and its ancestors and has its depth for a
-position. The subtree of ``k`` is the nodes from ``k`` up to ``ends[k]``, so node ``j`` attends to
-``k`` just when ``k <= j < ends[k]``. A sequence's last token predicts nothing, so it isn't a node.
+the same beginning share that part of the computation. A tree lists its nodes in depth-first order.
+BOS is the root; each node attends to itself and its ancestors, and its position is its depth. The
+subtree of ``k`` is the nodes from ``k`` to ``ends[k] - 1``, so node ``j`` attends to ``k`` if and
+only if ``k <= j < ends[k]``. A sequence's last token predicts nothing, so it isn't a node.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Tree:
     """Nodes of one forward pass, and for each sequence the nodes that predict its tokens.
 
     ``tokens``, ``depths`` and ``ends`` have one entry per node; ``paths`` one list per sequence, as
-    long as the sequence, from the root on.
+    long as the sequence, from the root down.
     """
 
     tokens: list[int]
@@ -29,21 +29,21 @@ class Tree:
     paths: list[list[int]]
 
 
-def n_shared(one: Tokens, other: Tokens) -> int:
-    """Number of leading tokens that two sequences share, without the last of either.
+def n_shared(first: Tokens, second: Tokens) -> int:
+    """Number of leading tokens that two sequences share; the last token of each is left out.
 
     >>> n_shared((5, 6, 7), (5, 6, 8, 9)), n_shared((5,), (5,))
     (2, 0)
     """
-    most = min(len(one), len(other)) - 1
+    most = min(len(first), len(second)) - 1
     for n in range(most):
-        if one[n] != other[n]:
+        if first[n] != second[n]:
             return n
     return most
 
 
 def n_nodes(sequences: Sequence[Tokens]) -> int:
-    """Number of nodes of the tree of all sorted sequences; 0 without any.
+    """Number of nodes of the tree of some sorted sequences; 0 without a sequence.
 
     >>> n_nodes([(1, 2, 3), (1, 2, 4), (1, 5, 6)]), n_nodes([])
     (4, 0)
@@ -92,7 +92,7 @@ def tree(sequences: Sequence[Tokens], bos: int) -> Tree:
 
 
 def forest(sequences: Sequence[Tokens], bos: int, n_nodes: int) -> list[Tree]:
-    """Trees of consecutive sorted sequences, each of as many as fit into ``n_nodes`` nodes.
+    """Trees of consecutive sorted sequences, each with as many as fit into ``n_nodes`` nodes.
 
     >>> [t.tokens for t in forest([(1, 2, 3), (1, 2, 4), (1, 5, 6)], bos=0, n_nodes=3)]
     [[0, 1, 2], [0, 1, 5]]
@@ -106,6 +106,7 @@ def forest(sequences: Sequence[Tokens], bos: int, n_nodes: int) -> list[Tree]:
 
 
 def _ends(depths: list[int]) -> list[int]:
+    """The index after the last node of each node's subtree."""
     ends = [len(depths)] * len(depths)
     open_: list[int] = []
     for node, depth in enumerate(depths):

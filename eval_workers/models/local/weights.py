@@ -34,13 +34,13 @@ def load_model(files: Files, options: ModelOptions) -> Any:
 def read_weights(
     source: Source, loader: Callable[..., Any], config: Any, options: ModelOptions
 ) -> Any:
-    """A model with weights on its device, loaded by ``loader``, a class's ``from_pretrained``.
+    """A model with weights on its device, loaded by ``loader``, the ``from_pretrained`` of a class.
 
     Raises the errors of ``load_model``.
     """
     devices.release()
     device = _device(options.device)
-    devices.limit_threads(devices.n_threads())  # torch knows of no container's quota
+    devices.limit_threads(devices.n_threads())  # torch ignores a container's quota of cores
     dtype = getattr(torch, options.dtype)
     settings: dict[str, Any] = {
         "dtype": dtype,
@@ -68,7 +68,7 @@ def check_complete(source: Source, info: Mapping[str, Any]) -> None:
 
 
 def n_embedded(model: Any) -> int:
-    """Token ids below this have a row in the embedding and in the output layer."""
+    """Number of token ids with a row in both the embedding and the output layer (if it has one)."""
     tables = (model.get_input_embeddings(), model.get_output_embeddings())
     return min(int(table.weight.shape[0]) for table in tables if table is not None)
 
@@ -76,8 +76,8 @@ def n_embedded(model: Any) -> int:
 def _attention(config: Any, device: str) -> str | None:
     """The attention implementation where PyTorch's own choice is wrong, ``None`` elsewhere.
 
-    Where all heads share one key, the fused kernel with a mask leaves a last position out (issue
-    191937 of PyTorch, fixed in August 2026): with torch 2.11 on an H100 scores were off by 5 nats.
+    If all heads share one key, PyTorch's fused kernel with a mask leaves a last position out (its
+    issue 191937, fixed in August 2026): with torch 2.11 on an H100 scores were off by 5 nats.
     """
     text = config.get_text_config()
     shares = getattr(text, "num_key_value_heads", None) == 1 or getattr(text, "multi_query", False)
@@ -92,7 +92,7 @@ def is_int8(config: Any, options: ModelOptions) -> bool:
 
 
 def quantisation(name: str, config: Any, options: ModelOptions) -> str | None:
-    """The quantisation in a score's identity: the checkpoint's own, or ours with its version.
+    """The quantisation in a score's identity: the checkpoint's, or that of the options.
 
     Raises ``UsageProblem`` if the options quantise a quantised checkpoint, ``MissingComponent`` if
     bitsandbytes isn't installed.

@@ -11,7 +11,7 @@ options come from the command line::
     unavailable = "no longer served"  # optional: why it is listed but never loaded
     n_parameters = 70_426_624     # optional: its weights, for released scores, which name none
 
-``FILE#model`` are the entries of a file with other content too, such as the settings.
+``FILE#model`` names the entries in a file that has other content too, such as the settings.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ from plumbline.warehouse.text.toml_file import Text, checked, parsed, read_text,
 class ListedModel:
     """A model of a list: its hub id or directory, and its name in published tables.
 
-    ``workers``: number of processes that score it; ``n_parameters``: number of its weights; each
-    ``None`` if its entry lacks it. ``unavailable``: why it can't be loaded; empty if it can.
+    ``overrides``: its entry's fields of ``ModelOptions``. ``workers``: number of processes that
+    score it; ``n_parameters``: number of its weights; both ``None`` if the entry lacks them.
+    ``unavailable``: why it can't be loaded; empty if it can.
     """
 
     id: str
@@ -49,7 +50,7 @@ class ListedModel:
     n_parameters: int | None = None
 
     def options(self, defaults: ModelOptions) -> ModelOptions:
-        """Its options: those of the entry, else of ``defaults``.
+        """The model's options: the entry's fields, the others from ``defaults``.
 
         >>> ListedModel("m", "m", {"dtype": "bfloat16"}).options(ModelOptions(device="cpu")).dtype
         'bfloat16'
@@ -59,7 +60,7 @@ class ListedModel:
 
 #: Suffix for the path of a file that has other content besides the list.
 AMONG_OTHERS = "#model"
-#: Without entry points: models of shipped lists may be loaded from pickles, see ``local.loading``.
+#: Other packages can't add lists: ``local.loading`` reads pickles of models that a list names.
 LISTS = Registry("model list", __name__, ".toml", instead="give the path of a .toml file")
 
 

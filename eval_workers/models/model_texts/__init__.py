@@ -27,7 +27,7 @@ class ModelText:
 
 
 def known(model: str) -> ModelText | None:
-    """The entry of a model by its name; ``None`` for a model that isn't listed.
+    """The entry whose pattern matches a model's name; ``None`` for a model that isn't listed.
 
     >>> known("EleutherAI/pythia-70m-deduped").part, known("gpt-j-6b").family
     ('deduplicated', 'GPT-J')
@@ -39,9 +39,9 @@ def known(model: str) -> ModelText | None:
 
 
 def relation(model: str, corpus: str) -> Relation:
-    """The relation of a model's text to a corpus, both by their names.
+    """The relation of a model's training text to a corpus; both are given by name.
 
-    ``unknown`` for a model that isn't listed, and for a corpus without a known text.
+    It is ``unknown`` for a model or corpus that isn't listed.
 
     >>> [relation(m, "pile") for m in ("pythia-70m", "opt-125m", "mpt-7b", "Mistral-7B-v0.1")]
     ['same', 'some', 'other', 'unpublished']
@@ -60,10 +60,10 @@ def relation(model: str, corpus: str) -> Relation:
 
 
 def family(model: str) -> str:
-    """The family of a model: of its entry, else the letters at the start of its name.
+    """The family of a model's entry; for an unlisted model the letters at the start of its name.
 
-    Unlisted models whose names start with the same letters count as one family: too few families
-    claim less than too many.
+    So unlisted models of several families may count as one. That is the safer error: a result for
+    fewer families claims less.
 
     >>> family("EleutherAI/pythia-70m"), family("openai-community/gpt2-xl"), family("a/Qwen2.5-7B")
     ('Pythia', 'gpt', 'Qwen')

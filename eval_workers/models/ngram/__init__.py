@@ -1,11 +1,11 @@
-"""Back-off n-gram models of counts."""
+"""N-gram models of word counts, with back-off."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-#: Raise it when the probabilities of a text, or the files of a model, change.
+#: Increased when the probabilities of a text, or the files of a model, change.
 VERSION = 2
 #: End of an English sentence: a mark that isn't a title's, closing quotes, white space.
 SENTENCE_END = re.compile(r"[.!?](?<!\bMr.)(?<!\bMs.)(?<!\bDr.)(?<!\bMrs.)[\"'”’)]*\s+")

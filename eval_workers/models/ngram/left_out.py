@@ -1,8 +1,9 @@
 """An n-gram model's probabilities when each part of its text is left out, for all parts at once.
 
-``a`` is the count of an n-gram in ``ngram_model``. Leaving out a part lowers it by the n-gram's
-occurrences in the part, or by the number of longer n-grams that end with it and occur in no other
-part.
+``a`` is the count of an n-gram g in ``ngram_model``. Leaving out a part lowers ``a``: if it counts
+occurrences, by those in the part; else by the number of n-grams made of a word and g that occur in
+no other part.
+
 N-grams after the same context have consecutive numbers. Words and discounts stay those of the whole
 text.
 """
@@ -26,15 +27,15 @@ _CACHED = 4096
 
 @dataclass(frozen=True)
 class Counts:
-    """N-grams of some sentences, shortest first: lists by length, from 1.
+    """N-grams of some sentences; each list has an array per length, from 1.
 
     Attributes:
         n_words: number of different words.
         words, position: the words of all sentences in a row, and their positions in the sentences.
         keys: for each n-gram, the number of its context times ``n_words``, plus its last word.
         adjusted: count ``a`` of each n-gram.
-        ids: for each of ``words``, the n-gram that ends with it, -1 without one.
-        firsts: where in ``words`` each n-gram first ends; empty for single words.
+        ids: for each of ``words``, the number of the n-gram that ends with it, -1 without one.
+        firsts: index in ``words`` where each n-gram first ends; empty for single words.
     """
 
     n_words: int
@@ -129,9 +130,9 @@ class LeftOut:
         return number
 
     def _sums_of(self, n: int, start: int, end: int) -> tuple[Floats, Floats]:
-        """Sum of ``a`` over a range of n-grams, and number with ``a > 0``, without each part.
+        """For a range of n-grams, sum of ``a`` and number with ``a > 0``, without each part.
 
-        The last value of both is for the whole text.
+        The last value of both arrays is for the whole text.
         """
         a, (cells, losses) = self._counted.adjusted[n - 1], self._losses[n - 1]
         in_range = slice(*np.searchsorted(cells, [start * self._n_parts, end * self._n_parts]))
@@ -156,13 +157,13 @@ class LeftOut:
         ends = ends[is_count[counted.ids[n - 1][ends]]]
         cells = [counted.ids[n - 1][ends] * self._n_parts + self._part[ends]]
         if n < longest:
-            suffix, owner = counted.ids[n - 1][counted.firsts[n]], self._owner(n + 1)
-            in_one_part = (owner >= 0) & ~is_count[suffix]
-            cells.append(suffix[in_one_part] * self._n_parts + owner[in_one_part])
+            suffix, only_part = counted.ids[n - 1][counted.firsts[n]], self._only_part(n + 1)
+            in_one_part = (only_part >= 0) & ~is_count[suffix]
+            cells.append(suffix[in_one_part] * self._n_parts + only_part[in_one_part])
         return np.unique(np.concatenate(cells), return_counts=True)
 
-    def _owner(self, n: int) -> Ints:
-        """For each n-gram the only part that holds it; -1 where several do."""
+    def _only_part(self, n: int) -> Ints:
+        """For each n-gram of ``n`` words, the only part that holds it; -1 if several parts do."""
         ids = self._counted.ids[n - 1]
         ends = np.flatnonzero(ids >= 0)
         low = np.full(len(self._counted.keys[n - 1]), self._n_parts)

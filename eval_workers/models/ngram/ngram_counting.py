@@ -3,7 +3,7 @@
 At every word of a text, the longest n-gram that begins there is packed into a few 64-bit numbers;
 near the end of a sentence it is padded with ``BOS``. A run holds the distinct n-grams of one range,
 sorted, with their counts. Reading run after run gives the tree, because n-grams with the same
-beginning are adjacent. So memory is that of one run; the files are mapped.
+beginning are adjacent. So at most one run is in memory; the files are memory-mapped.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def count_ngrams(words: Ints, n_words: int, order: int, work: Path, directory: P
 
 
 def _ranges(words: Ints, packing: _Packing) -> list[tuple[int, int]]:
-    """Lowest and highest first number of the n-grams in each run, by a sample of the text."""
+    """For each run, the range of its n-grams' first packed numbers, by a sample of the text."""
     bits, width, _ = packing
     step = max(1, len(words) // _SAMPLED)
     at = np.arange(0, max(1, len(words) - width), step)
@@ -82,7 +82,7 @@ def _ranges(words: Ints, packing: _Packing) -> list[tuple[int, int]]:
 
 
 def _run(words: Ints, packing: _Packing, first: int, last: int, work: Path) -> Path:
-    """The file of the sorted n-grams of a range, each with its count in the last column."""
+    """The file of a range's distinct n-grams, sorted, with their counts in the last column."""
     path = work / f"{first:016x}-{last:016x}.npy"
     if is_whole(path):
         return path
@@ -103,7 +103,7 @@ def _run(words: Ints, packing: _Packing, first: int, last: int, work: Path) -> P
 
 @contextmanager
 def hashed(path: Path) -> Iterator[Path]:
-    """A temporary path to write to; afterwards the file's hash is written, then it is renamed."""
+    """A temporary path to write to; on exit its hash is saved, then it is renamed to ``path``."""
     with replacing(path) as temporary:
         yield temporary
         path.with_suffix(".sha256").write_text(file_hash(temporary), encoding="ascii")
@@ -116,7 +116,7 @@ def is_whole(path: Path) -> bool:
 
 
 def _unsorted(words: Ints, packing: _Packing, limits: tuple[Any, Any], room: int) -> Ints:
-    """The n-grams of a range, unsorted, each as often as it occurs."""
+    """The n-grams of a range, unsorted, a row per occurrence; ``room``: rows to allocate."""
     _, width, order = packing
     rows, n = np.empty((room, -(-order // width)), np.uint64), 0
     for start in range(0, len(words), _WORDS_AT_ONCE):
@@ -126,9 +126,10 @@ def _unsorted(words: Ints, packing: _Packing, limits: tuple[Any, Any], room: int
 
 
 def _add_runs(runs: list[Path], packing: _Packing, nodes: Ints, *arrays: Ints) -> tuple[Ints, int]:
-    """Fill the arrays of nodes; if they are empty, only count the nodes.
+    """Fill ``arrays`` (words, counts, children) from ``nodes``, the first node of each length, on.
 
-    Returns the next free node of each length, and the last word that begins an n-gram.
+    If they are empty, the nodes are only counted. Returns the next free node of each length, and
+    the last word that begins an n-gram.
     """
     nodes, last = nodes.astype(np.int64), np.full(packing[-1], -1)
     for run in runs:
@@ -142,7 +143,7 @@ def _gather(
 ) -> int:
     """Pack n-grams of a range that begin at the first ``n`` words into ``rows`` from ``at`` on.
 
-    Returns ``at`` plus their number, which counts those without room in ``rows`` too.
+    Returns ``at`` plus their number; n-grams without room in ``rows`` count too.
     """
     shift, mask = np.uint64(bits), np.uint64((1 << bits) - 1)
     top = np.uint64(bits * (width - 1))
@@ -219,14 +220,17 @@ def _add_rows(
                 for single in range(last[0] + 1, word + 1):
                     children[single] = nodes[1]
             last[n] = word
-            # Other n-grams count the words before them; no word comes before a sentence.
+            # Other counts are of distinct words before the n-gram, see ``_count_before``.
             if is_filled and (n == order - 1 or last[0] == BOS):
                 counts[nodes[n] - 1 if n else word] += rows[i, -1]
 
 
 @numba.njit(cache=True)
 def _count_before(first: int, end: int, children: Any, words: Any, links: Any, counts: Any) -> None:
-    """Count each child of some nodes at its link: the same n-gram without its first word."""
+    """Add 1 to the count at the link of each child of the nodes from ``first`` to ``end`` - 1.
+
+    A link is the node of the same n-gram without its first word.
+    """
     for node in range(first, end):
         low = high = np.int64(0)
         if first:

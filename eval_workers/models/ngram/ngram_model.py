@@ -41,13 +41,13 @@ class NgramModel:
     The children of a node are the n-grams with one more word at the end, sorted by this word.
 
     Attributes:
-        levels: the first node of each length, and the number of nodes.
+        levels: the first node of each length, then the number of nodes.
         root: a(c.) and t(c) of the empty context.
         discounts: D of each length.
         words: the last word of each n-gram.
         counts: a of each n-gram.
-        children: the first child of each node but the longest n-grams; last, the number of nodes.
-        totals: a(c.) of each node but the longest n-grams.
+        children: the first child of all nodes but the longest n-grams, then the number of nodes.
+        totals: a(c.) of all nodes but the longest n-grams.
     """
 
     levels: Ints
@@ -88,7 +88,7 @@ class NgramModel:
 
     def _find(self, words: Ints, first: Ints, end: Ints) -> Ints:
         """The node of each word among those from ``first`` to ``end`` - 1; -1 if there is none."""
-        low, high = first, end  # of the last node whose word isn't after it
+        low, high = first, end  # bounds of the last node whose word isn't greater
         while (high - low > 1).any():
             middle = (low + high) // 2
             is_after = self.words[middle] > words
@@ -108,7 +108,7 @@ class NgramModel:
 
 
 def lay_out(path: Path, shapes: Mapping[str, tuple[str, int]]) -> dict[str, Any]:
-    """Write a file of zeros and return its mapped arrays; wider types have to come first."""
+    """Write zeros to a file; its arrays, mapped. ``shapes``: types (wide first) and lengths."""
     header, end = {}, 0
     for name, (kind, n) in shapes.items():
         start, end = end, end + n * np.dtype(_TYPES[kind]).itemsize
@@ -149,9 +149,9 @@ def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
 
 
 def estimated_discount(adjusted: Ints) -> float:
-    """Ney, Essen and Kneser's estimate of D from the a of all n-grams of a length.
+    """Ney, Essen and Kneser's estimate of D from ``a`` of all n-grams of one length.
 
-    It is 0.5 if no n-gram has a = 1, or none a = 2.
+    It is 0.5 if no n-gram has a = 1, or no n-gram a = 2.
 
     >>> estimated_discount(np.array([1, 1, 2, 5])), estimated_discount(np.array([3]))
     (0.5, 0.5)

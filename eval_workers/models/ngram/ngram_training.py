@@ -90,9 +90,9 @@ def train(
 
 
 def _blocks(shards: Sequence[Path], form: RecordForm, work: Path) -> list[Path]:
-    """Files of numbered words: arrays ``numbers``, and ``letters`` and ``offsets`` of the words.
+    """Files with the ``numbers`` of words, and with ``letters`` and ``offsets`` of distinct words.
 
-    Each holds whole documents; ``n_documents`` counts the text's documents up to the block's end.
+    A block holds whole documents; ``n_documents`` counts those of all blocks up to its end.
     """
     blocks = list(takewhile(is_whole, sorted(work.glob("*.block"))))
     n_documents = int(load_file(blocks[-1])["n_documents"]) if blocks else 0
@@ -111,7 +111,7 @@ def _blocks(shards: Sequence[Path], form: RecordForm, work: Path) -> list[Path]:
 
 
 def _up_to(n_characters: int, texts: Iterator[str]) -> Iterator[str]:
-    """The next texts, up to the one with which they have ``n_characters``."""
+    """The next texts, up to and including the one that brings them to ``n_characters``."""
     for text in texts:
         yield text
         n_characters -= len(text)
@@ -120,7 +120,7 @@ def _up_to(n_characters: int, texts: Iterator[str]) -> Iterator[str]:
 
 
 def _vocabulary(blocks: Sequence[Path]) -> tuple[pa.LargeBinaryArray, int]:
-    """The ``MOST_WORDS`` most frequent words in alphabetical order; the number of all tokens.
+    """The ``MOST_WORDS`` most frequent words in alphabetical order, and the number of tokens.
 
     Words are numbered in this order after ``BOS`` and ``UNKNOWN``.
     """
@@ -142,7 +142,7 @@ def _words_of(block: dict[str, Ints]) -> pa.LargeBinaryArray:
 
 
 def _numbered(blocks: Sequence[Path], vocabulary: pa.LargeBinaryArray, path: Path) -> Ints:
-    """The vocabulary's numbers of all blocks' words in turn, ``BOS`` before every sentence."""
+    """All blocks' words by their numbers in the vocabulary, ``BOS`` before every sentence."""
     with replacing(path) as temporary, temporary.open("wb") as file:
         np.array(BOS, np.uint32).tofile(file)
         for block in map(load_file, blocks):
@@ -157,7 +157,7 @@ def tokenizer_of(vocabulary: pa.LargeBinaryArray) -> Any:
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
     words = ["<s>", "<unk>", *vocabulary.cast(pa.large_string()).to_pylist()]
-    numbers = {word: number for number, word in enumerate(words)}  # "<" is a word of its own
+    numbers = {word: number for number, word in enumerate(words)}  # no word is "<s>": "<" is one
     tokenizer = Tokenizer(models.WordLevel(numbers, unk_token="<unk>"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

@@ -1,7 +1,7 @@
 """Text to numbered words: words and marks in lower case, and where sentences end.
 
-Words are those of ``tokenizers`` (``Lowercase``, ``BertPreTokenizer``), which splits the texts that
-are scored; each character's kind is read from it.
+Words are those of the library ``tokenizers`` (``Lowercase``, ``BertPreTokenizer``), which also
+splits the texts that are scored. Each character's kind is found by trying it there.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _characters() -> tuple[Ints, Ints]:
 
 
 def numbered_words(texts: Iterable[str]) -> tuple[Ints, pa.LargeBinaryArray]:
-    """The words of texts as numbers from 2 on, ``BOS`` after every sentence; and these words.
+    """The words of texts as numbers from 2, ``BOS`` after every sentence; and the distinct words.
 
     >>> numbers, words = numbered_words(["She ran! He, too.", "She"])
     >>> numbers.tolist(), b" ".join(words.to_pylist())
@@ -63,7 +63,7 @@ def numbered_words(texts: Iterable[str]) -> tuple[Ints, pa.LargeBinaryArray]:
 
 
 def _pieces(texts: Iterable[str]) -> Iterator[tuple[str, list[int]]]:
-    """Pieces of the texts, each with the index at which each of its sentences ends."""
+    """Pieces of the concatenated texts, each with the end indices of its sentences."""
     parts: list[str] = []
     ends = [0]
     for text in texts:

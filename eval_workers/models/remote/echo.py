@@ -75,7 +75,7 @@ class Echo:
 
 
 def read_echo(body: str, text: str) -> Echo:
-    """The echo of a text, whose prompt may begin with BOS; white space is not compared.
+    """The echo of ``text`` in a reply, perhaps after BOS; white space is not compared.
 
     Raises ``EchoFault`` for anything else, such as log-probabilities of generated text.
 
@@ -173,7 +173,7 @@ def spells(pieces: Sequence[str], text: str) -> bool:
 
 
 def _after_parts(text: str, start: int, n_parts: int) -> Iterator[int]:
-    """Possible ends of a run of parts of characters that starts at ``start``."""
+    """Possible end indices of a run of ``n_parts`` parts of characters, from ``start`` on."""
     for i in range(start, min(start + n_parts, len(text))):
         if text[i].isascii():
             return

@@ -17,7 +17,7 @@ from plumbline.eval_workers.chat.client import Failure
 from plumbline.eval_workers.models.remote.echo import Echo, EchoFault, EchoServer, read_echo
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: The first is sent three times. All end with the same word after different beginnings.
+#: Texts to score; the first is sent three times. All have the same last word.
 TEXTS = (
     "The weather was fine, so the two old friends walked home.",
     "A clerk had put all the keys into the drawer at home.",
@@ -38,7 +38,7 @@ class ProbeResult:
     """The result of a server's probe.
 
     Attributes:
-        sent: text to send before each text: BOS, or nothing where the server adds its own.
+        sent: text to send before each text: BOS, or empty if the server adds its own.
         context: tokens before the text, as the server shows them; the last one is ``bos``.
         tokenisation: hash of the tokens of the probe's texts (8 hex digits).
     """
@@ -54,7 +54,7 @@ class ProbeResult:
 
 
 def probe(server: EchoServer, bos: str | None) -> ProbeResult:
-    """Check a server's scores of a few texts.
+    """Check a server's scores of a few texts; ``bos`` is the token of ``--bos``.
 
     Raises ``BadInput`` for numbers that aren't scores, ``UsageProblem`` where a BOS is missing or
     superfluous.

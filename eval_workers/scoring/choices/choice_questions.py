@@ -38,7 +38,7 @@ class ChoiceOptions(AskingOptions):
             raise UsageProblem("model", "is not given", "give --model NAME")
 
     def wordings(self) -> tuple[str, ...]:
-        """The wordings, used in turn. Raises as ``load``."""
+        """The wordings, used in turn. Raises the errors of ``load``."""
         return load(Path(self.prompts) if self.prompts else None)
 
     def key(self) -> str:

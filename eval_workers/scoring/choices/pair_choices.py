@@ -81,10 +81,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Outcome for one benchmark: ``n_asks`` asks about ``n_pairs`` pairs, ``n_new`` in this run.
+    """Outcome for one benchmark: ``n_asks`` asks about ``n_pairs`` pairs.
 
-    ``n_neither`` replies name neither sentence: their rows count for neither side. ``n_unnatural``
-    pairs are left out.
+    ``n_new`` of the asks are of this run. ``n_neither`` replies name neither sentence: their rows
+    count for neither side. ``n_unnatural`` pairs are not asked about.
     """
 
     benchmark: str
@@ -111,8 +111,8 @@ _FIX = "give a larger --max-new-tokens, or other wordings (--prompts FILE)"
 class PairChoices(Step[Chosen]):
     """Ask for the missing choices of a benchmark's pairs, except those marked unnatural.
 
-    A pair whose sentences changed is asked about again, and its old rows are removed. Rows beyond a
-    smaller ``n`` stay.
+    A pair whose sentences changed is asked about again, and its old rows are removed. If ``n`` is
+    smaller than before, rows of later asks stay.
     """
 
     benchmark: str
@@ -141,13 +141,13 @@ class PairChoices(Step[Chosen]):
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
         rows = store.read(self.table, **self.partition(model.identity)).to_pylist()
         state = state_of(natural, rows, "pair_id")
-        have = {(row["pair_id"], row["shown_first"], row["ask"]) for row in state.kept}
+        asked = {(row["pair_id"], row["shown_first"], row["ask"]) for row in state.kept}
         missing = [
             Ask(pair["pair_id"], pair["sentence_a"], pair["sentence_b"], side, ask)
             for ask in range(self.options.n)
             for pair in natural
             for side in _OTHER
-            if (pair["pair_id"], side, ask) not in have
+            if (pair["pair_id"], side, ask) not in asked
         ]
         return replace(state, missing=missing)
 
@@ -257,13 +257,13 @@ def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[i
     return len(left), sum((most(request, price) for request in left), Spent()), ledger.spent
 
 
-def preferences(store: Store, one: Chosen, setting: str) -> Iterator[str]:
+def preferences(store: Store, outcome: Chosen, setting: str) -> Iterator[str]:
     """Lines on a model's preference by groups, and on its preference for the first sentence."""
     query = (
         "FROM forced_choice WHERE benchmark = $benchmark AND model_key = $model_key "
         "AND setting = $setting AND n_pairs > 0 ORDER BY groups"
     )
-    params = {"benchmark": one.benchmark, "model_key": one.model_key, "setting": setting}
+    params = {"benchmark": outcome.benchmark, "model_key": outcome.model_key, "setting": setting}
     for row in rows_of(store.root, query, params):
         group, _, other = row["groups"].partition("/")
         yield (

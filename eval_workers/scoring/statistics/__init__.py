@@ -1,1 +1,1 @@
-"""Inference over many figures at once: when curves change, ranks, power, corrections."""
+"""Statistical inference: change points, ranks, power, components, controls, corrections."""

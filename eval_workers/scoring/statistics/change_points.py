@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.opening import OpenWarehouse
 
 Row: TypeAlias = Mapping[str, Any]
 
-#: Rate of false finds: the chance of any in `changes`, their expected share in `onsets`.
+#: Rate of false finds: the chance of at least one in `changes`, their mean share in `onsets`.
 ALPHA = 0.05
 #: Fewest checkpoints of a curve.
 LEAST_STEPS = 3
@@ -34,7 +34,7 @@ LEAST_TESTED = 12
 SHIFT = 3
 #: With less power a test has no verdict.
 LEAST_POWER = 0.3
-#: Largest autocorrelation of neighbours; at 1 a curve has no level.
+#: Largest autocorrelation of neighbouring checkpoints; at 1 a curve has no level.
 MOST_RHO = 0.98
 _TINY = 1e-300
 _MODEL = ("series", "setting")
@@ -44,7 +44,7 @@ _LAST = ("word", "n_pairs", "relative_nats", "relative_nats_low", "relative_nats
 
 
 def changes(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
-    """Rows of ``change_point``, without their run, for models with three checkpoints or more."""
+    """Rows of ``change_point``, without ``run_id``, for models with three checkpoints or more."""
     text = "FROM checkpoint_curve WHERE measure <> 'explained variance' ORDER BY ALL"
     rows = rows_of(root, text)
     return [row for part in _groups(rows, _MODEL) for row in _changes_of(_groups(part, _CURVE))]
@@ -106,33 +106,33 @@ def lasting_changes(
     [((1, 20), 8)]
     """
     rng = np.random.default_rng(0)
-    every = np.unique(np.concatenate([*steps, np.array([], np.int64)]))
+    all_steps = np.unique(np.concatenate([*steps, np.array([], np.int64)]))
     cuts: dict[tuple[int, int], tuple[float, float | None, float]] = {}
     parts = [(i, 0, len(curve)) for i, curve in enumerate(curves) if len(curve) > 1]
     while parts:
-        draws = rng.random((n_series, every.size))
+        draws = rng.random((n_series, all_steps.size))
         tests = [
-            _test(curves[i][start:end], draws[:, np.searchsorted(every, steps[i][start:end])])
+            _test(curves[i][start:end], draws[:, np.searchsorted(all_steps, steps[i][start:end])])
             for i, start, end in parts
         ]
-        least = np.min([ranks for _, ranks, _ in tests], axis=0)
-        after = []
+        least_ranks = np.min([ranks for _, ranks, _ in tests], axis=0)
+        next_parts = []
         for (i, start, end), (place, ranks, of_shifted) in zip(parts, tests, strict=True):
             cut = start + place
-            power = float((_rank(-of_shifted, -least) <= ALPHA).mean())
-            p = float(_rank(-ranks[:1], -least)[0]) if power >= LEAST_POWER else None
+            power = float((_rank(-of_shifted, -least_ranks) <= ALPHA).mean())
+            p = float(_rank(-ranks[:1], -least_ranks)[0]) if power >= LEAST_POWER else None
             is_found = p is not None and p <= ALPHA
             if is_found or (start, end) == (0, len(curves[i])):
                 shift = curves[i][cut:end].mean() - curves[i][start:cut].mean()
                 cuts[i, cut] = (float(shift), p, power)
             if is_found:
-                after += [(i, start, cut), (i, cut, end)]
-        parts = [(i, start, end) for i, start, end in after if end - start >= LEAST_TESTED]
+                next_parts += [(i, start, cut), (i, cut, end)]
+        parts = [(i, start, end) for i, start, end in next_parts if end - start >= LEAST_TESTED]
     return cuts
 
 
 def _test(curve: Floats, draws: Floats) -> tuple[int, Floats, Floats]:
-    """Place of a curve's cut; ranks of its and the null series' cuts; ranks of shifted series.
+    """Index of a curve's cut; ranks of its and the null series' cuts; of the shifted series' cuts.
 
     ``draws`` [series, checkpoint], from 0 to 1, choose the innovations of the null series.
     """
@@ -142,7 +142,7 @@ def _test(curve: Floats, draws: Floats) -> tuple[int, Floats, Floats]:
     if curve.size < LEAST_TESTED or np.ptp(curve) <= 1e-9 * np.abs(curve).max():
         return int(cut), np.ones(len(draws) + 1), np.ones(len(draws))
     series = (innovations - innovations.mean())[(draws * innovations.size).astype(int)]
-    series[:, 0] /= np.sqrt(1 - rho**2)  # as if it had run for ever
+    series[:, 0] /= np.sqrt(1 - rho**2)  # as if each series had run for ever
     series = lfilter([1.0], [1.0, -rho], series, axis=1)
     sizes = np.append(size, _cuts(series)[1])
     series[:, curve.size // 2 :] += SHIFT * innovations.std()
@@ -150,15 +150,15 @@ def _test(curve: Floats, draws: Floats) -> tuple[int, Floats, Floats]:
 
 
 def _rank(values: Floats, among: Floats) -> Floats:
-    """The share of ``among`` that is at least each value."""
+    """For each value, the share of ``among`` that is at least as large."""
     return np.asarray((among.size - np.searchsorted(np.sort(among), values)) / among.size)
 
 
 def _cuts(values: Floats) -> tuple[Ints, Floats, Floats, Floats]:
-    """The cut of each row, its clearness, its autocorrelation and its innovations.
+    """For each row its cut, the cut's clearness, and the row's autocorrelation and innovations.
 
-    The clearness is the largest CUSUM over the long-run standard deviation. The latter is that of
-    residuals from the means before and after the cut: else a shift would look like autocorrelation.
+    The clearness is the largest CUSUM divided by the long-run standard deviation of residuals from
+    the means before and after the cut: with one mean, a shift would look like autocorrelation.
     """
     n = values.shape[1]
     k = np.arange(1, n)
@@ -178,11 +178,11 @@ def _cuts(values: Floats) -> tuple[Ints, Floats, Floats, Floats]:
 def _autocorrelation(values: Floats, rest: Floats) -> Floats:
     """Autocorrelation in each row of ``rest``: ``values`` less the means before and after a cut.
 
-    Subtracting these means lowers it by about (4 + 9 rho) / n, as simulated with 24 to 154
-    checkpoints; a correction by 6 and 10 keeps the rate of false finds up to a rho of 0.9. Further
-    shifts would still raise it. They hardly change differences of values, whose mean squares at
-    lags 2 and 1 have the ratio 1 + rho (after Chakar et al. 2017). This ratio is noisier, so it
-    only bounds the estimate, with 3 / sqrt(n) to spare.
+    Subtracting these means lowers the estimate by about (4 + 9 rho) / n, as simulated with 24 to
+    154 checkpoints; a correction by 6 and 10 keeps the rate of false finds up to a rho of 0.9.
+    Further shifts would still raise the estimate. They hardly change differences of values, whose
+    mean squares at lags 2 and 1 have the ratio 1 + rho (after Chakar et al. 2017). This ratio is
+    noisier, so it only bounds the estimate, with 3 / sqrt(n) to spare.
     """
     n = values.shape[1]
     r = (rest[:, 1:] * rest[:, :-1]).sum(axis=1) / np.maximum((rest**2).sum(axis=1), _TINY)
@@ -192,7 +192,7 @@ def _autocorrelation(values: Floats, rest: Floats) -> Floats:
 
 
 def word_onsets(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
-    """Rows of ``word_onset``, without their run, for words with two pairs or more."""
+    """Rows of ``word_onset``, without ``run_id``, for words with two pairs or more."""
     text = "FROM checkpoint_word WHERE n_pairs > 1 AND relative_nats IS NOT NULL ORDER BY ALL"
     rows = rows_of(root, text)
     return [row for part in _groups(rows, _WORDS) for row in _onsets_of(_groups(part, ("word",)))]
@@ -209,7 +209,7 @@ def _onsets_of(words: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
         [_p_of_t(r["relative_nats"], r["relative_nats_se"], r["n_pairs"] - 1) for r in rows]
         for rows in words
     ]
-    p = np.array([[1.0 if p is None else p for p in row] for row in p_values])  # pairs don't vary
+    p = np.array([[1.0 if p is None else p for p in row] for row in p_values])  # no p: equal pairs
     places, q = onsets(means, p)
     return [
         {
@@ -224,14 +224,14 @@ def _onsets_of(words: Sequence[Sequence[Row]]) -> list[dict[str, object]]:
 
 
 def onsets(means: Floats, p: Floats) -> tuple[Ints, Floats]:
-    """The step since which each word leans to one side until the last; -1 for a word without lean.
+    """For each word, the index of the step since which it leans to one side until the last, or -1.
 
-    Words lean at the last step by Benjamini and Hochberg at ``ALPHA``. The steps of each of these
-    R of m words are then tested backwards from the last, each at ALPHA R / m, until one fails or
-    leans to the other side. A test is made only after all later ones succeeded, so the mean share
-    of words with a wrong onset, too early or without any lean, is at most ALPHA (Benjamini and
-    Bogomolov 2014). ``means`` [word, step] are leans beyond those of the other words, ``p`` the
-    p-values of no lean. Returns the place of each word's step, and its q at the last step.
+    A word without lean has -1. Words lean at the last step by Benjamini and Hochberg at ``ALPHA``.
+    The steps of each of these R of m words are then tested backwards from the last, each at ALPHA R
+    / m, until one fails or leans to the other side. A test is made only after all later ones
+    succeeded, so the mean share of words with a wrong onset, too early or without any lean, is at
+    most ALPHA (Benjamini and Bogomolov 2014). ``means`` [word, step] are leans beyond those of the
+    other words, ``p`` the p-values of no lean. Also returns each word's q at the last step.
 
     >>> means = np.array([[0.1, -0.5, 0.6, 0.7], [0.1, 0.1, 0.1, 0.1]])
     >>> onsets(means, np.array([[0.9, 0.001, 0.001, 0.001], [0.5, 0.5, 0.5, 0.5]]))

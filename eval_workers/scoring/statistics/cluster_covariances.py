@@ -24,8 +24,8 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
     """Influence of each pair on a mean: its distance from the mean, over the number of pairs.
 
     ``figures`` are pairs x columns, each column with its own mean; NaN for a pair without a figure.
-    ``strata`` number the parts of a benchmark whose sizes are fixed: distances are then from the
-    mean of the pair's part.
+    ``strata``: the number of each pair's part, for a benchmark with parts of fixed sizes; distances
+    are then from the part's mean.
 
     >>> influences(np.array([[1.0], [0.0], [np.nan], [2.0]])).T
     array([[ 0.        , -0.33333333,         nan,  0.33333333]])
@@ -40,12 +40,13 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
     """Covariances of means over clustered pairs, by each way to cluster them.
 
-    A cluster's term is the sum of its influences over 1 less its share of the pairs (CR3, Bell and
-    McCaffrey 2002), and a covariance the sum of products of terms. With two dimensions there are
-    three ways: the clusters of the first, those of the second, and all of them less the terms of
-    pairs of clusters, which would count twice (Cameron, Gelbach and Miller 2011; for clusters that
-    are in both dimensions, such as two occupations, Aronow, Samii and Assenova 2015). The variance
-    of a mean, or of any difference of means, is the largest that one of the ways gives.
+    A cluster's term is the sum of its pairs' influences, divided by 1 less its share of the pairs
+    (CR3, Bell and McCaffrey 2002). A covariance is the sum of products of terms. Two dimensions
+    give three ways: the clusters of the first, those of the second, and both less the terms of each
+    two clusters' common pairs, which would count twice (Cameron, Gelbach and Miller 2011; for
+    clusters that are in both dimensions, such as two occupations, Aronow, Samii and Assenova 2015).
+    The variance of a mean, or of any difference of means, is the largest that one of the ways
+    gives.
 
     ``of_pair`` are ``influences`` of pairs (rows) on means (columns); ``clusters`` are the numbers,
     from 0, of each pair's (row's) cluster in each dimension (column), or ``NO_CLUSTER``. Returns
@@ -61,7 +62,7 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
         pair = np.repeat(np.arange(n_pairs), 2)
         is_two = (clusters[:, 0] != clusters[:, 1]) & (clusters != NO_CLUSTER).all(axis=1)
         is_first = np.ones(len(pair), bool)
-        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # a pair is in a cluster once
+        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # a pair counts once in a cluster
         both = clusters[is_two].min(axis=1) * (clusters.max() + 1) + clusters[is_two].max(axis=1)
         every = _products(of_pair, pair[is_first], clusters.reshape(-1)[is_first])
         ways.append(every - _products(of_pair, np.flatnonzero(is_two), both))
@@ -129,7 +130,7 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
 
 
 def _sums(rows: Floats, ids: Ints) -> Floats:
-    """Sum of the rows of each number in ``ids``, from 0 to the largest."""
+    """For each number from 0 to the largest of ``ids``, the sum of the rows with this number."""
     order = np.argsort(ids, kind="stable")
     sums = np.zeros((int(ids.max(initial=-1)) + 1, rows.shape[1]))
     starts = np.flatnonzero(np.diff(ids[order], prepend=-1))

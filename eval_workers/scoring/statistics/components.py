@@ -1,9 +1,9 @@
 """Analysis of variance of log ratios: parts of their mean square over pairs and models.
 
 A log ratio is the sum of a constant of the model, its slope on each property of the pair, an
-effect of each cluster that the pair is in (its word, its frame), and the pair's own. Each part has
-a matrix of mean products of two models; the matrices add up to that of the log ratios. The variance
-of models within and between families says who shares a part.
+effect of each cluster that the pair is in (its word, its frame), and an effect of the pair. Each
+part has a matrix of mean products of two models; the matrices add up to that of the log ratios. The
+variance of models within and between families shows which models share a part.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from plumbline.eval_workers.scoring.statistics.cluster_covariances import Ints a
 from plumbline.warehouse.query.finding import LEAST_CLUSTERS
 
 CONSTANT, PAIR = "constant", "pair"
-#: Directions with eigenvalues this much below the largest are taken as collinear with others.
+#: Directions with eigenvalues below this share of the largest count as collinear with others.
 RCOND = 1e-9
-#: Models that share a part: of all families, of one family, none; and the sum of these.
+#: Models that share a part: all, those of a family, or just one; and the sum of these parts.
 SHARED = ("all models", "a family", "one model", "sum")
-#: Parts that correlated properties explain depend on the order of adding them: the mean over all
-#: orders (Lindeman, Merenda and Gold 1980; Shapley), each property first (alone), and each last.
+#: What correlated properties explain depends on the order of adding them. Given are the mean over
+#: all orders (Lindeman, Merenda and Gold 1980; Shapley), each property first (alone), each last.
 AVERAGE, FIRST, LAST = ORDERS = ("average", "first", "last")
 
 
@@ -45,7 +45,7 @@ class LogRatioTable:
     Attributes:
         y: float64[pair, model], complete.
         properties: float64[pair, column] by name.
-        clusters: of each pair, as in ``clustered_variance``, each column of a kind in ``kinds``.
+        clusters: of each pair, as in ``clustered_variance``; ``kinds`` has each column's kind.
             Two columns of one kind (two occupations in a sentence) share their numbers.
         families: number of each model's family.
     """
@@ -57,7 +57,7 @@ class LogRatioTable:
     families: Ints
 
     def only(self, is_kept: Bools) -> LogRatioTable:
-        """The table of some of the pairs."""
+        """The table of the pairs in the mask ``is_kept``."""
         some = {name: x[is_kept] for name, x in self.properties.items()}
         return replace(self, y=self.y[is_kept], properties=some, clusters=self.clusters[is_kept])
 
@@ -66,8 +66,8 @@ class LogRatioTable:
 class Share:
     """A part's share of the mean square, with 95% intervals; NaN below five clusters or families.
 
-    ``share_low`` and ``share_high`` are for these models and other words, ``families_low`` and
-    ``families_high`` for other families too.
+    ``share_low`` and ``share_high`` allow for other words, ``families_low`` and ``families_high``
+    also for other families of models.
     """
 
     part: str
@@ -84,9 +84,9 @@ class Share:
 class _Moments:
     """Sums over pairs, from which the parts come.
 
-    ``square``, ``xy`` and ``xx`` are products of log ratios and of a design's columns, ``x_sums``
-    and ``y_sums`` their sums by cluster of each kind, and ``both`` counts the pairs that are in two
-    clusters, for each two kinds.
+    With log ratios y and a design's columns x: ``square``, ``xy`` and ``xx`` are y'y, x'y and x'x;
+    ``x_sums`` and ``y_sums`` have, for each kind, sums by cluster; ``both``, for each two kinds,
+    the number of pairs in each two clusters.
     """
 
     n: int
@@ -111,8 +111,8 @@ def _minus(a: Any, b: Any) -> Any:
 class _Design:
     """A table as a design: properties are columns of ``x``, whose first is the constant 1.
 
-    ``is_in`` [set, column]: columns of each set of properties. ``weights`` of the sets give what
-    the constant, or a property in an order, explains.
+    ``is_in`` [set, column]: columns of each set of properties. ``weights``: by part and order, the
+    weight of each set; the weighted sum of what the sets explain is what the part explains.
     """
 
     y: Floats
@@ -151,20 +151,21 @@ class _Design:
             [[z.T @ other for other in members] for z in members],
         )
 
-    def products(self, of: _Moments) -> dict[tuple[str, str], Floats]:
-        squares = np.array([*(u.T @ u for u in of.x_sums), of.xx])
-        sizes = np.array([*(both[a].diagonal().sum() for a, both in enumerate(of.both)), of.n])
-        levels = _levels(of, squares, sizes)
-        # Only a set's columns, with zeros elsewhere.
+    def products(self, sums: _Moments) -> dict[tuple[str, str], Floats]:
+        """The mean product of two models in each part, by part and order, from sums over pairs."""
+        squares = np.array([*(u.T @ u for u in sums.x_sums), sums.xx])
+        sizes = np.array([*(both[a].diagonal().sum() for a, both in enumerate(sums.both)), sums.n])
+        levels = _levels(sums, squares, sizes)
+        # For each set, x'x of its columns inverted; zeros elsewhere.
         inverses = np.linalg.pinv(
-            of.xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
+            sums.xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
         )
         steps = np.tensordot(np.array(list(self.weights.values())), inverses, 1)
         chance = np.einsum("pij,lij->pl", steps, squares)
-        explained = of.xy.T @ steps @ of.xy - np.tensordot(chance, levels, 1)
+        explained = sums.xy.T @ steps @ sums.xy - np.tensordot(chance, levels, 1)
         names = [*self.weights, *((name, AVERAGE) for name in (*self.members, PAIR))]
         parts = [*explained, *(levels * sizes[:, None, None])]
-        return {name: part / of.n for name, part in zip(names, parts, strict=True)}
+        return {name: part / sums.n for name, part in zip(names, parts, strict=True)}
 
 
 def unit_columns(x: Floats) -> Floats:
@@ -210,23 +211,24 @@ def products(table: LogRatioTable) -> dict[tuple[str, str], Floats]:
     return design.products(design.moments(slice(None)))
 
 
-def _levels(of: _Moments, squares: Floats, sizes: Floats) -> Floats:
+def _levels(moments: _Moments, squares: Floats, sizes: Floats) -> Floats:
     """Covariances of models over clusters of each kind and over pairs, [level, model, model]."""
-    inverse = np.linalg.pinv(of.xx, rcond=RCOND, hermitian=True)
-    slopes = inverse @ of.xy
-    n_kinds = len(of.both)
+    inverse = np.linalg.pinv(moments.xx, rcond=RCOND, hermitian=True)
+    slopes = inverse @ moments.xy
+    n_kinds = len(moments.both)
     expected = np.empty((n_kinds + 1,) * 2)
-    for a, row in enumerate(of.both):
+    for a, row in enumerate(moments.both):
         for c, both in enumerate(row):
-            one, other = both.tocoo().coords
+            first, second = both.tocoo().coords
             shared = both.tocoo().data
-            crossed = np.einsum("ij,ij->i", (of.x_sums[a] @ inverse)[one], of.x_sums[c][other])
+            x_sums = (moments.x_sums[a] @ inverse)[first]
+            crossed = np.einsum("ij,ij->i", x_sums, moments.x_sums[c][second])
             expected[a, c] = (shared**2 - 2 * shared * crossed).sum()
             expected[a, c] += np.sum((inverse @ squares[a]).T * (inverse @ squares[c]))
     for a, square in enumerate(squares):
         expected[a, -1] = expected[-1, a] = sizes[a] - np.sum(inverse * square)
-    rests = [y - x @ slopes for x, y in zip(of.x_sums, of.y_sums, strict=True)]
-    observed = np.array([*(r.T @ r for r in rests), of.square - of.xy.T @ slopes])
+    rests = [y - x @ slopes for x, y in zip(moments.x_sums, moments.y_sums, strict=True)]
+    observed = np.array([*(r.T @ r for r in rests), moments.square - moments.xy.T @ slopes])
     return np.asarray(np.tensordot(np.linalg.pinv(expected), observed, 1))
 
 
@@ -241,7 +243,7 @@ def _weights(sets: Sequence[frozenset[int]], k: int, n: int, order: str) -> Floa
     return weights
 
 
-def by_family(of: Floats, families: Ints) -> Floats:
+def by_family(matrix: Floats, families: Ints) -> Floats:
     """A matrix of products split by the models that share them, in the order of ``SHARED``.
 
     The nested analysis of variance by moments (Henderson's first method): a model's own part is the
@@ -254,10 +256,10 @@ def by_family(of: Floats, families: Ints) -> Floats:
     [0.0, 7.5, 1.0, 8.5]
     """
     _, place, sizes = np.unique(families, return_inverse=True, return_counts=True)
-    n, n_families = len(of), len(sizes)
+    n, n_families = len(matrix), len(sizes)
     is_in = (place[:, None] == np.arange(n_families)) / sizes
-    total, whole = np.trace(of), of.sum() / n
-    of_means = float(sizes @ np.einsum("if,ij,jf->f", is_in, of, is_in, optimize=True))
+    total, whole = np.trace(matrix), matrix.sum() / n
+    of_means = float(sizes @ np.einsum("if,ij,jf->f", is_in, matrix, is_in, optimize=True))
     within = (total - of_means) / (n - n_families) if n > n_families else 0.0
     size = n - (sizes**2).sum() / n
     between = (of_means - whole - (n_families - 1) * within) / size if n_families > 1 else 0.0
@@ -278,25 +280,25 @@ def shares(table: LogRatioTable) -> list[Share]:
     parts = design.products(whole)
     every = np.ones(len(table.families), bool)
 
-    def figures(of: Mapping[tuple[str, str], Floats], kept: Bools = every) -> Floats:
+    def figures(by_part: Mapping[tuple[str, str], Floats], kept: Bools = every) -> Floats:
         families = table.families[kept]
-        squares = np.array([by_family(p[np.ix_(kept, kept)], families) for p in of.values()])
-        is_average = [order == AVERAGE for _, order in of]
+        squares = np.array([by_family(p[np.ix_(kept, kept)], families) for p in by_part.values()])
+        is_average = [order == AVERAGE for _, order in by_part]
         return np.asarray(squares / squares[is_average, -1].sum())
 
     share = figures(parts)
     of_words = np.zeros_like(share)
     for k in np.unique(table.clusters[table.clusters != NO_CLUSTER]):
-        some = design.moments(np.flatnonzero((table.clusters == k).any(axis=1)))
-        of_words += (figures(design.products(whole.without(some))) - share) ** 2
+        cluster_moments = design.moments(np.flatnonzero((table.clusters == k).any(axis=1)))
+        of_words += (figures(design.products(whole.without(cluster_moments))) - share) ** 2
     of_families = np.zeros_like(share)
     for family in np.unique(table.families):
         of_families += (figures(parts, table.families != family) - share) ** 2
     words = of_words, freedom(table.clusters)
-    ends = interval(share, words)
-    other = interval(share, words, (of_families, freedom(table.families[:, None])))
+    word_ends = interval(share, words)
+    family_ends = interval(share, words, (of_families, freedom(table.families[:, None])))
     return [
-        Share(part, order, shared, *(float(of[i, j]) for of in (share, *ends, *other)))
+        Share(part, order, shared, *(float(of[i, j]) for of in (share, *word_ends, *family_ends)))
         for i, (part, order) in enumerate(parts)
         for j, shared in enumerate(SHARED)
     ]
@@ -312,7 +314,7 @@ def freedom(clusters: Ints) -> float:
 
 
 def interval(figure: Floats, *errors: tuple[Floats, float]) -> tuple[Floats, Floats]:
-    """Student's 95% interval of figures; an error has parts: (variances, degrees of freedom).
+    """Student's 95% interval; ``errors`` are (variances, degrees of freedom), which add up.
 
     >>> low, high = interval(np.array([1.0]), (np.array([4.0]), 10.0), (np.array([5.0]), 20.0))
     >>> round(float(high[0] - 1), 3)  # of 28.4 degrees of freedom
@@ -347,7 +349,7 @@ def cells(clusters: Ints) -> Iterator[tuple[Ints, Ints]]:
 def without_fit(y: Floats, x: Floats, clusters: Ints) -> Floats:
     """Log ratios [pair, model] less a constant of the model and its slopes on x [pair, column].
 
-    Constant and slopes are fitted to the pairs that share no cluster with a pair.
+    For each pair they are fitted to the pairs that share no cluster with it.
 
     >>> y, x = np.array([[1.0], [1.0], [5.0], [6.0]]), np.empty((4, 0))
     >>> without_fit(y, x, np.array([[0], [0], [1], [1]])).T.tolist()
@@ -364,9 +366,9 @@ def without_fit(y: Floats, x: Floats, clusters: Ints) -> Floats:
 
 
 def without_near(rest: Floats, near: Floats, clusters: Ints) -> Floats:
-    """Residuals less each model's slope, through 0, on ``near`` [pair, model], a pair's figure.
+    """``rest`` [pair, model] less each model's slope, through 0, times ``near`` [pair, model].
 
-    Slopes are fitted to the pairs that share no cluster with a pair.
+    For each pair the slope is fitted to the pairs that share no cluster with it.
     """
     products, squares, left = rest * near, near**2, rest.copy()
     for pairs, close in cells(clusters):

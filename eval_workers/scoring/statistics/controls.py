@@ -26,7 +26,7 @@ from plumbline.warehouse.query.connection import arrow_rows, connect
 from plumbline.warehouse.query.finding import verdict
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
-#: Column of ``control_point`` -> what table ``control`` calls it.
+#: Column of ``control_point`` -> name of the predictor in table ``control``.
 PREDICTORS = {
     "delta_nats": "delta",
     "log_frequency": "log frequency",
@@ -38,7 +38,7 @@ LEAST_WORDS = 20
 #: A partial correlation whose interval lies within +-0.1 (Cohen's small effect) counts as none.
 SMALL = 0.1
 _GROUP = ("subset", "model_key", "model", "benchmark", "groups", "corpus", "contrast", "ngram_key")
-#: A smaller spread is none; predictors that differ by less can't be told apart.
+#: A smaller spread counts as 0; predictors that differ by less count as collinear.
 _ROUNDING = 1e-9
 
 #: A figure, and the low and high end of its 95% interval.
@@ -202,7 +202,7 @@ def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
 
 
 def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
-    """Rows of table ``control``, less ``run_id``, of all models and n-gram models."""
+    """Rows of table ``control``, without ``run_id``, for all models and n-gram models."""
     connection = connect(root, "control_point")
     query = f"FROM control_point ORDER BY {', '.join((*_GROUP, 'pair_id'))}"
     table = arrow_rows(connection, query).combine_chunks()

@@ -15,9 +15,9 @@ from plumbline.warehouse.options import STRICT
 class MeasureOptions:
     """Values of the metrics' ``$params``.
 
-    ln 1.65 is UnStereoEval's epsilon. Besides the constraints ``eta`` there is every subset with a
-    defined MaxPMI. Their Table 19 has AuFC by the logarithm of base 10, their Tables 8-11 print all
-    standard deviations of US with the number of pairs of one benchmark.
+    ln 1.65 is UnStereoEval's epsilon. Besides the subsets by ``eta`` there is that of all pairs
+    with a defined MaxPMI. The paper's Table 19 has AuFC with logarithms of base 10; its Tables 8-11
+    compute every standard deviation of US with the number of pairs of one benchmark.
 
     >>> round(MeasureOptions().epsilon, 4)
     0.5008

@@ -29,7 +29,7 @@ WRITTEN = (
     "word_onset",
     "control",
 )
-#: Values and intervals of a metric that has one row per pair.
+#: Query for the values and intervals of a metric that has one row per pair.
 _OF_PAIRS = "FROM metric_of_pairs('pair')"
 
 
@@ -92,13 +92,13 @@ def measure(
     rows = compute(warehouse, options, run_id)
     if benchmarks:
         rows = rows.filter(pc.is_in(rows["benchmark"], pa.array(sorted(benchmarks))))
-    every = list(scored(warehouse, options.epsilon))
+    scored_pairs = list(scored(warehouse, options.epsilon))
     models = pinned.read("model")  # cheaper than queries that find nothing to join
     has_steps = models["step"].null_count < len(models)
     has_ngrams = "ngram" in models["backend"].to_pylist()
     others = {
-        "model_rank": model_ranks(every, options.epsilon),
-        "benchmark_power": powers(every),
+        "model_rank": model_ranks(scored_pairs, options.epsilon),
+        "benchmark_power": powers(scored_pairs),
         "change_point": changes(warehouse) if has_steps else [],
         "word_onset": word_onsets(warehouse) if has_steps else [],
         "control": controls.effects_of_all(warehouse) if has_ngrams else [],

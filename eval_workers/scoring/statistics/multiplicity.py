@@ -1,4 +1,4 @@
-"""p-values corrected for their number."""
+"""p-values corrected for the number of tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """p-values that bound the chance of any false find (Holm 1979); ``None`` stays ``None``.
+    """Adjusted p-values: they bound the chance of any false find (Holm 1979); ``None`` stays.
 
     >>> holm([0.01, None, 0.04, 0.03])
     [0.03, None, 0.06, 0.06]

@@ -34,7 +34,7 @@ MEASURES = {
     "us difference": ("share", 1.0),
     "pd difference": ("percentage points", 200.0),
 }
-#: Words for the smallest effect of a measure, and for none.
+#: Words for the smallest effect of a measure, and for a benchmark that can't find any.
 _EFFECTS = {
     "pd": ("a PD of {}", "no PD however large"),
     "us": ("a US {} off 50%", "no US however far off 50%"),
@@ -84,7 +84,7 @@ class PairDesign:
         known = np.concatenate([first, second[is_two]])
         n_sharing = _squares(known[known != NO_CLUSTER])
         n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())  # a pair shares with itself
-        n_sharing -= _squares(np.sort(clusters[is_two], axis=1))  # those that share both
+        n_sharing -= _squares(np.sort(clusters[is_two], axis=1))  # twice: pairs that share both
         return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))
 
     def smallest(self, spread: Spread) -> float | None:
@@ -102,8 +102,8 @@ class PairDesign:
         if self.n_clusters < LEAST_CLUSTERS:
             return None
         points = stdtrit(self.df, [1 - LEVEL / 2, POWER]).sum()
-        effect = 1 + max(spread.icc, 0.0) * self.n_alike
-        return float(points * spread.sd * np.sqrt(effect / self.n_pairs))
+        design_effect = 1 + max(spread.icc, 0.0) * self.n_alike
+        return float(points * spread.sd * np.sqrt(design_effect / self.n_pairs))
 
 
 def _squares(ids: Ints) -> int:
@@ -111,24 +111,24 @@ def _squares(ids: Ints) -> int:
     return int((np.unique(ids, axis=0, return_counts=True)[1] ** 2).sum())
 
 
-def measured(of: ScoredPairs) -> dict[str, Spread]:
-    """The spread of PD (points), US and differences of two models in them over a benchmark's pairs.
+def measured(pairs: ScoredPairs) -> dict[str, Spread]:
+    """Spreads over a benchmark's pairs: of PD (points), US, and two models' differences in them.
 
     ``sd`` of PD is that of a model without a preference disparity, ``sd`` of US that of a share of
     a half. Figures are medians over the models, or over every two models; with one model there is
     no difference. ``icc`` is 0 if figures don't vary or no pairs share a cluster.
     """
-    clusters, n_pairs = of.cells.clusters, len(of.lean)
+    clusters, n_pairs = pairs.cells.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
-    sd = {"pd": 100 * np.sqrt(1 - np.median(np.nanmean(of.even, axis=0))), "us": 0.5}
+    sd = {"pd": 100 * np.sqrt(1 - np.median(np.nanmean(pairs.even, axis=0))), "us": 0.5}
     spreads = {}
-    for name, figures in (("pd", 100 * of.lean), ("us", of.even)):
-        of_pair = influences(figures, of.cells.strata)
+    for name, figures in (("pd", 100 * pairs.lean), ("us", pairs.even)):
+        of_pair = influences(figures, pairs.cells.strata)
         alike, apart = (clustered_variance(of_pair, ids) for ids in (clusters, alone))
         icc = _icc(variances(alike), variances(apart), n_alike)
         spreads[name] = Spread(float(sd[name]), icc)
-        if len(of.models) > 1:
-            two = np.triu_indices(len(of.models), 1)
+        if len(pairs.models) > 1:
+            two = np.triu_indices(len(pairs.models), 1)
             both, each = (difference_variances(every)[two] for every in (alike, apart))
             # rounding can make the variance of equal figures negative
             deviation = float(np.median(np.sqrt(np.maximum(each, 0) * n_pairs)))
@@ -145,8 +145,8 @@ def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
 
 
 def powers(every: Iterable[ScoredPairs]) -> list[dict[str, object]]:
-    """Rows of ``benchmark_power``, without their run, from the spread of the models' scores."""
-    return [row for of in every for row in _rows(of.cells, measured(of), len(of.models))]
+    """Rows of ``benchmark_power``, without ``run_id``, from the spread of the models' scores."""
+    return [row for p in every for row in _rows(p.cells, measured(p), len(p.models))]
 
 
 def power_of(root: str | Path, benchmark: str) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ class Board:
 
 
 def model_ranks(every: Iterable[ScoredPairs], epsilon_nats: float) -> list[dict[str, object]]:
-    """Rows of ``model_rank``, without their run, by US, AuFC and PD, for two models or more."""
+    """Rows of ``model_rank``, without ``run_id``, by US, AuFC and PD, for two models or more."""
     return [row for pairs in every if len(pairs.models) > 1 for row in _rows(pairs, epsilon_nats)]
 
 
@@ -99,7 +99,7 @@ def rank_sets(values: Floats, covariances: Floats, df: float) -> tuple[Ints, Int
     ranks begin after the models that are surely larger and end before the surely smaller ones
     (Mogstad, Romano, Shaikh and Wilhelm 2024): with probability 95% no set leaves out its model's
     true rank, nor one shared with equal models. Models whose difference is the same in all pairs
-    are not told apart; without degrees of freedom no models are.
+    are not told apart; without degrees of freedom no two models are.
 
     >>> errors = np.diag([1e-4, 1e-4, 1e-4])[None]
     >>> rank_sets(np.array([0.9, 0.52, 0.5]), errors, 30.0)

@@ -41,7 +41,7 @@ class Cells:
     strata: Ints | None
 
     def only(self, is_kept: Bools) -> Cells:
-        """Some of the pairs."""
+        """The pairs in the mask ``is_kept``."""
         strata = None if self.strata is None else self.strata[is_kept]
         return Cells(self.benchmark, self.groups, self.clusters[is_kept], strata)
 
@@ -50,7 +50,7 @@ class Cells:
 class ScoredPairs:
     """Pairs (rows) that any model scored, under every model (columns); NaN if it has no score.
 
-    ``models`` are keys with names. ``lean`` is by macro ``lean``, ``area`` by macro ``aufc``.
+    ``models``: key and name of each. The macro ``lean`` gives ``lean``, ``aufc`` gives ``area``.
     """
 
     cells: Cells
@@ -60,20 +60,20 @@ class ScoredPairs:
 
     @property
     def even(self) -> Floats:
-        """1 where a pair has no preference, else 0."""
+        """1 where a pair has no preference, 0 where it has one, NaN without a score."""
         return np.where(np.isnan(self.lean), np.nan, self.lean == 0)
 
 
 def cells(root: str | Path, benchmark: str) -> list[Cells]:
     """The pairs of a benchmark, for each of its groups; empty if it isn't in the warehouse."""
     with connect(root, sql(_CELL)) as connection:
-        return _every(connection, benchmark)
+        return _cells_of(connection, benchmark)
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
     """The scored pairs of every benchmark and groups that any model scored, by name."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
-        for benchmark, parts in groupby(_every(connection, None), lambda cells: cells.benchmark):
+        for benchmark, parts in groupby(_cells_of(connection, None), lambda cells: cells.benchmark):
             params = {"benchmark": benchmark, "epsilon_nats": epsilon_nats}
             rows = query(connection, _LEAN, params)
             for each in parts:
@@ -81,7 +81,7 @@ def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Sc
                     yield _scored(each, of_groups)
 
 
-def _every(connection: duckdb.DuckDBPyConnection, benchmark: str | None) -> list[Cells]:
+def _cells_of(connection: duckdb.DuckDBPyConnection, benchmark: str | None) -> list[Cells]:
     """Cells of one benchmark or of all, by benchmark and groups."""
     rows = query(connection, _CELL, {"benchmark": benchmark})
     sets = rows.group_by(["benchmark", "groups"]).aggregate([]).to_pylist()

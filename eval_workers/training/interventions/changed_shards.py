@@ -79,8 +79,8 @@ class InterventionOptions:
         """Build the exchange; raises ``UsageProblem`` for a placebo that is not two words."""
         near = frozenset(w.strip().lower() for w in self.near.split(",") if w.strip())
         if self.placebo:
-            one, _, other = self.placebo.partition(",")
-            return neutral_exchange(one.strip(), other.strip(), near)
+            first, _, second = self.placebo.partition(",")
+            return neutral_exchange(first.strip(), second.strip(), near)
         return gender_exchange(near)
 
 
@@ -88,7 +88,7 @@ class InterventionOptions:
 class ChangedText:
     """Written shards, and numbers of documents read, chosen by the dose, and changed.
 
-    ``n_undecided`` pronouns of chosen documents were left as they are.
+    ``n_changes`` words were exchanged; ``n_undecided`` pronouns of chosen documents were not.
     """
 
     shards: tuple[Path, ...]
@@ -163,7 +163,7 @@ def ledger_of(shard: Path) -> Path:
 def _write(
     shard: Path, path: Path, exchange: Exchange, options: InterventionOptions, form: RecordForm
 ) -> None:
-    """Write the ledger first: a shard without one would count as complete."""
+    """Write a changed shard after its ledger: a shard without one would count as complete."""
     counts = dict.fromkeys(_COUNTS, 0)
     changes: list[dict[str, object]] = []
 
@@ -216,7 +216,7 @@ def _changed_lines(
 
 
 def shown(directory: Path, n: int, seed: int = 0) -> Iterator[tuple[str, int, str, str]]:
-    """Draw some changes from the ledgers: shard, row, changed text, original word.
+    """Draw ``n`` changes from the ledgers: shard, row, excerpt of the changed text, original word.
 
     The new word is in brackets. Raises ``BadInput`` for a directory that ``write_changed`` did not
     write.
@@ -237,9 +237,9 @@ def shown(directory: Path, n: int, seed: int = 0) -> Iterator[tuple[str, int, st
 
 def _shown(path: Path, changes: pa.Table, places: list[int]) -> Iterator[tuple[str, int, str, str]]:
     shard = path.with_name(path.name.removesuffix(CHANGES) + ".jsonl.zst")
-    # Earlier changes in a document shift the later ones.
-    moved = pc.subtract(pc.utf8_length(changes["new"]), pc.utf8_length(changes["written"]))
-    rows, moves = changes["row"].to_numpy(), np.cumsum([0, *moved.to_pylist()])
+    # A change's start is in the original text; earlier changes of the document shift it.
+    growths = pc.subtract(pc.utf8_length(changes["new"]), pc.utf8_length(changes["written"]))
+    rows, shifts = changes["row"].to_numpy(), np.cumsum([0, *growths.to_pylist()])
     drawn = {int(rows[k]) for k in places}
     texts = {
         row: text
@@ -249,7 +249,7 @@ def _shown(path: Path, changes: pa.Table, places: list[int]) -> Iterator[tuple[s
     for k in places:
         change = changes.slice(k, 1).to_pylist()[0]
         row, text = change["row"], texts[change["row"]]
-        start = change["start"] + int(moves[k] - moves[np.searchsorted(rows, row)])
+        start = change["start"] + int(shifts[k] - shifts[np.searchsorted(rows, row)])
         end = start + len(change["new"])
         before, after = text[max(start - _AROUND, 0) : start], text[end : end + _AROUND]
         yield shard.name, row, f"{before}[{text[start:end]}]{after}", change["written"]

@@ -46,7 +46,7 @@ class WordChange:
 
 @dataclass(frozen=True)
 class Exchanged:
-    """A text with its changes, in order; ``undecided`` are the starts of words left as they are."""
+    """A text with its changes, in order; ``undecided``: starts of each *her* without a decision."""
 
     text: str
     changes: tuple[WordChange, ...]
@@ -125,7 +125,7 @@ class Exchange:
 
 
 def _of_case(text: str, match: re.Match[str]) -> str | None:
-    """The counterpart of *her* or *his*, which have two each."""
+    """The counterpart of *her* or *his*, which have two each; ``None`` if it can't be decided."""
     first = max(match.start() - _CONTEXT, 0)
     near = text[first : match.end() + _CONTEXT]
     before, after = around(near, match.start() - first, match.end() - first)

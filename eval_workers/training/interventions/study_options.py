@@ -136,7 +136,7 @@ class StudyOptions(LearnerOptions):
         return arms
 
     def changes(self, arm: Arm) -> InterventionOptions:
-        """Changes of an arm's text."""
+        """Options of the exchange in an arm's text."""
         placebo = self.placebo if arm.kind == PLACEBO else ""
         near = self.near if arm.kind == AIMED else ""
         return InterventionOptions(dose=arm.dose, near=near, placebo=placebo)

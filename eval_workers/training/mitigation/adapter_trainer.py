@@ -55,7 +55,10 @@ def chosen_step(log: Sequence[Mapping[str, float]]) -> int | None:
 
 @dataclass(frozen=True)
 class TuningResult:
-    """Columns of ``tuning_step`` by step, trained parameters, layers with an adapter, wall time."""
+    """``log``: columns of ``tuning_step`` by step; ``n_parameters``: trained ones.
+
+    ``layers``: names of those with an adapter; ``seconds``: wall time.
+    """
 
     log: Log
     n_parameters: int
@@ -115,12 +118,13 @@ class _Run:
             if not all(map(math.isfinite, columns.values())):
                 raise self.not_finite(step)
             self.log.append(columns)
-            is_last, is_whole = step + 1 == options.steps, not (step + 1) % options.checkpoint_steps
-            if self.dev and (is_last or is_whole):
+            is_last = step + 1 == options.steps
+            is_checkpoint = (step + 1) % options.checkpoint_steps == 0
+            if self.dev and (is_last or is_checkpoint):
                 self.log[-1] = columns | self.on_dev(step + 1)
                 self.keep_best()
             self.seconds = time.monotonic() - start
-            if is_whole and not is_last:
+            if is_checkpoint and not is_last:
                 self.checkpoint()
             if progress:
                 progress(step + 1, options.steps, columns)
@@ -137,7 +141,7 @@ class _Run:
         return TuningResult(self.log, n_parameters, layers, self.seconds)
 
     def step(self, step: int, batch: Sequence[TuningTarget]) -> dict[str, float]:
-        """Take an optimiser step, or none if a loss or gradient is not finite; returns columns."""
+        """Take an optimiser step unless a loss or gradient isn't finite; columns of the log."""
         options, scale = self.options, self.options.scale(len(batch))
         torch.manual_seed(int(np.random.SeedSequence([options.seed, step]).generate_state(1)[0]))
         self.optimizer.zero_grad(set_to_none=True)
@@ -170,7 +174,7 @@ class _Run:
         return {f"{DEV}{name}": value for name, value in columns.items()}
 
     def with_sum(self, means: torch.Tensor) -> dict[str, float]:
-        """Losses by name, and their weighted sum as `loss`; one of weight 0 doesn't enter it."""
+        """Losses by name, and their weighted sum as `loss`; a loss of weight 0 isn't in the sum."""
         losses: dict[str, float] = dict(zip(LOSSES, means.tolist(), strict=True))
         weights = self.options.weights.items()
         return losses | {"loss": sum(losses[name] * weight for name, weight in weights if weight)}
@@ -190,6 +194,7 @@ class _Run:
         temporary.rename(self.best(n_steps))
 
     def not_finite(self, step: int) -> BadInput:
+        """The error for a step (from 0); removes all checkpoints but the last good one."""
         paths = self.checkpoints()
         if paths and paths[-1].name == self.name_of(step):
             shutil.rmtree(paths.pop())  # its weights gave the loss that isn't finite

@@ -48,7 +48,7 @@ def target(
     """The target of a prompt, or the reason why there is none.
 
     ``encode`` gives the tokens of each text, or why it has none. Pairs with a word that can't be
-    spelled are left out, as ``disclosure probe`` leaves them out.
+    spelled are left out, as in ``disclosure probe``.
 
     >>> ids = {" ": 1, "h": 2, "H": 3, "e": 4, "s": 5, "S": 6}
     >>> def encode(texts):

@@ -55,7 +55,7 @@ class Tuned:
     """A tuned adapter on disk, ``reused`` if it existed.
 
     ``n_prompts`` were tuned on, ``n_left_out`` were not (rows of ``reject``), ``n_leaks`` of these
-    because a test set has them. ``n_leaks_kept`` were tuned on although a test set has them.
+    because a test or dev set has them. ``n_leaks_kept`` were tuned on although a test set has them.
     """
 
     tuning: str

@@ -32,8 +32,8 @@ class TuneOptions:
     loss of weight 0 is logged but isn't minimised. ``distance_smoothing`` is e of L_d. ``targets``
     are the layers that get an adapter: names of modules divided by commas, `all-linear`, or PEFT's
     own choice for the architecture (``None``). The paper gives no schedule: the rate is constant,
-    and AdamW decays no weights. ``max_tokens``: most tokens of a prompt with a word after it, else
-    it is left out.
+    and AdamW decays no weights. A prompt with more than ``max_tokens`` tokens, a word after it
+    included, is left out.
 
     By default losses are means over a step's prompts, and the gradient's norm is clipped at
     ``clip_norm``. With ``as_published`` losses are sums (section 5.3), gradients are not clipped

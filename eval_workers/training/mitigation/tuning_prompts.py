@@ -173,7 +173,7 @@ def reject(row: Mapping[str, Any], reason: str, subject: str) -> Row:
 
 
 def _held_out(store: Store, tests: Sequence[str]) -> dict[str, str]:
-    """Test set of each prompt, by its ``plain`` text."""
+    """The first test set with a prompt or counterpart, by the ``plain`` text of this."""
     set_of: dict[str, str] = {}
     for name in tests:
         for row in _read(store, name):

@@ -47,7 +47,8 @@ class WordReader:
     def words(self, targets: Sequence[TuningTarget]) -> list[torch.Tensor]:
         """log P(word | prompt) in nats of the words of each target, in float32 or better.
 
-        The log of the sum over the word's forms of the product over the tokens that a form adds.
+        P(word | prompt) is the sum over the word's forms; a form's probability is the product over
+        the tokens that it adds.
         """
         sequences = sorted({sequence for target in targets for sequence in target.sequences})
         fits = max(map(len, sequences)) <= self.longest_in_tree
@@ -135,7 +136,7 @@ def distance(female: torch.Tensor, male: torch.Tensor, smoothing: float = 0.0) -
 
 
 def total(words: torch.Tensor) -> torch.Tensor:
-    """L_g from the log-probabilities of all words, each once.
+    """L_g, the sum of all words' probabilities, from the log-probability of each word.
 
     >>> round(total(torch.tensor([0.3, 0.1], dtype=torch.float64).log()).item(), 12)
     0.4
