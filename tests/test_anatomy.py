@@ -272,6 +272,7 @@ def test_only_what_an_interval_shows_is_said() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     where = released(tmp_path, score_rows())
     write_scores(

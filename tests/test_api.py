@@ -99,6 +99,7 @@ def test_words_and_why_are_what_the_commands_say(
         wh.why("unheard")
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_model(here: Path, models: tuple[Path, Path]) -> None:
     wh = plumbline.open(here / "w", "polars")
     scored = wh.score(str(models[0]), "mine")

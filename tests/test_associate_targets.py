@@ -181,6 +181,7 @@ def test_lists_are_kept_until_the_corpus_is_counted_again(
     assert not [c for c in run_checks(store, "c") if c.n_violations]
 
 
+@pytest.mark.slow
 def test_answers_on_pairs_that_changed_are_dropped(
     store: Store, shards: tuple[Path, ...], tmp_path: Path
 ) -> None:

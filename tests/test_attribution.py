@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 import random
 import re
@@ -34,6 +36,9 @@ from plumbline.pipelines.attribution.attributors import random as chance
 from plumbline.pipelines.attribution.contract import METHODS, Query, Subject, TextPair
 from plumbline.pipelines.attribution.queries import of_benchmark, of_words
 from plumbline.pipelines.command.main import main
+from plumbline.pipelines.report.facts import Facts
+from plumbline.pipelines.report.model import Missing, Section
+from plumbline.pipelines.report.sections import attribution
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import RecordForm, documents, write_jsonl_zst
 from plumbline.warehouse.input.token_files import indexed
@@ -167,7 +172,7 @@ def test_an_ngram_model_has_read_every_word_once(
         assert main([*asked, str(model.path), "--dry-run"]) == 0
         assert f"{model.n_tokens:,}" in capsys.readouterr().out
         assert main([*asked, str(model.path)]) == 0
-        assert ("isn't known: all counts" in capsys.readouterr().out) != is_known
+        assert ("every document is taken as read" in capsys.readouterr().out) != is_known
     world.store.drop("attribution", {"corpus": "c"})
 
 
@@ -372,11 +377,12 @@ def test_a_study_comes_with_plumbline(
     names = "corpus,method,outcome,score,score_low,score_high,is_trusted"
     path.write_text(f'{names}\nnovels,ngram,"{OWN}",0.25,0.125,0.5,True\n')
     monkeypatch.setattr(method_validation, "SHIPPED", path)
-    shipped = method_validation.validation(store, "ngram", (OWN,))
+    shipped = method_validation.validation([], "ngram", (OWN,))
     assert shipped.is_trusted
     assert str(shipped) == f"ngram is validated: LDS 0.25 (0.12 to 0.50) on novels ({OWN})"
     studied(store, OWN, method="ngram", is_trusted=False)
-    assert not method_validation.validation(store, "ngram", (OWN,)).is_trusted
+    rows = store.read("datamodelling_score").to_pylist()
+    assert not method_validation.validation(rows, "ngram", (OWN,)).is_trusted
 
 
 @pytest.mark.parametrize(
@@ -393,3 +399,25 @@ def test_what_cannot_be_asked_is_one_line(
     given = ["attribute", "--model", str(world.model), "--corpus", "c"]
     assert main([*given, *words, "--warehouse", str(world.store.root)]) != 0
     assert line in capsys.readouterr().err
+
+
+def test_the_rows_are_csv_and_a_section_of_the_report(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["attribute", "--corpus", "c", "--word", "nurse", "--method", "random", "--n", "2"]
+    asked += ["--warehouse", str(world.store.root), "--model", str(world.model)]
+    world.store.drop("attribution", {"corpus": "c"})
+    assert main([*asked, "--format", "csv"]) == 0
+    out, err = capsys.readouterr()
+    printed = list(csv.DictReader(io.StringIO(out)))
+    stored = world.store.read("attribution").to_pylist()
+    assert sorted(r["name"] for r in printed) == sorted(r["name"] for r in stored)
+    n_read, n = len(world.text.read), len(world.text)
+    assert 0 < n_read < n and f"The model read {n_read} of {n} documents; the others" in err
+    (section,) = attribution.sections(Facts(world.store))
+    assert isinstance(section, Section) and "random is not shown" in section.intro[-1]
+    n_rows = sum(len(table.rows) for table in section.tables)
+    assert n_rows == len(stored) and {"document", "source"} <= {r["part"] for r in stored}
+    world.store.drop("attribution", {"corpus": "c"})
+    (missing,) = attribution.sections(Facts(world.store))
+    assert isinstance(missing, Missing)

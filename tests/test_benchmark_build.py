@@ -116,6 +116,7 @@ def test_every_sentence_has_one_fate(whole: tuple[Store, SentenceCounts, int]) -
         assert row["excerpt"] in replies[row["source_file"]]
 
 
+@pytest.mark.slow
 def test_what_is_published(whole: tuple[Store, SentenceCounts, int]) -> None:
     store, counts, _ = whole
     pairs = _pairs(store)

@@ -321,6 +321,7 @@ def _is_request(event: dict[str, object]) -> bool:
     return event["method"] == "Network.requestWillBeSent"
 
 
+@pytest.mark.slow
 @needs_browser
 def test_it_is_accessible_in_both_themes_and_on_a_phone(driven: Browser, index: Path) -> None:
     looks = [(index, "light", 1280), (index, "dark", 1280), (index, "light", 390)]

@@ -141,7 +141,9 @@ def _parts(subject: Subject, query: Query, scores: Floats, around: Nearby, n: in
 
 
 def _ends(scores: Floats, n: int) -> tuple[list[int], Ints]:
-    """Places and indices of the ``n`` highest scores > 0 (1, 2, ...) and lowest < 0 (..., -2, -1).
+    """Places and indices of the ``n`` highest positive scores and the ``n`` lowest negative ones.
+
+    Places count 1, 2, ... from the highest, and -1, -2, ... from the lowest score.
 
     >>> _ends(np.array([0.5, 0.0, -1.0, 2.0]), 1)
     ([1, -1], array([3, 2]))

@@ -84,7 +84,7 @@ class Done:
     Attributes:
         rows: one row for each thing worked on, columns with their units.
         most: how many of them a terminal shows, 0 for all; JSON, CSV and Python have all.
-        table: rows that Python returns for a table that is printed as text.
+        table: rows that Python, JSON and CSV have instead of a table that is printed as text.
         said: lines for people, beyond the rows; in Python a line that begins with ``WARNING``
             is a warning.
         wrote: tables, in ``warehouse`` if that isn't the command's own. files: paths.

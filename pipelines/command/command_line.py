@@ -121,14 +121,15 @@ def show(done: Done, command: Command, form: str) -> None:
 
     With JSON or CSV, standard output has nothing else; other lines go to standard error.
     """
+    rows = done.rows if form == "table" else done.rows or done.table
     if form == "json":
-        names = ("rows", "said", "wrote", "files")
-        _print_json({name: getattr(done, name) for name in names} | {"next": _next(done, command)})
+        more = {name: getattr(done, name) for name in ("said", "wrote", "files")}
+        _print_json({"rows": rows, **more, "next": _next(done, command)})
     else:
-        shown = done.rows[: done.most or None] if form == "table" else done.rows
+        shown = rows[: done.most or None] if form == "table" else rows
         if shown:
             _print_rows(shown, form)
-        if n_more := len(done.rows) - len(shown):
+        if n_more := len(rows) - len(shown):
             say(f"and {n_more:,} more rows: {_all_rows(command)}")
         for line in _lines(done, command):
             say(line, err=form != "table")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.pipelines.attribution.attribution_sections import QUERY, sections_of
 from plumbline.pipelines.attribution.contract import METHODS
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import ContrastOption, Seed
@@ -22,6 +21,7 @@ from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.progress import progress
 
 if TYPE_CHECKING:
+    from plumbline.pipelines.attribution.attributed_text import TrainingText
     from plumbline.pipelines.attribution.contract import Query
 
 
@@ -92,6 +92,8 @@ class Attribute(ContrastOption, Command):
         from plumbline.pipelines.attribution.attributed_text import training_text
         from plumbline.pipelines.attribution.attribution_rows import attribute
         from plumbline.pipelines.attribution.contract import Subject
+        from plumbline.pipelines.report.rows import Rows
+        from plumbline.pipelines.report.sections.attribution import QUERY, attribution_section
         from plumbline.warehouse.query.method_validation import (
             OF_BENCHMARKS,
             OF_WORDS,
@@ -106,12 +108,13 @@ class Attribute(ContrastOption, Command):
         subject = Subject(store, model, text, self.contrast, seed=self.seed)
         arguments = (subject, queries, self.method, self.benchmark, self.n, context.run_id, shown)
         rows = context.stage(f"attribute {self.model}", attribute, *arguments)
-        said = [line for section in sections_of(rows) for line in (*plain(section), "")]
+        answers = map(attribution_section, Rows(rows).groups("query", "method"))
+        said = [line for section in answers for line in (*plain(section), "")]
+        said.append(_read(text))
+        studies = store.read("datamodelling_score").to_pylist()
         outcomes = OF_WORDS if self.word else OF_BENCHMARKS
-        for verdict in (validation(store, name, outcomes) for name in self.method):
+        for verdict in (validation(studies, name, outcomes) for name in self.method):
             said.append(f"{'' if verdict.is_trusted else WARNING}{verdict}")
-        if text.n_read is None:
-            said.append(f"{WARNING}what the model read of {self.corpus} isn't known: all counts")
         return Done(
             table=rows,
             said=said,
@@ -134,3 +137,12 @@ class Attribute(ContrastOption, Command):
         rows = store.read("trained_model", model=self.model).to_pylist()
         is_there = Path(self.model).exists() or not rows
         return self.model if is_there else str(rows[0]["path"])
+
+
+def _read(text: TrainingText) -> str:
+    """The line on the documents that the model read."""
+    if text.n_read is None:
+        unknown = f"what the model read of {text.corpus} isn't known"
+        return f"{WARNING}{unknown}, as it was trained on others: every document is taken as read"
+    others = "" if len(text.read) == len(text) else "; the others have a score of 0"
+    return f"The model read {len(text.read):,} of {len(text):,} documents{others}."

@@ -6,7 +6,7 @@ that Plumbline ships.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -14,9 +14,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
-from plumbline.warehouse.storage.store import Store
-
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 #: Predicted outcomes: the mean preference, each word's preference, and its difference from the mean
 #: of all words. Placebos take other words, or words whose preference isn't due to the text.
 BENCHMARK, WORDS, OWN = "benchmark", "words", "words, own part"
@@ -63,11 +61,13 @@ class Validation:
         return f"{self.method} {'; it '.join(parts)}"
 
 
-def validation(store: Store, method: str, outcomes: Collection[str]) -> Validation:
-    """The studies' results for a method and some outcomes."""
-    rows = store.read("datamodelling_score").to_pylist() or shipped()
-    selected = [row for row in rows if row["method"] == method and row["outcome"] in outcomes]
-    return Validation(method, sorted(selected, key=lambda row: (row["corpus"], row["outcome"])))
+def validation(rows: Sequence[Row], method: str, outcomes: Collection[str]) -> Validation:
+    """The studies' results for a method and some outcomes.
+
+    ``rows``: those of table ``datamodelling_score``; if there are none, those that are shipped.
+    """
+    found = [r for r in rows or shipped() if r["method"] == method and r["outcome"] in outcomes]
+    return Validation(method, sorted(found, key=lambda row: (row["corpus"], row["outcome"])))
 
 
 def shipped() -> list[Row]:

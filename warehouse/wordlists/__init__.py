@@ -148,8 +148,9 @@ def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
     if is_pair:
         return first, second
     name = f"{contrast}-"
-    groups = (x.groups for x in lists if name.startswith(f"{x.name}-"))
-    first, second = next(groups, None) or GENDERS
+    named_after = [x for x in lists if name.startswith(f"{x.name}-")]
+    nearest = max(named_after, key=lambda x: len(x.name), default=None)  # age-old, not age
+    first, second = (nearest.groups if nearest else None) or GENDERS
     return f"{first} words", f"{second} words"
 
 

@@ -131,7 +131,7 @@ def write_card(
         pq.write_table(data, parquet, compression="zstd")
         lines.write_text(json_lines(data), encoding="utf-8", newline="\n")
         readme.write_text(card_text(card), encoding="utf-8", newline="\n")
-    eta_nats = constraint.eta_nats if constraint else None
+    eta_nats = shared.constraint.eta_nats if shared.constraint else None
     return Written(data.num_rows, eta_nats, (readme, parquet, lines))
 
 

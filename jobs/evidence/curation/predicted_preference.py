@@ -110,7 +110,8 @@ def trusted_response(
     words share: the outcome that the studies call a word's own part.
     """
     response, problem = fitted_response(store, corpus, contrast, model_from)
-    counts_validation = validation(store, "counts", (OWN,))
+    studies = store.read("datamodelling_score").to_pylist()
+    counts_validation = validation(studies, "counts", (OWN,))
     if response is None:
         return None, problem
     return response if counts_validation.is_trusted else None, str(counts_validation)

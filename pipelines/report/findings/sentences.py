@@ -194,10 +194,8 @@ def preferences(texts: TrainingTexts, rows: Rows) -> str:
 
 
 def _is_untold_by_q(row: Row) -> bool:
-    """True if an interval excludes 0 and only the correction for several models says otherwise."""
-    low, high = row["value_low"], row["value_high"]
-    has_ends = low is not None and high is not None and not finding(row).lack
-    return has_ends and not low <= 0 <= high and not side(row)
+    """True if a side would be clear without the correction for several models."""
+    return not side(row) and side({**row, "q": None}) != ""
 
 
 def _all(n: int) -> str:

@@ -188,7 +188,7 @@ def audit_section(rows: Rows, n: int, *, folded: bool = False) -> Section:
     before, after, contrast = (rows[0][name] for name in ("text_before", "text_after", "contrast"))
     counts = {(row["part"], row["subject"]): (row["n_before"], row["n_after"]) for row in rows}
     captions = {
-        "word": f"Words whose lean surely changed most ({contrast})",
+        "word": f"Words by how surely their lean changed ({contrast})",
         "group": "Groups of the word lists, by the change of their share of all words",
         "source": "Documents of sources, those of which most were removed first",
     }

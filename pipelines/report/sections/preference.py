@@ -172,7 +172,10 @@ def _figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
 
 def _share_figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
     """Each group's share of preferred sentences, of items with more than two groups."""
-    epsilon = facts.metrics("divergence")[0]["epsilon_nats"]
+    divergences = facts.metrics("divergence").where(benchmark=benchmark["benchmark"])
+    if not divergences:
+        return []
+    epsilon = divergences[0]["epsilon_nats"]
     rows = facts.rows("group_share", epsilon=epsilon).where(**benchmark)
     if not rows:
         return []
