@@ -48,6 +48,7 @@ from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
     PlumblineError,
+    UsageProblem,
     is_outage,
 )
 from plumbline.warehouse.input.shards import expand_shards
@@ -82,9 +83,18 @@ class TaskStages(Stages):
         return Task(fn=work, cache_policy=NO_CACHE, **more)
 
 
+def server_address() -> str:
+    """The PREFECT_API_URL; ``UsageProblem`` without: no server is started, no profile's is used."""
+    address = os.environ.get("PREFECT_API_URL")
+    if not address:
+        fix = "run `prefect server start` and set PREFECT_API_URL=http://127.0.0.1:4200/api"
+        raise UsageProblem("PREFECT_API_URL", "is not set", fix)
+    return address
+
+
 def here_as_flow(out: Path, work: Callable[[Context], Done], context: Context) -> Done:
     """Run a pipeline as a flow on the server of PREFECT_API_URL, whose address is printed."""
-    say(f"Prefect server: {os.environ['PREFECT_API_URL']}")
+    say(f"Prefect server: {server_address()}")
 
     @flow(name="plumbline", flow_run_name=f"pipeline into {out}")
     def plumbline() -> Done:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from functools import reduce
@@ -99,10 +98,10 @@ class Pipeline(PipelineOptions, Command):
         """Raise the input's errors that can be detected before hours are spent on a part."""
         from plumbline.pipelines.pipeline_parts import check_plan
 
-        # Neither is a server started, nor the one of a Prefect profile used.
-        if self.prefect and not os.environ.get("PREFECT_API_URL"):
-            fix = "run `prefect server start` and set PREFECT_API_URL=http://127.0.0.1:4200/api"
-            raise UsageProblem("PREFECT_API_URL", "is not set", fix)
+        if self.prefect:
+            from plumbline.pipelines.flows import server_address
+
+            server_address()
         check_plan(self)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
