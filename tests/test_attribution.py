@@ -38,7 +38,7 @@ from plumbline.pipelines.attribution.queries import of_benchmark, of_words
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import Missing, Section
-from plumbline.pipelines.report.sections import attribution
+from plumbline.pipelines.report.sections import behind_preference
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import RecordForm, documents, write_jsonl_zst
 from plumbline.warehouse.input.token_files import indexed
@@ -414,10 +414,10 @@ def test_the_rows_are_csv_and_a_section_of_the_report(
     assert sorted(r["name"] for r in printed) == sorted(r["name"] for r in stored)
     n_read, n = len(world.text.read), len(world.text)
     assert 0 < n_read < n and f"The model read {n_read} of {n} documents; the others" in err
-    (section,) = attribution.sections(Facts(world.store))
+    (section,) = behind_preference.sections(Facts(world.store))
     assert isinstance(section, Section) and "random is not shown" in section.intro[-1]
     n_rows = sum(len(table.rows) for table in section.tables)
     assert n_rows == len(stored) and {"document", "source"} <= {r["part"] for r in stored}
     world.store.drop("attribution", {"corpus": "c"})
-    (missing,) = attribution.sections(Facts(world.store))
+    (missing,) = behind_preference.sections(Facts(world.store))
     assert isinstance(missing, Missing)

@@ -93,7 +93,7 @@ class Attribute(ContrastOption, Command):
         from plumbline.pipelines.attribution.attribution_rows import attribute
         from plumbline.pipelines.attribution.contract import Subject
         from plumbline.pipelines.report.rows import Rows
-        from plumbline.pipelines.report.sections.attribution import QUERY, attribution_section
+        from plumbline.pipelines.report.sections.behind_preference import QUERY, attribution_section
         from plumbline.warehouse.query.method_validation import (
             OF_BENCHMARKS,
             OF_WORDS,

@@ -110,7 +110,8 @@ def _read_own(name: str, source: Path) -> Parsed:
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
         raise BadInput(f"{path}", "does not exist", "give --source the directory of all eight")
-    lines = read_text(path).rstrip("\n").split("\n")
+    text = read_text(path)
+    lines = text.removesuffix("\n").split("\n") if text else []
     return [_LINE_NUMBER.sub("", line, count=1).strip() for line in lines]
 
 
