@@ -338,7 +338,7 @@ def report_growth(grown: list[growth.Grown]) -> None:
 
 
 def report_large(shard: Path) -> None:
-    """Print where the time goes on a shard of the Pile's size, and the bare reading beside it."""
+    """Print the time of each step on a shard of the Pile's size, and the bare reading beside it."""
     options = CountOptions(wordlists.load("gendered").targets)
     kept = count_shard(shard, options).n_kept_tokens
     whole = ("shard to counts", "decompress and parse only")

@@ -109,7 +109,7 @@ def flow_of(
 ) -> Flow[..., Any]:
     """The flow of a command: its parameters are the class's fields, typed as there.
 
-    Fields in ``preset`` have a fixed value and are no parameters; ``usual`` replaces defaults.
+    Fields in ``preset`` have a fixed value and aren't parameters; ``usual`` replaces defaults.
     """
 
     def run(dry_run: bool = False, **given: Any) -> Any:

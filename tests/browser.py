@@ -74,7 +74,7 @@ class Browser:
         self.call("Emulation.setDeviceMetricsOverride", mobile=False, **size)
 
     def colours(self, scheme: str) -> None:
-        """What the page is told the reader prefers: ``light`` or ``dark``."""
+        """Set the colour scheme that the reader prefers: ``light`` or ``dark``."""
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.call("Emulation.setEmulatedMedia", features=features)
 

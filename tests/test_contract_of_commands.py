@@ -86,7 +86,7 @@ WANTING: dict[str, str] = {
     "reproduce fairpair": "holds no run of the paper's models",
     "reproduce disclosure": "holds no run of the paper's models",
     "reproduce lists": "of list gendered was not counted",
-    "reproduce pythia": "is no regular file",
+    "reproduce pythia": "isn't a regular file",
     "reproduce anatomy": "no directory data/datasets/raw",
     "warehouse check": "has 7 problems",
 }

@@ -50,7 +50,7 @@ def part(done: Audited, name: str) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("n_copies", [1, 4, 16])
 def test_planted_copies_of_leaning_documents(store: Store, tmp_path: Path, n_copies: int) -> None:
     """The change is that of the counts; its error that of a bootstrap over documents, each with
-    its copies; and it is told from none, as every copied document leans."""
+    its copies; and it differs from 0, as every copied document leans."""
     plain, leaning = texts(200, 1), texts(60, 2, nurse=1.0)
     corpus(store, "a", plain + leaning * (1 + n_copies), tmp_path)
     kept = [{"text": text} for text in plain + leaning]

@@ -72,7 +72,7 @@ def test_the_rules_make_each_prompt_its_counterpart() -> None:
 
 
 def test_a_warehouse_keeps_the_prompts_that_it_has(store: Store) -> None:
-    """One from before the published wording goes on with its own, and says so."""
+    """One from before the published wording keeps its own, and says so."""
     spec = FairPairSpec()
     write_prompts(
         store, "common-sents", prompt_rows(load("common-sents-plain"), "common-sents", ""), "r"

@@ -223,7 +223,7 @@ def test_unfinished_work_of_others_stays(kept: Store) -> None:
     assert leftovers(kept, 0) and not Path(staged.directory).exists()
 
 
-#: A command, or rows of a run, that stops before it makes its commit until it may go on.
+#: A command, or rows of a run, that stops before it makes its commit until it may continue.
 _STOPS = """
 import sys, time
 from pathlib import Path

@@ -124,7 +124,7 @@ def test_a_commit_looks_at_no_earlier_files(store: Store) -> None:
         calls = [0]
 
         def count(_: object, event: str, __: object) -> None:
-            calls[0] += event == "call"  # also each time that a generator goes on
+            calls[0] += event == "call"  # also each time that a generator resumes
 
         sys.setprofile(count)
         try:

@@ -654,15 +654,15 @@ CALLS = [
         "server https://api.openai.com/v1: wants a key (set PLUMBLINE_API_KEY)"),
     Called("key with an accent", lambda: client("http://localhost/v1",
         PLUMBLINE_API_KEY="sk-déjà4711"),
-        "PLUMBLINE_API_KEY: is no key: it holds a character that no key has, such as a "
+        "PLUMBLINE_API_KEY: isn't a key: it holds a character that no key has, such as a "
         "typographic one (copy it again)",
         ),
     Called("key of two lines", lambda: client("http://localhost/v1",
         PLUMBLINE_API_KEY="sk-4711\nX: y"),
-        "PLUMBLINE_API_KEY: is no key: it holds a character that no key has, such as a "
+        "PLUMBLINE_API_KEY: isn't a key: it holds a character that no key has, such as a "
         "typographic one (copy it again)"),
     Called("key in quotes", lambda: client("http://localhost/v1", PLUMBLINE_API_KEY="“sk-4711”"),
-        "PLUMBLINE_API_KEY: is no key: it holds a character that no key has, such as a "
+        "PLUMBLINE_API_KEY: isn't a key: it holds a character that no key has, such as a "
         "typographic one (copy it again)"),
     Called("open bracket", lambda: checked_url("http://[::1"),
         "--base-url: is not an http(s) address (such as https://api.openai.com/v1)"),

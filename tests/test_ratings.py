@@ -403,7 +403,7 @@ def test_designs_that_do_not_fit(store: Store, tmp_path: Path) -> None:
 
 
 def opinions(store: Store, out: Path, is_random: str = "") -> list[Path]:
-    """Six raters of 40 pairs, each of whom sees a pair's truth nine times in ten."""
+    """Six raters of 40 pairs; each sees a pair's truth nine times in ten."""
     benchmark(store, 40)
     exported(store, out, n_pairs=40, n_per_pair=None, raters=raters("6"))
 

@@ -365,7 +365,7 @@ def test_a_damaged_release_is_one_line(tmp_path: Path, capsys: Any) -> None:
 def test_a_file_that_cannot_be_written_is_one_line(tmp_path: Path, capsys: Any) -> None:
     where = released(tmp_path, score_rows())
     assert run(where, "--published", printed(where, *RIGHT), "--out", tmp_path) == 2
-    assert "is no regular file" in capsys.readouterr().err
+    assert "isn't a regular file" in capsys.readouterr().err
 
 
 @pytest.mark.slow

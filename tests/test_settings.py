@@ -287,4 +287,4 @@ def test_a_variable_with_an_open_quote_is_named(
     monkeypatch.setenv("PLUMBLINE_WAREHOUSE_EXPORT_NAMES", "it's")
     assert main(["warehouse", "export"]) == 2
     err = capsys.readouterr().err
-    assert "PLUMBLINE_WAREHOUSE_EXPORT_NAMES: is no list of words: no closing quotation" in err
+    assert "PLUMBLINE_WAREHOUSE_EXPORT_NAMES: isn't a list of words: no closing quotation" in err

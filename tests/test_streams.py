@@ -80,8 +80,8 @@ def test_a_limit_of_file_sizes_is_one_line(tmp_path: Path) -> None:
     [
         (("benchmark", "import", "m", "--source", "pipe.csv"), 3, "not a regular file"),
         (("benchmark", "import", "m", "--source", "pipe.parquet"), 3, "not a regular file"),
-        (("sql", "--init", "pipe.csv"), 2, "is no regular file"),
-        (("sql", "SELECT 1", "--out", "pipe.csv"), 2, "is no regular file"),
+        (("sql", "--init", "pipe.csv"), 2, "isn't a regular file"),
+        (("sql", "SELECT 1", "--out", "pipe.csv"), 2, "isn't a regular file"),
         (("benchmark", "import", "m", "--source", b"\xff.csv"), 2, "is not Unicode"),
         (("benchmark", "card", "closed-world", "--out", b"\xff"), 2, "is not Unicode"),
     ],

@@ -304,7 +304,7 @@ def test_unknown_words(store: Store, capsys: pytest.CaptureFixture[str]) -> None
         (["tea", "--corpus", "c", "--format", "html"], 2, "markdown"),
         (["--corpus", "c"], 2, "none given"),
         (["--words", "nowhere.txt"], 2, "nowhere.txt: doesn't exist"),
-        (["tea", "--corpus", "c", "--out", "."], 2, "is no regular file"),
+        (["tea", "--corpus", "c", "--out", "."], 2, "isn't a regular file"),
     ],
 )
 def test_errors_are_one_line(

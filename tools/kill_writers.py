@@ -6,12 +6,12 @@ version. One of the five is killed a few commits after the kill before, at a ran
 a random file operation, and started again, time after time. The tables of each version must be what
 its commit says: a number that was published, a state that was restored, and the same in both
 tables; also those of an earlier version that is still to be kept. A writer says on a pipe which
-number it has published; that number's commit must be there. It goes on until each writer has
+number it has published; that number's commit must be there. It runs until each writer has
 published, compaction has merged and removed files, and a state was restored.
 
     python tools/kill_writers.py --kills 300 --seed 1 --directory /tmp/killed
 
-With a directory it can be stopped at any time and goes on there.
+With a directory it can be stopped at any time and resumed there.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, ValidationError
 
 from plumbline.warehouse.errors import UsageProblem
 
-#: Configuration of these dataclasses: text such as "3" is no number, unknown keys are refused.
+#: Configuration of these dataclasses: text such as "3" isn't a number, unknown keys are refused.
 STRICT = ConfigDict(strict=True, extra="forbid")
 #: Upper bound of quantities that have no natural one; every file format can hold it.
 MOST = 10**12

@@ -58,11 +58,11 @@ def check_input(path: Path) -> None:
     >>> check_input(Path("/dev/null"))
     Traceback (most recent call last):
     ...
-    plumbline.warehouse.errors.UsageProblem: file /dev/null: is no regular file (give the path of \
-a file)
+    plumbline.warehouse.errors.UsageProblem: file /dev/null: isn't a regular file (give the path \
+of a file)
     """
     if (kind := kind_of(path)) != stat.S_IFREG:
-        problem = "doesn't exist" if kind is None else "is no regular file"
+        problem = "doesn't exist" if kind is None else "isn't a regular file"
         raise UsageProblem(f"file {path}", problem, "give the path of a file")
 
 
@@ -85,11 +85,11 @@ def check_output_file(path: Path) -> None:
     >>> check_output_file(Path("/proc/table.csv"))
     Traceback (most recent call last):
     ...
-    plumbline.warehouse.errors.UsageProblem: output /proc/table.csv: is no place for files (give \
-another path)
+    plumbline.warehouse.errors.UsageProblem: output /proc/table.csv: files can't be written there \
+(give another path)
     """
     if kind_of(path) not in (None, stat.S_IFREG):
-        raise UsageProblem(f"output {path}", "is there, and is no regular file", "give a file")
+        raise UsageProblem(f"output {path}", "exists, but isn't a regular file", "give a file")
     _check_place(path, "output")
 
 
@@ -109,7 +109,7 @@ def _check_place(path: Path, what: str) -> None:
     except ValueError as e:  # the path holds a zero byte
         raise UsageProblem(f"{what} {path}", "is not a valid path", _ANOTHER) from e
     if not _NOT_ON_DISK.isdisjoint(real.parts[1:2]) and real.parts[1:3] != _ON_DISK:
-        raise UsageProblem(f"{what} {path}", "is no place for files", _ANOTHER)
+        raise UsageProblem(f"{what} {path}", "files can't be written there", _ANOTHER)
     above = next(p for p in (*real.parents, Path("/")) if kind_of(p) is not None)
     if kind_of(above) != stat.S_IFDIR:
         raise UsageProblem(f"{what} {path}", f"{above} is a file", _ANOTHER)

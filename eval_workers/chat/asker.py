@@ -133,7 +133,7 @@ class Replayer:
         self.stop: PlumblineError | None = None
 
     async def ask(self, request: Request) -> Reply | None:
-        """The recorded reply; ``None`` if there is none."""
+        """The recorded reply, or ``None``."""
         reply = self._ledger.replies.get(request.request_id)
         if reply is None and self.stop is None:
             request_text = f"{request.purpose}, word {request.word!r}, {request.pronoun}"

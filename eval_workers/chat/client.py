@@ -274,7 +274,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
     keys = ((name, environment.get(name, "").strip()) for name in KEYS)
     name, key = next((named for named in keys if named[1]), ("", ""))
     if not (key.isascii() and key.isprintable()):
-        problem = "is no key: it holds a character that no key has, such as a typographic one"
+        problem = "isn't a key: it holds a character that no key has, such as a typographic one"
         raise UsageProblem(name, problem, "copy it again")
     if not key and urlsplit(base_url).hostname == urlsplit(DEFAULT_URL).hostname:
         raise UsageProblem(f"server {base_url}", "wants a key", f"set {KEYS[0]}")

@@ -47,7 +47,7 @@ class WordProbability:
 def word_list(name: str) -> WordList:
     """A word list by name or path, see ``warehouse.wordlists.load``, whose errors it raises.
 
-    ``disclosure`` is in this package, not in ``warehouse``: in a corpus hers/him is no contrast.
+    ``disclosure`` is in this package, not in ``warehouse``: in a corpus hers/him isn't a contrast.
 
     >>> [pair.contrast for pair in word_list("disclosure").pairs]
     ['she/he', 'her/his', 'herself/himself', 'hers/him']

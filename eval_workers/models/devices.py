@@ -14,7 +14,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.cores import n_cores
 from plumbline.warehouse.errors import BadInput
 
-#: Tokens per forward pass: more are no faster on a CPU, and attention is quadratic in them.
+#: Tokens per forward pass: more isn't faster on a CPU, and attention is quadratic in them.
 _BATCH_TOKENS = {"cpu": 512, "cuda": 4096}
 
 

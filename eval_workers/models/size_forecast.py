@@ -123,7 +123,7 @@ def model_size(config: Any, kind: Kind = "causal", source: Source | None = None)
 
 
 def chosen_device(options: ModelOptions) -> str:
-    """The device that the options choose: ``cuda`` unless they say ``cpu`` or there is none."""
+    """The device that the options choose: ``cuda`` unless they say ``cpu`` or no GPU is visible."""
     return "cuda" if options.device != "cpu" and devices.visible() else "cpu"
 
 

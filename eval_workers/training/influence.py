@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-#: Marks a position whose next token is no part of the item.
+#: Marks a position whose next token isn't part of the item.
 NO_TARGET = -100
 #: Most rows that the factors are fitted on, and items per batch.
 N_FITTED, _BATCH = 512, 16

@@ -219,7 +219,7 @@ def _decode(s: int, e: int, cps: int) -> int:
 
 @compiled
 def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
-    """Append the word of piece a..b unless it is a stop word; returns 1, or 0 if it is no word."""
+    """Append the word of piece a..b unless it is a stop word; return 1, or 0 if it isn't a word."""
     flags, cps, out = split.flags, split.cps, split.word
     s, z = a, b
     while s < z and not get32(flags, get32(cps, s)) & ALNUM:

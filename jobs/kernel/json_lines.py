@@ -16,7 +16,7 @@ LONGEST_JUDGED = 1 << 25
 class LineVerdict:
     """Python's verdict on a line: its text, the reason it is rejected, or neither (blank).
 
-    ``source`` is the string in the source's field; None if there is none.
+    ``source`` is the string in the source's field, or None.
     """
 
     text: str | None = None

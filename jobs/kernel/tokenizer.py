@@ -2,7 +2,7 @@
 
 spaCy's rules of a language cut a text into pieces. A word is a piece in lowercase, without what
 stands before its first letter or number or after its last letter, mark or number; a piece without
-a letter or number is no word. Kept tokens are the words that are not stop words, plus all target
+a letter or number isn't a word. Kept tokens are the words that are not stop words, plus all target
 words. The rules of English are compiled; for other languages spaCy is asked about new chunks.
 """
 

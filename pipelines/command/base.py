@@ -171,7 +171,7 @@ class Command:
             table = table.get(word.replace("-", "_"), {}) if isinstance(table, Mapping) else {}
         if not isinstance(table, Mapping):
             fix = f"write [{name.replace(' ', '.')}]"
-            raise UsageProblem(f"{file}: {name}", "is no table", fix)
+            raise UsageProblem(f"{file}: {name}", "isn't a table", fix)
         commands = targets()
         return {k: v for k, v in table.items() if f"{name} {k}".replace("_", "-") not in commands}
 

@@ -180,7 +180,7 @@ def _parsed(parameter: Parameter, text: str, variable: str) -> Any:
         parts = shlex.split(text) if is_text else text.replace(",", " ").split()
     except ValueError as e:
         fix = "close the quote, or put a backslash before it"
-        raise UsageProblem(variable, f"is no list of words: {str(e).lower()}", fix) from e
+        raise UsageProblem(variable, f"isn't a list of words: {str(e).lower()}", fix) from e
     value = parameter.value(parts if parameter.is_list else text)
     adapter: TypeAdapter[object] = TypeAdapter(parameter.kind)
     with suppress(ValidationError):

@@ -52,9 +52,9 @@ def write_report(
     Beside it lie ``appendix.html``, the plots as SVG with their data as CSV, and ``words.html`` and
     ``pairs.html``, which search words and sentence pairs; with ``is_site`` or a ``site`` also
     ``models.html``, a page for each model and each benchmark, and the pages of ``site``. Files of
-    an earlier report are removed. Raises ``BadInput`` when ``warehouse`` is no warehouse or ``out``
-    cannot be written, and ``UsageProblem`` when a pattern of ``about`` (``facts.narrowed``) names
-    nothing.
+    an earlier report are removed. Raises ``BadInput`` when ``warehouse`` isn't a warehouse or
+    ``out`` cannot be written, and ``UsageProblem`` when a pattern of ``about`` (``facts.narrowed``)
+    names nothing.
     """
     out, is_site = Path(out), is_site or site is not None
     # Lock before reading, so that the last command to write has read the latest version.

@@ -25,8 +25,8 @@ FEWEST_CLUSTERS = 10
 class TauAgreement:
     """Kendall tau-b of two contrasts on the words that both define; NaN where undefined.
 
-    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (:func:`tau_interval`), NaN where
-    there is none, as below 50 words.
+    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (:func:`tau_interval`), NaN if
+    undefined, as below 50 words.
     """
 
     contrast_a: str

@@ -36,7 +36,7 @@ key: benchmark / pair_id
     item_id: text -- item of which both are versions; an item of k groups has k (k - 1) / 2 pairs
     template: text -- shared text, with a placeholder such as {pronoun} where they differ
     sentence_a, sentence_b: text -- the two versions
-    group_a, group_b: text -- whom each is about, such as `female` and `male`
+    group_a, group_b: text -- who each is about, such as `female` and `male`
     word: text? -- seed word or occupation the pair was made for
     split: text? -- part of the benchmark, such as `dev` or `test`
     stereotype: text? -- `pro` or `anti` where the source says so

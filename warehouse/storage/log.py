@@ -239,7 +239,7 @@ def _stored(place: Place, table: str, name: str) -> tuple[Manifest, Difference]:
         columns = tuple(map(str, values["columns"]))
         base = values.get("base")
         if base is not None and ("/" in base or _version_in(base) >= _version_in(name)):
-            raise ValueError("its base is no earlier manifest")
+            raise ValueError("its base isn't an earlier manifest")
         gone = tuple(map(str, values["gone"] if base else ()))
         version = int(values["version"])
         manifest = Manifest(table, version, values["previous"], columns, base=base)

@@ -74,7 +74,7 @@ def _mean(values: list[float]) -> float:
 
 @metric
 def preference() -> Metric:
-    """Share of choices of sentence a: mean over orders, then over pairs; 0.5 is no preference."""
+    """Share of choices of sentence a: mean over orders, then pairs; 0.5 means no preference."""
 
     # Inspect reads this annotation to decide which values it passes.
     def figure(scores: list[SampleScore]) -> float:

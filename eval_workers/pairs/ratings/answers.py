@@ -153,7 +153,7 @@ class _AnswerReader:
                 self.into.rows.append(row | source)
 
     def _problem(self, item: str) -> str | None:
-        """Reason to reject all answers of a row; ``None`` if there is none."""
+        """Reason to reject all answers of a row, or ``None``."""
         sheet = self.sheets.get(item)
         if sheet is None:
             return f"item '{printable(item)}' is on no sheet, expected one of {self.into.rater}'s"

@@ -69,7 +69,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> list[Record]:
 
 
 def finite(text: str) -> float | None:
-    """The number in a field; ``None`` if there is none or it is not finite.
+    """The number in a field; ``None`` if it is missing or not finite.
 
     >>> finite("-3.5"), finite("nan"), finite("")
     (-3.5, None, None)

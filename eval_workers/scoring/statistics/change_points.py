@@ -96,7 +96,7 @@ def lasting_changes(
     Both parts of a curve that is cut with p <= ``ALPHA`` are tested in turn, all such parts
     together (binary segmentation). Returns the first cut of each curve, and later significant ones.
     A steady drift looks like autocorrelation, so it is rarely found; a single outlying checkpoint
-    is no change. ``python -m tools.simulations lasting_changes`` prints false finds and power.
+    isn't a change. ``python -m tools.simulations lasting_changes`` prints false finds and power.
     ``steps`` are those of each curve, which may differ.
 
     >>> noise = np.random.default_rng(0).normal(0, 1, (2, 40))

@@ -516,7 +516,7 @@ def _beside(panel: Panel, height: float) -> str:
 
 
 def _fitted(words: str, room: float, n_lines: int) -> str:
-    """Words on at most ``n_lines`` lines that are no wider than ``room``, cut if need be.
+    """Words on at most ``n_lines`` lines of at most the width ``room``, cut if need be.
 
     Words that fit keep their own line breaks; a name without spaces breaks after punctuation.
     """

@@ -47,9 +47,9 @@ _MEANING = (
 )
 _WORDS = (
     "A word leans if its pairs lean more than those of other words, in the same sentence frames or "
-    "else in the benchmark: a drift of all words is no lean of one. It begins to lean at the step "
-    "from which it leans to one side until the last checkpoint. Of the words listed, at most 5% "
-    "are expected to be wrong."
+    "else in the benchmark: a drift that all words share isn't a lean. It begins to lean at "
+    "the step from which it leans to one side until the last checkpoint. Of the words listed, at "
+    "most 5% are expected to be wrong."
 )
 #: Measure -> its name on the plots, factor, digits.
 _CURVES = {

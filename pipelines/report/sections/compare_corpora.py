@@ -328,8 +328,8 @@ def _predicted(rows: Rows) -> str:
     return (
         f"A model like those of {rows[0]['study']} would change its preference by up to "
         f"{shown(spread, 3)} nats for a word; for {ways['above'] + ways['below']:,} of "
-        f"{len(words):,} words that is told from the scatter of single words. A shift that all "
-        "words share is not predicted."
+        f"{len(words):,} words the change stands out from the scatter of single words. A shift "
+        "that all words share is not predicted."
     )
 
 

@@ -25,9 +25,10 @@ _TITLE = "What models choose"
 _MEANING = (
     "Forced choice is another measure than US and PD: models that give no log-probabilities were "
     "asked which of two sentences is likelier, equally often in both orders. The preference is the "
-    "mean of both orders, over pairs: 50% is none. What was shown first is chosen in 50% where the "
-    "place makes no difference; the last column is the share of pairs whose choice turns with the "
-    "order. Replies that name neither sentence count for no side. 95% intervals in brackets."
+    "mean of both orders, over pairs: 50% means no preference. What was shown first is chosen "
+    "in 50% where the place makes no difference; the last column is the share of pairs whose "
+    "choice turns with the order. Replies that name neither sentence count for no side. 95% "
+    "intervals in brackets."
 )
 #: Share of replies that name neither sentence above which the page warns.
 _MANY = 0.05

@@ -86,7 +86,7 @@ def rows_of_file(path: Path, at: str = "") -> Iterator[SourceRow]:
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:
-    """The value of a row's column; ``a.b`` is ``b`` in column ``a``. ``None`` if there is none.
+    """The value of a row's column; ``a.b`` is ``b`` in column ``a``. ``None`` if missing.
 
     >>> row = {"info": {"ans0": ["The man", "M"]}, "a.b": 1}
     >>> value_at(row, "info.ans0.1"), value_at(row, "a.b"), value_at(row, "info.none")

@@ -7,7 +7,7 @@ recipe maps columns, and sets values that all rows share::
     source = "where it comes from"
     licence = "cc-by-4.0"        # an identifier, as SPDX has it
     language = "en"              # code of the sentences' language
-    groups = ["old", "young"]    # whom the sentences are about: a, then b
+    groups = ["old", "young"]    # who the sentences are about: a, then b
     citation = '''@misc{...}'''  # BibTeX; these four are optional
     location = "name/file.csv"   # under PLUMBLINE_DATA; optional
     rows = "data.items"          # place of the list of rows in a JSON document; optional

@@ -23,7 +23,7 @@ from plumbline.warehouse.text import toml_file
 _TO_SHARE = {
     "licence": ("whether others may use the pairs", 'licence = "cc-by-4.0"'),
     "language": ("the code of their language", 'language = "en"'),
-    "groups": ("whom the sentences are about", 'groups = ["old", "young"]'),
+    "groups": ("who the sentences are about", 'groups = ["old", "young"]'),
     "citation": ("the BibTeX entry of the paper", "citation = '''@misc{key, ...}'''"),
 }
 
