@@ -21,7 +21,7 @@ from plumbline.jobs.kernel import (
     ShardCounts,
     count_texts,
 )
-from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS
+from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS, TargetPairs
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load
@@ -89,6 +89,24 @@ def test_many_pairs_outgrow_the_table(rule: str) -> None:
     text = " ".join([*rare_words(DENSE_WORDS), *late])
     counts = as_oracle(count_texts([text], CountOptions(TARGETS, rule, 5)))
     assert counts == oracle([text], TARGETS, rule, 5)
+
+
+def test_counts_beyond_32_bits() -> None:
+    text = "she tea he cup " * 50
+    once = as_oracle(count_texts([text], CountOptions(TARGETS))).pairs
+    counter = Counter(CountOptions(TARGETS))
+    counter.feed_texts([text])
+    counter.hand_over()  # without a spill this only counts
+    pairs = counter._pairs
+    assert isinstance(pairs, TargetPairs)
+    more = np.uint32((1 << 32) - 1 - pairs._dense.max())
+    pairs._dense[pairs._dense > 0] += more
+    pairs._most_in_a_cell = (1 << 32) - 1
+    counter.feed_texts([text])
+    both = as_oracle(counter.result()).pairs
+    assert both == {pair: 2 * n + int(more) for pair, n in once.items()}
+    counter.feed_texts([text])
+    assert as_oracle(counter.result()).pairs == once
 
 
 def test_emptied_chunk_cache_changes_nothing() -> None:

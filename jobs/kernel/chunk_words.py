@@ -30,7 +30,7 @@ from plumbline.jobs.kernel.memory import (
     trailing_zeros,
 )
 from plumbline.jobs.kernel.splitting_rules import may_split, split_chunk
-from plumbline.jobs.kernel.words import WordState, add_word, find_word
+from plumbline.jobs.kernel.words import WordState, add_word, find_word, prefetch_word
 
 #: Longest chunk in bytes; a longer run without whitespace is cut between two characters.
 MAX_CHUNK = 1 << 16
@@ -181,10 +181,7 @@ def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: i
 def _add_run(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> None:
     """Append the word of the letters and apostrophes s..e unless it is a stop word."""
     out, n = split.word, e - s
-    for k in range((n + 7) >> 3):
-        eight = get64(s, k)
-        # In lowercase: the bit is set already in an apostrophe, and left alone in other bytes.
-        put64(out, k, eight | _SPACES & ~(eight >> np.uint64(2)))
+    _write_lowercase(out, s, n)
     word = find_word(words, out, out + n)
     if words.n_targets <= word < words.n_fixed:
         return
@@ -192,6 +189,28 @@ def _add_run(split: SplitState, words: WordState, ids: IdState, s: int, e: int) 
         word = add_word(words, -1 - word, out, out + n)
     put32(ids.ids, ids.n, word)
     ids.n += 1
+
+
+@compiled
+def _write_lowercase(out: int, s: int, n: int) -> None:
+    """Write the n letters and apostrophes at s in lowercase to ``out``; up to 7 bytes follow."""
+    for k in range((n + 7) >> 3):
+        eight = get64(s, k)
+        # The bit is set already in an apostrophe, and left alone in other bytes.
+        put64(out, k, eight | _SPACES & ~(eight >> np.uint64(2)))
+
+
+@compiled
+def prefetch_first_word(split: SplitState, words: WordState, s: int, e: int) -> None:
+    """Prefetch what :func:`split_words` reads first of the table of words: for ASCII letters."""
+    n = min(e - s, _MAX_PLAIN)
+    letters = range_bits(s, ord("A"), 26) | range_bits(s, ord("a"), 26)
+    letters &= (np.uint64(1) << np.uint64(n)) - np.uint64(1)
+    if letters:
+        start = trailing_zeros(letters)
+        n = trailing_zeros(~(letters >> np.uint64(start)))
+        _write_lowercase(split.word, s + start, n)
+        prefetch_word(words, split.word, split.word + n)
 
 
 @compiled

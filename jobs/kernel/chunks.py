@@ -1,8 +1,9 @@
 """Text to ids of kept words, compiled: find chunks 64 bytes at a time, look them up in batches.
 
 A chunk is a run without whitespace, and most of a text's chunks were seen before: a cache holds the
-ids of their kept words. Three short loops handle a batch: find its chunks; hash each and prefetch
-its slot of the cache; look each up. A single loop would wait for memory at every chunk.
+ids of their kept words. Four short loops handle a batch: find its chunks; hash each and prefetch
+its slot of the cache; read the slots, and prefetch the words of new chunks; append the ids. A
+single loop would wait for memory at every chunk.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from plumbline.jobs.kernel.chunk_words import (
     IdState,
     SplitState,
     answered_words,
+    prefetch_first_word,
     put_utf8,
     split_words,
 )
@@ -33,7 +35,9 @@ from plumbline.jobs.kernel.memory import (
     put8,
     put32,
     put64,
+    put_first,
     range_bits,
+    set_bits,
     trailing_zeros,
 )
 from plumbline.jobs.kernel.words import Words, WordState, add_word, find_word
@@ -58,11 +62,8 @@ _BATCH_BYTES = 2048
 _MAX_BATCH_CHUNKS = _BATCH_BYTES // 2 + 128
 
 _ONES = np.uint64(0xFFFFFFFFFFFFFFFF)
-#: Byte masks of the three key words of a chunk of n bytes, at 3 * n.
-_MASKS = np.array(
-    [(1 << 8 * min(max(n - 8 * k, 0), 8)) - 1 for n in range(_MAX_CACHED + 2) for k in range(3)],
-    np.uint64,
-)
+#: Value of a chunk that the cache lacks.
+_NEW = _ONES
 
 
 class ChunkState:
@@ -78,6 +79,8 @@ class ChunkState:
     starts: int
     ends: int
     keys: int  # of each chunk: 24 bytes as in the cache, and the address of its slot
+    values: int  # of each chunk: its value in the cache, or _NEW
+    missing: int  # of the batch: chunks that aren't at the slot where the search starts, 32-bit
     n_batch: int
     open: int  # start of the chunk whose end was not seen yet, or 0
     inside: int  # 1 when the last byte seen belongs to a chunk
@@ -107,10 +110,29 @@ def _wide_blanks(at: int) -> tuple[int, int]:
 
 
 @compiled
+def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
+    """Add the addresses of the set bits of a mask of the bytes at ``at``; returns the new number.
+
+    64 bytes of prose start some 11 chunks: 16 are always written, which is faster than a loop that
+    ends somewhere else each time.
+    """
+    n_after, one = n + set_bits(bits), np.uint64(1)
+    for k in range(16):
+        put64(positions, n + k, at + trailing_zeros(bits))
+        bits &= bits - one
+    n += 16
+    while bits:
+        put64(positions, n, at + trailing_zeros(bits))
+        n += 1
+        bits &= bits - one
+    return n_after
+
+
+@compiled
 def _find_chunks(c: ChunkState, at: int, end: int) -> int:
     """Find the chunks that end in the batch at ``at``; returns its end, at most ``end``."""
     inside, carry = np.uint64(c.inside), np.uint64(c.carry)
-    n_starts, n_ends = 0, 0
+    starts, ends, n_starts, n_ends = c.starts, c.ends, 0, 0
     if c.open:
         put64(c.starts, 0, c.open)
         n_starts = 1
@@ -129,14 +151,8 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         shifted = ~blank << one | inside
         first, last = ~blank & ~shifted, blank & shifted
         inside = ~blank >> np.uint64(63)
-        while first:
-            put64(c.starts, n_starts, at + trailing_zeros(first))
-            n_starts += 1
-            first &= first - one
-        while last:
-            put64(c.ends, n_ends, at + trailing_zeros(last))
-            n_ends += 1
-            last &= last - one
+        n_starts = _add_positions(starts, n_starts, at, first)
+        n_ends = _add_positions(ends, n_ends, at, last)
         at += 64
     at = min(at, end)
     if at == end and n_ends and get_int(c.ends, n_ends - 1) == end:
@@ -176,22 +192,61 @@ def _slot(k0: int, k1: int, k2: int, mask: int) -> int:
 @compiled
 def _hash_chunks(c: ChunkState) -> None:
     """Fill ``c.keys``: the key words and the cache slot of each chunk of the batch."""
+    starts, ends, keys, cache, mask = c.starts, c.ends, c.keys, c.cache, c.mask
     for k in range(c.n_batch):
-        s = get_int(c.starts, k)
-        n = min(get_int(c.ends, k) - s, _MAX_CACHED + 1)
-        k0 = get64(s, 0) & _MASKS[np.uint64(3 * n)]
-        k1 = get64(s, 1) & _MASKS[np.uint64(3 * n + 1)]
-        k2 = (get64(s, 2) & _MASKS[np.uint64(3 * n + 2)]) | np.uint64(n) << np.uint64(56)
-        slot = c.cache + 32 * _slot(k0, k1, k2, c.mask)
+        s = get_int(starts, k)
+        n = min(get_int(ends, k) - s, _MAX_CACHED + 1)
+        put_first(keys + 32 * k, s, n)
+        k2 = get64(keys, 4 * k + 2) | np.uint64(n) << np.uint64(56)
+        slot = cache + 32 * _slot(get64(keys, 4 * k), get64(keys, 4 * k + 1), k2, mask)
         prefetch(slot)
-        put64(c.keys, 4 * k, k0)
-        put64(c.keys, 4 * k + 1, k1)
-        put64(c.keys, 4 * k + 2, k2)
-        put64(c.keys, 4 * k + 3, slot)
+        put64(keys, 4 * k + 2, k2)
+        put64(keys, 4 * k + 3, slot)
 
 
 @compiled
-def _look_up(
+def _search(c: ChunkState, k: int) -> bool:
+    """True if chunk k of the batch is in the cache; its key gets the slot where the search ends."""
+    k0, k1, k2 = get64(c.keys, 4 * k), get64(c.keys, 4 * k + 1), get64(c.keys, 4 * k + 2)
+    slot, cache_end = get_int(c.keys, 4 * k + 3), c.cache + 32 * (c.mask + 1)
+    used = get64(slot, 2)
+    while used and not (used == k2 and get64(slot, 0) == k0 and get64(slot, 1) == k1):
+        slot += 32
+        if slot == cache_end:
+            slot = c.cache
+        used = get64(slot, 2)
+    put64(c.keys, 4 * k + 3, slot)
+    return used != np.uint64(0)
+
+
+@compiled
+def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
+    """Fill ``c.values``: the cache's value of each chunk of the batch, or _NEW.
+
+    The words of new chunks are prefetched, since :func:`_append_ids` splits one chunk after the
+    other and would wait for memory at each.
+    """
+    keys, values, missing, n_missing = c.keys, c.values, c.missing, 0
+    for k in range(c.n_batch):
+        slot = get_int(keys, 4 * k + 3)
+        differences = get64(slot, 0) ^ get64(keys, 4 * k)
+        differences |= get64(slot, 1) ^ get64(keys, 4 * k + 1)
+        differences |= get64(slot, 2) ^ get64(keys, 4 * k + 2)
+        put64(values, k, get64(slot, 3))
+        # Always written, and kept only if n_missing advances: this avoids an unpredictable branch.
+        put32(missing, n_missing, k)
+        n_missing += np.int64(differences != np.uint64(0))
+    for i in range(n_missing):
+        k = get32(missing, i)
+        if _search(c, k):
+            put64(values, k, get64(get_int(keys, 4 * k + 3), 3))
+        else:
+            put64(values, k, _NEW)
+            prefetch_first_word(split, words, get_int(c.starts, k), get_int(c.ends, k))
+
+
+@compiled
+def _append_ids(
     c: ChunkState,
     split: SplitState,
     asked: WordState,
@@ -200,29 +255,23 @@ def _look_up(
     ids: IdState,
 ) -> None:
     """Append the ids of all chunks of the batch, splitting those that are not in the cache."""
-    kept_ids, cache_end = c.kept, c.cache + 32 * (c.mask + 1)
-    to, n_ids, tokens = ids.ids, ids.n, 0
+    kept_ids, values, to, n_ids, tokens = c.kept, c.values, ids.ids, ids.n, 0
     for k in range(c.n_batch):
-        k0, k1, k2 = get64(c.keys, 4 * k), get64(c.keys, 4 * k + 1), get64(c.keys, 4 * k + 2)
-        slot = get_int(c.keys, 4 * k + 3)
-        used = get64(slot, 2)
-        while used and not (used == k2 and get64(slot, 0) == k0 and get64(slot, 1) == k1):
-            slot += 32
-            if slot == cache_end:
-                slot = c.cache
-            used = get64(slot, 2)
-        if not used:
-            ids.n = n_ids
-            ids.n_tokens += tokens
-            tokens = _new_chunk(c, split, asked, marks, words, ids, k, slot)
-            n_ids = ids.n
-            continue
-        value = get64(slot, 3)
+        value = get64(values, k)
+        if value == _NEW:
+            # The batch may hold a new chunk twice.
+            if not _search(c, k):
+                ids.n = n_ids
+                ids.n_tokens += tokens
+                tokens = _new_chunk(c, split, asked, marks, words, ids, k)
+                n_ids = ids.n
+                continue
+            value = get64(get_int(c.keys, 4 * k + 3), 3)
         tokens += np.int64(value >> np.uint64(56))
         n_kept = np.int64(value >> np.uint64(48)) & 0xFF
         first = np.int64(value) & 0xFFFFFFFF
         if n_kept <= 1:
-            # Always written, and kept only if n_ids advances: this avoids an unpredictable branch.
+            # As above: always written, and kept only if n_ids advances.
             put32(to, n_ids, first)
             n_ids += n_kept
         else:
@@ -297,9 +346,8 @@ def _new_chunk(
     words: WordState,
     ids: IdState,
     k: int,
-    slot: int,
 ) -> int:
-    """Append the ids of chunk k of the batch and cache it in a free slot; returns its word count.
+    """Append the ids of chunk k of the batch and cache it in its slot; returns its word count.
 
     From the first chunk on that another tokenizer must be asked about, no ids are appended. Further
     such chunks are only noted, so that the tokenizer is asked about many at a time.
@@ -336,6 +384,7 @@ def _new_chunk(
         for i in range(kept):
             put32(c.kept, c.n_kept + i, get32(ids.ids, first + i))
         c.n_kept += kept
+    slot = get_int(c.keys, 4 * k + 3)
     for i in range(3):
         put64(slot, i, get64(c.keys, 4 * k + i))
     put64(slot, 3, n << 56 | kept << 48 | value)
@@ -373,7 +422,8 @@ def scan(
                 c.need = n
                 return first
             _hash_chunks(c)
-            _look_up(c, split, asked, marks, words, ids)
+            _fetch_values(c, split, words)
+            _append_ids(c, split, asked, marks, words, ids)
     if c.unknown:
         ids.n, ids.n_tokens = c.ids_before, c.tokens_before
         return c.unknown
@@ -405,10 +455,12 @@ class ChunkCache:
         self.state = new_record(ChunkState)
         self._cache = np.zeros((min(1 << 17, most), 4), np.uint64)
         self._kept = np.empty(1 << 16, np.int32)
-        self._batch = np.empty((6, _MAX_BATCH_CHUNKS), np.int64)
+        self._batch = np.empty((8, _MAX_BATCH_CHUNKS), np.int64)
         starts = address(self._batch)
         self.state.starts, self.state.ends = starts, starts + 8 * _MAX_BATCH_CHUNKS
         self.state.keys = starts + 16 * _MAX_BATCH_CHUNKS
+        self.state.values = starts + 48 * _MAX_BATCH_CHUNKS
+        self.state.missing = starts + 56 * _MAX_BATCH_CHUNKS
         self._publish()
 
     @property

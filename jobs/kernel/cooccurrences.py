@@ -21,6 +21,7 @@ from plumbline.jobs.kernel.memory import (
     get64,
     get_int,
     new_record,
+    prefetch,
     put32,
     put64,
     rehash,
@@ -34,14 +35,21 @@ RULES = ("pairs", "windows")
 #: Words with ids below this, which are the frequent ones, have a cell of an array per target;
 #: pairs of later words are in a hash table.
 DENSE_WORDS = 1 << 14
+#: 32-bit cells of a target's array. The cell after those of the words takes what isn't counted. The
+#: odd number of cache lines keeps cells of one word from all falling in the same cache set.
+_CELLS = DENSE_WORDS + 16
+#: A cell holds counts below this.
+_CELL_LIMIT = 1 << 32
 #: Least room for rows set aside before they are counted: with targets, and with all pairs.
 _ROWS, _ALL_ROWS = 1 << 12, 1 << 20
+#: Rows ahead of the one that is counted whose slots are fetched.
+_AHEAD = 12
 
 
 class PairState:
     """Counts of pairs, and how far the ids of documents are counted."""
 
-    dense: int  # address: counts target by target, so that common words share few cache lines
+    dense: int  # address: 32-bit counts target by target, so that common words share cache lines
     table: int  # address of a hash table for later words: row + 1, count
     mask: int
     n: int  # pairs in the table
@@ -136,22 +144,21 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
         if target >= n_targets:
             j += 1
             continue
-        column = p.dense + 8 * DENSE_WORDS * target
+        column = p.dense + 4 * _CELLS * target
         for i in range(max(p.start, j - reach), j):
             word = get32(ids, i)
-            if word < DENSE_WORDS:
-                put64(column, word, get_int(column, word) + 1)
-            else:
-                put64(rows, n_rows, word * n_targets + target)
-                n_rows += 1
+            cell = min(word, DENSE_WORDS)
+            put32(column, cell, get32(column, cell) + 1)
+            # Always written, and kept only if n_rows advances.
+            put64(rows, n_rows, word * n_targets + target)
+            n_rows += np.int64(word >= DENSE_WORDS)
         for i in range(j + 1, min(end, j + reach + 1)):
             word = get32(ids, i)
-            if word < DENSE_WORDS:
-                # A target paired with itself is counted once, as a word before the later one.
-                put64(column, word, get_int(column, word) + np.int64(word != target))
-            else:
-                put64(rows, n_rows, word * n_targets + target)
-                n_rows += 1
+            cell = min(word, DENSE_WORDS)
+            # A target paired with itself is counted once, as a word before the later one.
+            put32(column, cell, get32(column, cell) + np.int64(word != target))
+            put64(rows, n_rows, word * n_targets + target)
+            n_rows += np.int64(word >= DENSE_WORDS)
         j += 1
     p.first, p.n_rows = j, n_rows
     return j >= stop
@@ -236,8 +243,8 @@ def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
 @compiled
 def _count_one(p: PairState, word: int, target: int) -> None:
     if word < DENSE_WORDS:
-        cell = DENSE_WORDS * target + word
-        put64(p.dense, cell, get_int(p.dense, cell) + 1)
+        cell = _CELLS * target + word
+        put32(p.dense, cell, get32(p.dense, cell) + 1)
     else:
         put64(p.rows, p.n_rows, word * p.n_targets + target)
         p.n_rows += 1
@@ -249,6 +256,9 @@ def _add_rows(p: PairState) -> None:
     for k in range(p.n_rows):
         key = np.uint64(get_int(p.rows, k) + 1)
         at = slot_of(key, p.mask)
+        # A row that is not set is a row like any other: the slot is only fetched.
+        ahead = np.uint64(get_int(p.rows, k + _AHEAD) + 1)
+        prefetch(p.table + 16 * slot_of(ahead, p.mask))
         while get64(p.table, 2 * at) != key:
             if get64(p.table, 2 * at) == np.uint64(0):
                 put64(p.table, 2 * at, key)
@@ -265,19 +275,23 @@ class TargetPairs:
     def __init__(self, targets: Sequence[str], rule: str, window: int) -> None:
         self._targets = targets
         self._count = count_pairs if rule == "pairs" else count_windows
-        self._dense = np.zeros((len(targets), DENSE_WORDS), np.int64)
+        self._dense = np.zeros((len(targets), _CELLS), np.uint32)
+        #: Counts taken out of the cells before these overflow.
+        self._large: NDArray[np.int64] | None = None
+        self._most_in_a_cell = 0
         self._table = np.zeros((1 << 14, 2), np.uint64)
-        self._rows = np.empty(_ROWS + window * window, np.int64)
+        self._rows = np.empty(_ROWS + window * window + _AHEAD, np.int64)
         self._last = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
         s.dense, s.rows, s.last = address(self._dense), address(self._rows), address(self._last)
-        s.n_targets, s.window, s.rows_room = len(targets), window, self._rows.size
+        s.n_targets, s.window, s.rows_room = len(targets), window, self._rows.size - _AHEAD
         self._publish()
 
     @property
     def n_bytes(self) -> int:
         """Bytes of all arrays."""
-        return self._dense.nbytes + self._table.nbytes + self._rows.nbytes
+        n_large = 0 if self._large is None else self._large.nbytes
+        return self._dense.nbytes + n_large + self._table.nbytes + self._rows.nbytes
 
     @property
     def has_room(self) -> bool:
@@ -297,6 +311,10 @@ class TargetPairs:
 
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids; False when it must be called again, with room for more pairs."""
+        most = 2 * self.state.window * int(ids.n)
+        if self._most_in_a_cell + most >= _CELL_LIMIT:
+            self._empty_cells()
+        self._most_in_a_cell += most
         is_done = self._count(self.state, words, ids)
         _add_rows(self.state)
         return bool(is_done)
@@ -309,11 +327,14 @@ class TargetPairs:
         self._table[:] = 0
         self.state.n = 0
         n_words = min(len(vocabulary), DENSE_WORDS)  # a small shard has fewer
-        dense = self._dense[:, :n_words]
-        cells = np.flatnonzero(dense != 0)  # the comparison makes it three times faster
+        if self._large is not None:
+            self._empty_cells()
+        counts = (self._dense if self._large is None else self._large)[:, :n_words]
+        cells = np.flatnonzero(counts != 0)  # the comparison makes it three times faster
         target, word = cells // n_words, cells % n_words
-        n_pair = dense[target, word]
-        dense[:] = 0
+        n_pair = counts[target, word]
+        counts[:] = 0
+        self._large, self._most_in_a_cell = None, 0
         yield pair_table(
             np.concatenate([word, late_word]),
             vocabulary,
@@ -321,6 +342,13 @@ class TargetPairs:
             pa.array(self._targets),
             np.concatenate([n_pair, used[:, 1]]),
         )
+
+    def _empty_cells(self) -> None:
+        if self._large is None:
+            self._large = np.zeros((len(self._targets), DENSE_WORDS), np.int64)
+        self._large += self._dense[:, :DENSE_WORDS]
+        self._dense[:] = 0
+        self._most_in_a_cell = 0
 
     def _publish(self) -> None:
         self.state.table, self.state.mask = address(self._table), len(self._table) - 1

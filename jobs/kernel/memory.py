@@ -105,23 +105,41 @@ def prefetch(typingctx: Any, where: Any) -> Any:
     return types.void(types.int64), codegen
 
 
+def _spread(builder: Any, value: Any, row: Any) -> Any:
+    """A vector of type ``row`` with the low byte of a 64-bit value in all lanes."""
+    in_first_lane = builder.insert_element(
+        ir.Constant(row, ir.Undefined), builder.trunc(value, ir.IntType(8)), ir.IntType(32)(0)
+    )
+    first_lane = ir.Constant(ir.VectorType(ir.IntType(32), row.count), [0] * row.count)
+    return builder.shuffle_vector(in_first_lane, ir.Constant(row, ir.Undefined), first_lane)
+
+
+@intrinsic
+def put_first(typingctx: Any, base: Any, where: Any, n: Any) -> Any:
+    """Store 32 bytes at ``base``: the first n of those at the address ``where``, then zeros."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        row = ir.VectorType(ir.IntType(8), 32)
+        data = builder.load(builder.inttoptr(args[1], row.as_pointer()), align=1)
+        is_first = builder.icmp_unsigned(
+            "<", ir.Constant(row, list(range(32))), _spread(builder, args[2], row)
+        )
+        first = builder.select(is_first, data, ir.Constant(row, None))
+        builder.store(first, builder.inttoptr(args[0], row.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), codegen
+
+
 @intrinsic
 def range_bits(typingctx: Any, where: Any, low: Any, n: Any) -> Any:
     """Mask of the 64 bytes at the address ``where``: bit k is set if low <= byte k < low + n."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        byte, row = ir.IntType(8), ir.VectorType(ir.IntType(8), 64)
-
-        def spread(value: Any) -> Any:
-            """A vector with the value in all 64 lanes."""
-            in_first_lane = builder.insert_element(
-                ir.Constant(row, ir.Undefined), builder.trunc(value, byte), ir.IntType(32)(0)
-            )
-            first_lane = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-            return builder.shuffle_vector(in_first_lane, ir.Constant(row, ir.Undefined), first_lane)
-
+        row = ir.VectorType(ir.IntType(8), 64)
         data = builder.load(builder.inttoptr(args[0], row.as_pointer()), align=1)
-        inside = builder.icmp_unsigned("<", builder.sub(data, spread(args[1])), spread(args[2]))
+        low, n_values = (_spread(builder, value, row) for value in args[1:])
+        inside = builder.icmp_unsigned("<", builder.sub(data, low), n_values)
         return builder.bitcast(inside, ir.IntType(64))
 
     return types.uint64(types.int64, types.int64, types.int64), codegen
@@ -133,6 +151,16 @@ def trailing_zeros(typingctx: Any, value: Any) -> Any:
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def set_bits(typingctx: Any, value: Any) -> Any:
+    """Number of set bits of a uint64, as int64."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
 
     return types.int64(types.uint64), codegen
 

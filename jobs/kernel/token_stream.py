@@ -27,8 +27,8 @@ _TABLE = 1 << 20
 _DOCUMENTS = 1 << 15
 #: Source of documents whose source's name is too long, or is new when the table is full.
 OTHER_SOURCE = "other"
-#: Bytes of the cells of one target.
-TARGET_BYTES = 8 * DENSE_WORDS
+#: Bytes of the cells of one target: of 32 bits, and of 64 once a count may outgrow them.
+TARGET_BYTES = 12 * DENSE_WORDS
 
 _Ints = NDArray[np.int64]
 

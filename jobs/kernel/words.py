@@ -15,13 +15,12 @@ from plumbline.jobs.kernel.cache import EntryPoint, compiled
 from plumbline.jobs.kernel.memory import (
     SLACK,
     address,
-    get8,
     get64,
     get_int,
     low_bytes,
     mix,
     new_record,
-    put8,
+    prefetch,
     put32,
     put64,
     rehash,
@@ -65,13 +64,14 @@ def _word_key(s: int, e: int) -> int:
 
 @compiled
 def _is_word(words: WordState, word: int, s: int, e: int) -> bool:
-    start = get_int(words.offsets, word)
-    if get_int(words.offsets, word + 1) - start != e - s:
+    at, n = words.arena + get_int(words.offsets, word), e - s
+    if words.arena + get_int(words.offsets, word + 1) - at != n:
         return False
-    for k in range(e - s):
-        if get8(words.arena + start, k) != get8(s, k):
+    for k in range(n >> 3):
+        if get64(at, k) != get64(s, k):
             return False
-    return True
+    last = n >> 3
+    return (get64(at, last) ^ get64(s, last)) & low_bytes(n & 7) == np.uint64(0)
 
 
 @compiled
@@ -89,13 +89,20 @@ def find_word(words: WordState, s: int, e: int) -> int:
 
 
 @compiled
+def prefetch_word(words: WordState, s: int, e: int) -> None:
+    """Prefetch the slot at which the search for the word s..e starts."""
+    prefetch(words.slots + 16 * slot_of(_word_key(s, e), words.mask))
+
+
+@compiled
 def add_word(words: WordState, slot: int, s: int, e: int) -> int:
     """Id of the new word s..e, which goes to a free slot. There must be room for it."""
     word, start = words.n, words.n_bytes
     put64(words.slots, 2 * slot, _word_key(s, e))
     put64(words.slots, 2 * slot + 1, word + 1)
-    for k in range(e - s):
-        put8(words.arena + start, k, get8(s, k))
+    for k in range((e - s + 7) >> 3):
+        # Up to 7 bytes more, which the next word replaces.
+        put64(words.arena + start, k, get64(s, k))
     words.n, words.n_bytes = word + 1, start + e - s
     put64(words.offsets, word + 1, words.n_bytes)
     return word
