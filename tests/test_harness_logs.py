@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.pairs.harness.documents import zipped_documents
 from plumbline.eval_workers.pairs.harness.inspect_logs import import_inspect
-from plumbline.eval_workers.pairs.harness.logged_texts import figure
+from plumbline.eval_workers.pairs.harness.logged_texts import logprob_of
 from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
 from plumbline.eval_workers.scoring.statistics.measure_options import MeasureOptions
 from plumbline.eval_workers.scoring.statistics.metrics_by_sql import compute
@@ -151,8 +151,8 @@ def test_every_text_is_used_or_rejected(store: Store, tmp_path: Path) -> None:
     assert reasons.keys() == {3, 4, 5, 6, 7}
     assert reasons[3] == "its tokens don't spell the sentence"
     assert reasons[4] == "the sample has no log-probability of its prompt"
-    assert reasons[5] == "a log-probability is not a finite number, 0 or less"
-    assert reasons[6].startswith("no pair of the warehouse has this sentence and its other one")
+    assert reasons[5] == "a log-probability is not finite, or is above 0"
+    assert reasons[6].startswith("no pair of the warehouse joins this sentence with another")
     assert reasons[7] == "the sentence has 2 rows, of which the first is used"
 
 
@@ -255,7 +255,7 @@ def test_what_holds_no_scores_is_one_line(
 
 def test_pairs_that_are_not_there_are_one_line(store: Store) -> None:
     fill(store, "benchmark_pair", [pair("b", "other")])
-    with pytest.raises(BadInput, match=r"no pair of the warehouse has this sentence.*import the"):
+    with pytest.raises(BadInput, match=r"no pair of the warehouse joins this sentence.*import the"):
         import_inspect(store, LOGS / "inspect", "r")
 
 
@@ -266,7 +266,7 @@ _pieces = st.lists(
 
 @pytest.mark.parametrize("value", [-(10**400), -1e308, -math.inf, math.nan, 0.5])
 def test_a_log_probability_that_is_none(value: float) -> None:
-    assert str(figure("She ran.", [("She", value), (" ran.", value)])).startswith("a log-prob")
+    assert str(logprob_of("She ran.", [("She", value), (" ran.", value)])).startswith("a log-prob")
 
 
 @given(_pieces, st.sampled_from(["", "</s>"]))
@@ -277,11 +277,11 @@ def test_the_figure_is_the_sum_over_the_sentence_alone(
     tokens = [*pieces, *[(after, -9.0)] * bool(after)]
     if not sentence.strip():
         return
-    found = figure(sentence, tokens)
+    found = logprob_of(sentence, tokens)
     assert not isinstance(found, str)
     assert found[0] == pytest.approx(math.fsum(value for _, value in pieces))
     assert len(pieces) - found[1] == 0
-    lost = figure(f"x{sentence}", tokens)
+    lost = logprob_of(f"x{sentence}", tokens)
     assert isinstance(lost, str)
 
 

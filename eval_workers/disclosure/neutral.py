@@ -54,7 +54,7 @@ def gendered_problem(text: str) -> str | None:
 
 
 def bridged(sentence: str) -> str:
-    """A sentence as an open-ended prompt: without its full stop, followed by `, and`.
+    """A sentence as an open-ended prompt: without marks at its end, followed by `, and`.
 
     >>> bridged("My friend has a cat. ")
     'My friend has a cat, and'
@@ -66,7 +66,7 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
     """Derive a prompt about "my friend" from a sentence about some person.
 
     The sentence has to start with `someone`, `a person` or another singular subject listed in
-    ``neutral.toml``. `My friend` replaces the subject and `, and` the full stop; case stays. A
+    ``neutral.toml``. `My friend` replaces the subject and `, and` marks at the end; case stays. A
     sentence with gendered words gives no prompt, unless ``allow_gendered``.
 
     >>> derive("A person is slicing an onion.")

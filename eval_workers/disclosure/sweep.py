@@ -51,7 +51,7 @@ class Grid:
         plain = SamplingOptions(top_p=None, max_new_tokens=self.max_new_tokens, seed=self.seed)
         drawn = [
             *(replace(plain, temperature=t) for t in self.temperatures),
-            # A nucleus of all tokens restricts nothing: it has the same key as no nucleus.
+            # A nucleus of all tokens has the key of plain sampling.
             *(replace(plain, top_p=None if p == 1 else p) for p in self.top_ps),
             *(replace(plain, top_k=k) for k in self.top_ks),
         ]

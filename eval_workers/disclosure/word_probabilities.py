@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.scoring_contract import Backend, Identity, TextScore
 
-#: Prompts per chunk; each has some hundred texts, which differ in their last tokens.
+#: Prompts per chunk; with the list `disclosure` each has 17 texts, which differ in their ends.
 CHUNK_PROMPTS = 32
 
 
@@ -64,7 +64,8 @@ class ProbeStep(Step[ProbedSet]):
     An ``instruction`` goes before each prompt and has rows of its own. Reads ``probe_prompt`` (the
     column ``prompt``); writes ``pronoun_probability``, ``attribute_pair`` and ``instruction``. A
     prompt that changed is computed again, and its old rows are removed. A prompt that can't be
-    scored, or a word that can't be spelled, has a row in ``reject`` and is tried again next time.
+    scored, or a word that can't be spelled, has a row in ``reject``; prompts without rows are tried
+    again next time.
 
     Raises ``UsageProblem`` for a set that is not in the warehouse, or a ``text_form`` that only
     benchmarks have; ``BadInput`` for a model that can't spell both words of any pair.
@@ -221,7 +222,7 @@ def load_words(store: Store | None, name: str) -> WordList:
 
 
 def publish_words(store: Store, words: WordList, run_id: str) -> None:
-    """Write the list to ``attribute_pair``, which the view ``gas`` reads, unless it is there.
+    """Write the list to ``attribute_pair``, which views of disclosure read, unless it is there.
 
     >>> import tempfile
     >>> store = Store.open(tempfile.mkdtemp() + "/w")

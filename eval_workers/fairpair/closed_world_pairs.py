@@ -1,12 +1,12 @@
-"""Prompts about "he" and "she" in the closed world, and the exact F of a perfect learner.
+"""Prompts about "he" and "she" in the closed world, and the exact B and V of a perfect learner.
 
 The two pronouns stand where other sets have names. A prompt ends before a slot: in topic `planted`
 the slot's words lean to a gender, in topic `control` they don't depend on the person. Sample one
 new token, which is one word in a model of the preset `closed`; further tokens may belong to other
 slots.
 
-A model that learned the text perfectly draws the word w after the prompt of a group with the
-planted probability of w, so that the model's B and V need no sampling: over words u, w of the slot,
+After a prompt of topic `planted`, a model that learned the text perfectly draws the word w with the
+planted probability of w for the group. B and V need no sampling: over words u, w of the slot,
 
     B = sum p(u | he) p(w | she) Phi(u, w),    V = sum p(u | g) p(w | g) Phi(u, w) for group g.
 

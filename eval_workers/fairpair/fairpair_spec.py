@@ -44,7 +44,7 @@ class FairPairSpec(ModelOptions, FairPairOptions):
     Without ``base_url`` models are loaded here. ``endpoint``, ``token_limit``: see ``ServedModel``.
     The budget applies to the sampling of each model, and to perturbing.
 
-    Raises ``UsageProblem`` for options that contradict each other.
+    Raises ``UsageProblem`` for values out of range and options that contradict each other.
     """
 
     model: Annotated[str, Field(description="Hub ids, directories or served names, by commas.")] = (

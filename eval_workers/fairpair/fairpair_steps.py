@@ -98,8 +98,8 @@ def check_classifiers(phi_names: Sequence[str]) -> None:
 def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...]:
     """Names of the spec's scoring functions; by default the paper's that know the language.
 
-    Raises ``UsageProblem`` for an unknown name, for two files of one name, and for a function that
-    the spec names and that doesn't know a language of the prompts.
+    Raises ``UsageProblem`` for an unknown name, for a name or name of a file given twice, and for a
+    function that the spec names and that doesn't know a language of the prompts.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -116,7 +116,7 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
             raise UsageProblem(f"scoring function {name!r}", problem, "leave it out of --phi")
     columns = [phi.column(name) for name in fitting]
     if twice := next((name for name in columns if columns.count(name) > 1), None):
-        raise UsageProblem("--phi", f"names {twice} twice", "rename one of the files")
+        raise UsageProblem("--phi", f"names {twice} twice", "leave one out, or rename its file")
     return tuple(fitting)
 
 
@@ -158,7 +158,7 @@ def draw(
         rejects = store.read("reject", stage="sample", subject=subject).to_pylist()
         first = f", the first: {rejects[0]['reason']}" if rejects else ""
         problem = f"none of the prompts could be continued{first}"
-        raise BadInput(f"model {target.model}", problem, "such as with other --max-new-tokens")
+        raise BadInput(f"model {target.model}", problem, "try another --max-new-tokens")
     return done
 
 

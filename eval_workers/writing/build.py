@@ -59,7 +59,7 @@ _State = TypeVar("_State", Progress, Judged, Converted)
 class SentenceCounts:
     """Counts of sentences: ``n_in`` = kept + rejected + revised, kept = pairs + unpaired.
 
-    ``n_natural`` is ``None`` if no pair was judged.
+    Offline there are only words and pairs. ``n_natural`` is ``None`` if no pair was judged.
     """
 
     n_words: int
@@ -132,7 +132,7 @@ def convert_sentences(
 def _asked(
     build: Build, states: Sequence[Callable[[Mapping[str, Reply]], _State]], kind: str
 ) -> list[_State]:
-    """The final states: requests are sent until no state has any left."""
+    """The final state of each: requests are sent until none is left."""
 
     def job(state: Callable[[Mapping[str, Reply]], _State]) -> Job:
         return lambda replies: state(replies).requests
@@ -152,9 +152,9 @@ def check_name(name: str) -> None:
 
 
 def seed_words(store: Store | None, spec: BuildSpec) -> tuple[str, ...]:
-    """Seed words in their order: those of ``spec.words``, or of the sample of its corpus.
+    """The first ``spec.n_words`` of ``spec.words``, or else of the sample of its corpus.
 
-    Raises ``UsageProblem`` when there is no such sample, or it is smaller than ``spec.n_words``.
+    Raises ``UsageProblem`` without such a sample, or if it is smaller than ``spec.n_words``.
 
     >>> seed_words(None, BuildSpec(words=("tea", "clock", "tea")))
     ('tea', 'clock')

@@ -184,8 +184,8 @@ def _tokens(request: Request) -> float:
 class Remaining:
     """Number of requests left, and of seed words whose sentences are all written.
 
-    If all words are written (``is_known``), ``n_requests`` is the exact number of the next
-    requests, and only unclear answers need more; else it is an estimate.
+    If all words are written and all conversions made (``is_known``), ``n_requests`` is the exact
+    number of the next requests, and only unclear answers need more; else it is an estimate.
     """
 
     n_written: int

@@ -1,4 +1,4 @@
-"""Makes rows of ``benchmark_pair`` or rejects of written sentences. Pure."""
+"""Makes rows of ``benchmark_pair``, or rejects, from written sentences. Pure."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str | None:
-    """The problem if a sentence is like another but for case, marks and pronouns, or ``None``.
+    """The problem if a sentence has (nearly) the words of another, pronouns aside, or ``None``.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'

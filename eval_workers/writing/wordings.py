@@ -232,7 +232,7 @@ def differences(folder: Path, used: Mapping[str, object]) -> list[str]:
     ]
     if used["judge_model"] and used["judge_model"] != release.judge.model:
         lines.append(f"judge_model {used['judge_model']}, the release {release.judge.model}")
-    # No option sets these: a build revises at the temperature of writing, converts and judges at 0.
+    # Fixed: a build revises at the temperature of writing, judges and first converts at 0.
     temperatures = [
         *((name, part.temperature, used["temperature"]) for name, part in release.revise.items()),
         ("conversion", release.convert.temperature, 0.0),

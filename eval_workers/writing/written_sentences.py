@@ -37,7 +37,7 @@ class WritingSpec:
         reject_longer: True to reject longer sentences; UnStereoEval kept them.
         revise_rounds: most times a sentence is sent back; ``None`` for ten with each wording.
         judge: model that judges pairs; ``None`` for the model that writes.
-        generate_rounds: most times that sentences are requested, including the first.
+        generate_rounds: most requests for sentences, for each word and pronoun.
     """
 
     model: ChatModel

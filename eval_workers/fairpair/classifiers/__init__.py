@@ -135,8 +135,8 @@ class _ClassifierFile:
 def load(name: str) -> ClassifierPhi:
     """Read a classifier's file, by its path or, if packaged, by its name; loads no model yet.
 
-    Raises ``UsageProblem`` when there is no such file, ``BadInput`` naming the key and what was
-    expected.
+    Raises ``UsageProblem`` without such a file and for a path with the name of a packaged one,
+    ``BadInput`` naming the key and what was expected.
 
     >>> load("regard").weights["negative"]
     -1.0

@@ -71,8 +71,8 @@ def calibrate_set(
     """Write ``fairpair_calibration`` of a set, one row per side and split; returns their number.
 
     The group ``gp`` of each side is split: g(p(x)) or g(x), continuations that weren't perturbed. A
-    half holds half as many samples as the real comparison has. Rows of the same texts and number of
-    folds are replaced. The same samples, options and seed give the same rows. Raises as
+    half holds half of the group's samples. Rows of the same ``texts`` and number of folds are
+    replaced. The same samples, options and seed give the same rows. Raises as
     ``read_groups`` and ``find``.
     """
     phi, measuring = phi or find(phi_name), options.measure

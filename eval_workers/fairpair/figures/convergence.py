@@ -26,7 +26,7 @@ class ConvergenceOptions:
     """Sizes, folds and draws to compute.
 
     Attributes:
-        sizes: numbers of samples drawn from each group. A number that no prompt has is left out;
+        sizes: numbers of samples drawn from each group. A number no prompt reaches is left out;
             the smallest and the largest number that a prompt has are added.
         folds: numbers of folds to divide a prompt's samples into; left out if no prompt has as
             many samples.
@@ -51,11 +51,11 @@ def converge_set(
     run_id: str,
     phi: Phi | None = None,
 ) -> int:
-    """Write ``fairpair_convergence`` of a set, replacing rows of the same texts; returns the count.
+    """Write ``fairpair_convergence`` of a set, replacing its rows with these ``texts``.
 
-    A draw takes the same number of samples from both groups of every prompt that has as many; F is
-    computed from the means of B and V over these prompts. Draws are subsets of the same
-    continuations, so F doesn't vary where all are drawn. Raises as ``read_groups`` and ``find``.
+    Returns the number of rows. A draw takes the same number of samples from both groups of every
+    prompt that has as many; F is computed from the means of B and V over these prompts. F doesn't
+    vary where all samples are drawn. Raises as ``read_groups`` and ``find``.
     """
     phi, rows = phi or find(phi_name), list[Row]()
     shared = shared_columns(sampled, phi_name, options, options.as_published, run_id)
@@ -75,7 +75,7 @@ def converge_set(
 def _side_rows(
     phi: Phi, prompts: Sequence[tuple[Group, Items]], options: ConvergenceOptions
 ) -> Iterator[Row]:
-    least, most = (pick((_n(items) for _, items in prompts), default=0) for pick in (min, max))
+    least, most = (pick((_n_each(items) for _, items in prompts), default=0) for pick in (min, max))
     sizes = sorted({size for size in (*options.sizes, least, most) if 2 <= size <= most})
     # One prompt's matrix of distances is in memory at a time: it is used for every size.
     drawn: dict[int, list[Floats]] = {size: [] for size in sizes}
@@ -83,19 +83,19 @@ def _side_rows(
         rng = prompt_rng(options.seed, group)
         distances = phi.distances([*items[0], *items[1]])
         for size in sizes:
-            if size <= _n(items):
+            if size <= _n_each(items):
                 drawn[size].append(_subsets(distances, items, size, options.n_draws, rng))
     for size in sizes:
         yield from _rows(drawn[size], {"n_folds": 0, "n_samples": size})
     for k in options.folds:
-        large_enough = [(group, items) for group, items in prompts if 2 <= k <= _n(items)]
+        large_enough = [(group, items) for group, items in prompts if 2 <= k <= _n_each(items)]
         if large_enough:
             figures = [_divided(phi, group, items, k, options) for group, items in large_enough]
-            n_samples = max(_n(items) for _, items in large_enough)
+            n_samples = max(_n_each(items) for _, items in large_enough)
             yield from _rows(figures, {"n_folds": k, "n_samples": n_samples})
 
 
-def _n(items: Items) -> int:
+def _n_each(items: Items) -> int:
     return min(len(items[0]), len(items[1]))
 
 
@@ -114,7 +114,7 @@ def _divided(phi: Phi, group: Group, items: Items, k: int, options: ConvergenceO
     """B, V_pg and V_gp of random divisions into folds, an array of shape (3, draws)."""
     rng, columns = prompt_rng(options.seed, group), []
     for _ in range(options.n_fold_draws):
-        left, right = (folds(phi, group_items, k, _n(items), rng)[0] for group_items in items)
+        left, right = (folds(phi, group_items, k, _n_each(items), rng)[0] for group_items in items)
         means = phi.means(left, right)
         columns.append((means.between, means.within_left, means.within_right))
     return np.array(columns).T

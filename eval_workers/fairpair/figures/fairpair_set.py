@@ -36,7 +36,7 @@ from plumbline.warehouse.storage.store import Store
 
 Row = dict[str, object]
 
-#: Columns of ``probe_prompt``; a set has one subset of prompts for each value of a column.
+#: Columns of ``probe_prompt`` with a subset of prompts per value, if there are several values.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
 
 

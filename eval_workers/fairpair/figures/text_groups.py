@@ -56,11 +56,11 @@ class Group:
 
 
 def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = False) -> list[Group]:
-    """Both groups of every prompt with perturbed samples, sorted by side perturbed, then prompt.
+    """Both groups of every prompt with perturbed samples, sorted by side, then prompt.
 
     g(p(x)), too, is limited to texts with a valid perturbation, since a text's content decides if
     it can be perturbed; ``as_published`` keeps all of g(p(x)), as section 3.3 of the paper does.
-    Texts are without their prompts. A prompt without a valid sample has an empty group. Raises
+    Texts are without their prompts. A prompt without a valid sample has an empty ``pg``. Raises
     ``BadInput`` where nothing was perturbed, or a continuation's prompt is unknown.
     """
     keys = asdict(sampled)

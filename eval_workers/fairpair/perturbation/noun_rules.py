@@ -21,9 +21,9 @@ class NounRules:
     """Decides on the nouns of one text, left to right.
 
     ``subject`` is the position of the entity's last mention as a subject (the last word of the
-    name), ``None`` once somebody else is mentioned; ``clause_subject`` is that position, too, but
-    stays set when somebody else is mentioned as an object. ``others`` are the positions where other
-    people are mentioned.
+    name), ``None`` in a new sentence and after a mention of somebody else; ``clause_subject`` is
+    that position, too, but stays set after a name or noun of somebody else. ``others`` are the
+    positions of such names and nouns.
     """
 
     def __init__(self, words: TextParts, terms: Terms, is_entity: Callable[[int], bool]) -> None:

@@ -71,7 +71,7 @@ class RulePerturber:
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``; raises ``UsageProblem`` for texts of another axis or language."""
+        """See ``Perturber``; ``UsageProblem`` for texts of another axis, language or groups."""
         return [self._perturbed(text) for text in texts]
 
     def _perturbed(self, text: Original) -> Perturbed:

@@ -50,7 +50,7 @@ class TextParts:
         return self.parts[i] if 0 <= i < len(self.parts) else ""
 
     def starts_sentence(self, i: int) -> bool:
-        """True if only quotes and brackets stand before a position in its sentence."""
+        """True if only quotes or brackets are between a position and a stop (Mr. too) or start."""
         i -= 1
         while i >= 0 and self.parts[i] in _QUOTES:
             i -= 1

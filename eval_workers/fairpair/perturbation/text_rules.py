@@ -182,7 +182,7 @@ class _TextReader:
         return last + 1
 
     def _is_surname(self, last: int) -> bool:
-        """True if the word after a name belongs to it: John Smith, John F. Smith."""
+        """True if the word after a name belongs to it: John Smith; an initial (F.) doesn't."""
         end, following = self._words.spans[last][1], self._words.written(last + 1)
         is_next = self._words.text[end : end + 1] == " "
         return is_next and following[:1].isupper() and following[1:].islower()

@@ -48,7 +48,7 @@ class Benchmark(Protocol):
 
 @dataclass(frozen=True)
 class Imported:
-    """Outcome of an import: rows in the source = pairs + rejects.
+    """Outcome of an import; a row of the source gives one or more pairs or rejects.
 
     ``warnings``: lines on pairs that may be mistakes; ``n_changed``: number of earlier pairs that
     are gone or have other sentences now; ``n_mended``: number of the other earlier pairs with a
@@ -141,7 +141,7 @@ def _under_data(name: str, location: str, data: str | Path) -> Path:
 
 
 def released(name: str, data: str | Path = "") -> Path | None:
-    """The released file of a recipe; ``None`` if it isn't below ``data`` or ``PLUMBLINE_DATA``."""
+    """The file of recipe ``name`` below ``data`` or ``PLUMBLINE_DATA``; ``None`` without one."""
     from plumbline.eval_workers.pairs.benchmarks.own.recipe import RECIPES, load
 
     location = load(name).location if name in RECIPES.names() else None
@@ -155,7 +155,7 @@ class How:
     """Options of an import.
 
     Attributes:
-        groups: groups to fill templates for; default: female and male, or those of ``fills``.
+        groups: to fill templates for; default: those of the recipe, of ``fills``, or female, male.
         recipe: name or path of a recipe, for a user's own file.
         columns: ``ours=theirs``: a column of ours, and its name in the file.
         fills: ``placeholder=list``: a placeholder, and the list of words by group that fills it.
@@ -189,8 +189,8 @@ def import_benchmark(
     ``source`` is a path, or ``None`` for the default one below ``data``, see ``default_source``.
     The output of ``plumbline benchmark push`` is read as it was, under any name. A name that no
     module has stands for a recipe or for the user's own pairs. Raises ``UsageProblem`` for an
-    unknown name without a source, ``MissingComponent`` for a default source without ``data``,
-    ``BadInput`` for a source that can't be read or holds no usable pair: nothing is written then.
+    unknown name without a source, otherwise as ``default_source``; ``BadInput`` for a source that
+    can't be read or holds no usable pair. Nothing is written then.
     """
     from plumbline.eval_workers.pairs.benchmarks.own.pushed_set import pushed, read_pushed
 

@@ -32,7 +32,7 @@ planted. An interval over words does not include the spread of trainings, which 
 
 **Other worlds.** ``swapped`` is the same text with she and he exchanged: effects of frames,
 tokenizer, seed and spelling stay, only the lean changes sign. A slope that changes sign is caused
-by the planted associations and by nothing else. ``mixed`` exchanges the two in a random half of the
-documents: words still depend on one another, but every lean is 0. If a measure of bias is not 0
-here, it measures chance or an artefact of its own.
+by the planted associations and by nothing else. ``mixed`` exchanges the two in each document with
+probability 1/2: words still depend on one another, but every lean is 0. If a measure of bias is not
+0 here, it measures chance or an artefact of its own.
 """

@@ -1,4 +1,4 @@
-"""Write Pile-format shards of the closed world; the same options give the same bytes.
+"""Write Pile-format shards of the closed world; the same options give the same documents.
 
 Throughput is some million words per second on one core. The documents depend only on the options
 and numpy's PCG64 stream; the compressed bytes also on the zstandard library.
@@ -47,7 +47,7 @@ class WorldOptions:
 
     ``n_tokens`` counts words; each shard ends with the document that reaches its share, so slightly
     more is written. ``world`` is `straight`, `swapped` (the same text with she and he exchanged) or
-    `mixed` (exchanged in half of the documents). ``corpus`` names the shards and defaults to
+    `mixed` (in each document with probability 1/2). ``corpus`` names the shards and defaults to
     ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name
@@ -90,7 +90,8 @@ def write_world(
     """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``.
 
     Complete shards of the same options are kept; shards of this name with other options are
-    replaced. ``progress(done, total)`` is called after each shard with numbers of words.
+    replaced, but those of an earlier call with more shards stay. ``progress(done, total)`` is
+    called after each shard with numbers of words.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """Sentences of the closed world around a given word: frames of its grammar, filled at random. Pure.
 
 They hold further words of the lexicon, each with its own lean; so do sentences that a language
-model writes around a seed word. A model of a closed world has seen no words outside the lexicon.
+model writes around a seed word. A closed world's model has seen only words of lexicon and frames.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def templates_around(
 
     Shapes take turns, so that those with many frames aren't more common. All other slots are filled
     with random words of their class. Frames of the closed world's benchmark are left out. Raises
-    ``UsageProblem`` for a word that no slot takes, and if fewer than ``n`` frames have at most
-    ``max_words`` words.
+    ``UsageProblem`` for a word that no slot takes, and if fewer than ``n`` frames of the pronoun
+    position have at most ``max_words`` words.
 
-    >>> found = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
-    >>> [template.startswith("{pronoun") and "baker" in template for _, template in found]
+    >>> templates = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
+    >>> [template.startswith("{pronoun") and "baker" in template for _, template in templates]
     [True, True]
     """
     word_class = next((name for name, words in lexicon().items() if word in words), None)

@@ -22,8 +22,8 @@ from plumbline.warehouse.text.toml_file import read
 MAX_DELTA_NATS = 2.0
 #: |lean| = MAX_DELTA_NATS * q ** _SPREAD for q uniform on (0, 1); above 1, most leans are small.
 _SPREAD = 1.5
-#: Within a class, a word's frequency is proportional to rank ** -_ZIPF; a mild decline, so that
-#: rare words are counted often enough to be measured.
+#: Within a class, the frequency of a pair of words is proportional to rank ** -_ZIPF; a mild
+#: decline, so that rare words are counted often enough to be measured.
 _ZIPF = 0.5
 
 WORLDS = ("straight", "swapped", "mixed")
@@ -79,7 +79,7 @@ def lexicon() -> dict[str, tuple[str, ...]]:
 
 @cache
 def grammar() -> Grammar:
-    """The sentence frames of ``grammar.toml``, with phrases written out and without probes.
+    """The frames of ``grammar.toml``, with phrases written out; only ``probes`` has the probes.
 
     >>> grammar().followups[1]
     ('{pronoun} was {trait} and liked {food}.',)

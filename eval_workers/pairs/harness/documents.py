@@ -27,7 +27,7 @@ _UNREADABLE = (
 
 
 def at(document: Any, *path: str | int) -> Any:
-    """The value at a path of keys and positions; ``None`` if missing.
+    """The value at a path of keys and positions; ``None`` if the path leads nowhere.
 
     >>> at({"a": [{"b": 1}]}, "a", 0, "b"), at({"a": 1}, "a", "b")
     (1, None)

@@ -1,4 +1,4 @@
-"""Reads records of Every Eval Ever that Plumbline wrote into ``pair_score``, without loss."""
+"""Reads into ``pair_score``, without loss, records of Every Eval Ever that Plumbline wrote."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _REQUIRED = SCORES[:3]
 def import_records(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read the records of every model and benchmark under a directory.
 
-    Scores get the model key that the record names: the record was written from these scores. Raises
-    ``BadInput`` without any record that Plumbline wrote, for a record whose instances are missing
-    or changed, if scores of the same key were computed in this warehouse, and as ``import_pairs``.
+    Scores get the model key in the record, that of the scores it was written from. Raises
+    ``BadInput`` without any record that Plumbline wrote, for missing or changed instances, if this
+    warehouse computed scores of the same key and benchmark, and as ``import_pairs``.
     """
     logs = [
         log
@@ -50,7 +50,7 @@ def import_own(store: Store, logs: Sequence[PairLog], run_id: str) -> list[Impor
 
 
 def _log(path: Path, name: str) -> PairLog | None:
-    """The instances of a record; ``None`` for other JSON, and for records of other libraries."""
+    """The log of a record; ``None`` for JSON that isn't a record of pairs by Plumbline."""
     record = json_document(path)
     benchmark = at(record, "evaluation_results", 0, "source_data", "dataset_name")
     model, details = (at(record, "model_info", key) for key in ("id", "additional_details"))

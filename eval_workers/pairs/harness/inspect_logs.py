@@ -25,9 +25,9 @@ from plumbline.eval_workers.pairs.harness.logged_pairs import PairLog
 from plumbline.eval_workers.pairs.harness.logged_texts import (
     LoggedText,
     ScoredBy,
-    figure,
     identity,
     import_texts,
+    logprob_of,
 )
 from plumbline.eval_workers.pairs.released.score_import import ImportedScores
 from plumbline.warehouse.errors import BadInput
@@ -50,8 +50,8 @@ def import_inspect(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
     The model's key is a hash of its name, arguments and address, and of Inspect's version; the
     backend is `inspect`. Other JSON is skipped. Of logs that Plumbline wrote, the latest per model
-    and benchmark counts. Raises ``BadInput`` without any log, for a log that can't be read, if no
-    log has a log-probability of a prompt, as ``import_texts``, and (for our logs)
+    and benchmark counts. Raises ``BadInput`` without any log and for a file that can't be read, as
+    ``import_texts``, such as when no log has a log-probability of a prompt, and (for our logs) as
     ``import_records``.
     """
     models: dict[str, ScoredBy] = {}
@@ -134,7 +134,7 @@ def _texts(file: str, samples: list[Any]) -> Iterator[LoggedText]:
         if not tokens or not all(isinstance(value, int | float) for _, value in tokens):
             problem = "the sample has no log-probability of its prompt"
             yield LoggedText(file, k, sentence, problem=problem)
-        elif isinstance(result := figure(sentence, tokens), str):
+        elif isinstance(result := logprob_of(sentence, tokens), str):
             yield LoggedText(file, k, sentence, problem=result)
         else:
             yield LoggedText(file, k, sentence, *result)

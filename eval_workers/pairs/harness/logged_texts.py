@@ -1,7 +1,7 @@
 """Joins log-probabilities of single texts in a harness's logs to pairs, by their sentences.
 
-Inspect logs a text and its tokens, not a pair. A pair has a score if both its sentences were
-scored, in whatever tasks.
+Inspect's logs hold texts with tokens, no pairs. A pair gets a score if one model scored both its
+sentences, in whatever tasks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from plumbline.warehouse.storage.store import Store
 
 #: Log-probabilities of one sentence that differ by at most this count as the same, in nats.
 _SAME_NATS = 1e-4
-_NO_PAIR = "no pair of the warehouse has this sentence and its other one in the logs"
+_NO_PAIR = "no pair of the warehouse joins this sentence with another of the logs"
 _NO_BOS = "its first token has no log-probability: the model got no BOS (give the task bos=TOKEN)"
 
 
@@ -50,22 +50,22 @@ class ScoredBy:
 
 
 def identity(backend: str, model: str, version: str | None, **settings: Any) -> Row:
-    """The ``model`` row of a model as a log names it; its ``settings`` are part of the key."""
+    """The ``model`` row of a model as a log names it; ``settings`` only change the key."""
     names = {"model": model, "backend": backend, "backend_version": version}
     hashed = json.dumps({**names, **settings}, sort_keys=True)
     key = hashlib.sha256(hashed.encode()).hexdigest()[:16]
     return {"model_key": key, **names, "text_form": "written", "measure": LOG_LIKELIHOOD}
 
 
-def figure(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, int] | str:
+def logprob_of(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, int] | str:
     """Log-probability of a sentence in nats and its number of tokens, or the reason for none.
 
     ``tokens`` are the text's tokens and their log-probabilities. One token after the sentence (EOS,
     or a reply) is left out.
 
-    >>> figure("She ran.", [("She", -1.5), ("ran.", -2.0), ("</s>", -9.0)])
+    >>> logprob_of("She ran.", [("She", -1.5), ("ran.", -2.0), ("</s>", -9.0)])
     (-3.5, 2)
-    >>> figure("She ran.", [(" ran.", -2.0)])
+    >>> logprob_of("She ran.", [(" ran.", -2.0)])
     'its first token has no log-probability: the model got no BOS (give the task bos=TOKEN)'
     """
     texts = [text for text, _ in tokens]
@@ -73,7 +73,7 @@ def figure(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, i
         if _spell(texts[:stop], sentence):
             values = [as_nats(value) for _, value in tokens[:stop]]
             if not all(math.isfinite(value) and value <= 0 for value in values):
-                return "a log-probability is not a finite number, 0 or less"
+                return "a log-probability is not finite, or is above 0"
             return math.fsum(values), len(values)
     lacks_first = _spell(texts, sentence, ".+?")
     return _NO_BOS if lacks_first else "its tokens don't spell the sentence"
@@ -82,7 +82,7 @@ def figure(sentence: str, tokens: Sequence[tuple[str, float]]) -> tuple[float, i
 def _spell(tokens: Sequence[str], sentence: str, starts: str = "") -> bool:
     """True if tokens spell a sentence, except a beginning that matches the pattern ``starts``.
 
-    Blanks may be missing, and characters of which each token holds only some bytes.
+    White space is ignored; U+FFFD in a token, a part of a character, stands for one or more others.
     """
     pieces = re.split("\ufffd+", re.sub(r"\s", "", "".join(tokens)))
     pattern = starts + ".+?".join(map(re.escape, pieces))
@@ -167,7 +167,7 @@ def outcome(
     n_rejected: int,
     files: tuple[str, ...],
 ) -> ImportedScores:
-    """Counts of an import. ``n_pairs`` counts pairs that are natural or have scores."""
+    """Counts of an import. ``n_pairs`` counts pairs not marked unnatural, or with scores."""
     natural = {pair["pair_id"] for pair in pairs if pair["is_natural"] is not False}
     scored = {row["pair_id"] for row in scores}
     n_pairs, n_missing = len(natural | scored), len(natural - scored)

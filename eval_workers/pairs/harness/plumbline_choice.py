@@ -107,7 +107,7 @@ def n_neither() -> Metric:
 def names_a_sentence() -> Scorer:
     """Score of a reply: 1 if it names sentence a, 0 for b, 0.5 for neither.
 
-    Metrics use ``choice`` in the metadata: Inspect turns every value into a number.
+    Metrics use ``choice`` in the metadata, not this number.
     """
 
     async def score(state: TaskState, target: Target) -> Score:

@@ -67,7 +67,7 @@ def _mean(scores: Sequence[SampleScore], term: Callable[[float], float]) -> floa
 
 @metric
 def us() -> Metric:
-    """Share of pairs whose sentences differ by a factor of 1.65 or less."""
+    """Share of pairs whose sentences' probabilities differ by a factor of 1.65 or less."""
 
     # Inspect reads this annotation to decide which values it passes.
     def figure(scores: list[SampleScore]) -> float:
@@ -78,7 +78,7 @@ def us() -> Metric:
 
 @metric
 def pd() -> Metric:
-    """Percent of pairs that clearly prefer sentence a, minus percent that clearly prefer b."""
+    """Percent of pairs with a more than 1.65 times as likely as b, minus percent with b so."""
 
     def figure(scores: list[SampleScore]) -> float:
         return _mean(

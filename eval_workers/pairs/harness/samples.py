@@ -26,10 +26,9 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read every ``samples_plumbline_*.jsonl`` under a directory, replacing earlier imports.
 
-    Exported tasks write such logs; the ``results_*.json`` beside a log names the model. The row of
-    ``model`` has the backend `lm-eval`; its key depends on model arguments, dtype and versions.
-    Writes ``model``, ``pair_score`` (without ``n_tokens``, which logs lack) and ``reject``
-    (stage `import`). Outcomes count natural pairs.
+    The ``results_*.json`` beside a log names the model. The row of ``model`` has the backend
+    `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Writes
+    ``model``, ``pair_score`` (without ``n_tokens``, which logs lack) and ``reject`` (`import`).
 
     Raises ``BadInput`` without any log, for a log without its results, if two logs hold the same
     task of the same model, or if a benchmark is not in the warehouse. Raises ``UsageProblem`` if

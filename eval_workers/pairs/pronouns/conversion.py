@@ -1,6 +1,6 @@
 """Converts a sentence to a pronoun template, and with that to the sentence of the other gender.
 
-Only pronouns are replaced: she, her, hers, herself and he, him, his, himself, as whole words, also
+Only pronouns are replaced: she, her, herself and he, him, his, himself, as whole words, also
 before a contraction (he's, she'd've). A woman stays a woman. ``she-wolf`` holds no pronoun. "her"
 is his or him by the rules of ``her_as_his_or_him``, or undecided. Templates have no placeholder for
 hers, nor for a his that stands alone ("a friend of his, Ann"): such sentences are rejected with the

@@ -40,9 +40,9 @@ def check_conversion(original: str, converted: str) -> tuple[ConversionProblem, 
     """Differences between the two sentences besides each pronoun's gender; empty if there are none.
 
     Each pronoun of the original must have become one of the other gender, with the same capitals.
-    Kinds of difference are ``text`` (a word changed, is new or missing), ``punctuation`` (marks,
-    blanks or line breaks), ``pronoun`` (a pronoun stayed or became a wrong one), ``capitals``, and
-    ``count`` (the original has no pronoun). For a "her", both his and him are accepted.
+    Kinds are ``text`` (a word changed, is new or missing), ``punctuation`` (marks, blanks or line
+    breaks), ``pronoun`` (one stayed or became a wrong one, or the original mixes genders),
+    ``capitals``, and ``count`` (no pronoun). Her may be his or him; his may be her or hers.
 
     >>> check_conversion("She lost her key.", "He lost his key.")
     ()

@@ -79,7 +79,7 @@ def fill_for(template: str, group: str) -> str:
     changed: dict[int, str] = {}
     for k, word in enumerate(words):
         if pronouns.plural and word == _SUBJECT:
-            changed |= _of_subject(words, k)
+            changed |= _agreeing(words, k)
     text, end = "", 0
     for k, piece in enumerate(pieces):
         word = changed.get(k, piece.group())
@@ -107,7 +107,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
     return words[k].lower() if 0 <= k < len(words) else ""
 
 
-def _of_subject(words: Sequence[str], k: int) -> dict[int, str]:
+def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
     """Place -> plural form of each word that agrees with the subject at ``k``; or ``Undecided``."""
     following = _lower_at(words, k + 1)
     if following in ("'", "’"):

@@ -110,7 +110,7 @@ def _ends_phrase(verb: str, word: str, next_word: str) -> bool:
 
 
 def _ends(word: str) -> bool:
-    """True for a mark, the end, or a word of a closed class: no noun phrase starts with these."""
+    """True for a mark, the end, or a word of a closed class: these begin nothing "her" can own."""
     return not _WORD.match(word) or _is(_CONTRACTED.sub("", word), *_CLOSED)
 
 

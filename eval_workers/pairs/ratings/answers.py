@@ -53,7 +53,7 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Ans
     sheets = {row["item"]: row for row in store.read("rating_sheet").to_pylist()}
     if not sheets:
         fix = "run `plumbline benchmark export-ratings NAME`"
-        raise UsageProblem("ratings", "of no benchmark were asked for", fix)
+        raise UsageProblem("ratings", "the warehouse has no rating sheets", fix)
     by_rater: dict[tuple[str, str], Answered] = {}
     for path in paths:
         file = _read(store, path, sheets)

@@ -43,7 +43,7 @@ def alpha(counts: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats
     observed = np.einsum("rp,pab->rab", w, coincidences)
     totals = observed.sum(2)
     expected = totals[:, :, None] * totals[:, None, :] - totals[:, :, None] * np.eye(n_levels)
-    # Distance of two answers: the number of answers between them and half of those at both ends.
+    # Squares of distances: the number of answers between two, and half of those at both ends.
     below = np.cumsum(totals, 1) - totals / 2
     distance = (below[:, :, None] - below[:, None, :]) ** 2
     within, between = ((c * distance).sum((1, 2)) for c in (observed, expected))
@@ -56,9 +56,9 @@ def agreement(ratings: Sequence[Row]) -> list[Row]:
     raters, then one without each rater if there are three or more.
 
     ``ratings`` are rows of `rating`. The 95% intervals are percentile bootstraps over pairs; all
-    alphas of a question use the same resamples. They are NULL with fewer than ten pairs that have
-    two answers, and if more than 5% of the resamples have no alpha. The gain is the alpha without
-    the rater minus that of all; its interval is adjusted for the number of raters (Bonferroni).
+    alphas of a design and question use the same resamples. Intervals are NULL with fewer than ten
+    pairs that have two answers, and if more than 5% of the resamples have no alpha. The gain is the
+    alpha without the rater minus that of all; its interval is adjusted for the raters (Bonferroni).
 
     >>> ask = lambda rater, pair, level: {"rater": rater, "pair_id": pair, "question": "natural",
     ...                                   "answer_level": level, "design": None}

@@ -79,7 +79,7 @@ class Sheets:
 def raters(text: str) -> tuple[str, ...]:
     """Names of raters from a text: their number, or their names between commas.
 
-    Raises ``UsageProblem`` for a name that no file can have, and for two equal names.
+    Raises ``UsageProblem`` for a name of other characters, and for two names equal but for case.
 
     >>> raters("3"), raters("ana, ben")
     (('rater-1', 'rater-2', 'rater-3'), ('ana', 'ben'))
@@ -133,7 +133,7 @@ def sample(pairs: Sequence[Row], design: RatingDesign) -> list[Row]:
     """The ``design.n_pairs`` pairs with the smallest hashes of seed and pair id.
 
     A pair added to or removed from ``pairs`` changes at most one pair of the sample. Without
-    ``with_unnatural`` pairs that metrics leave out are not drawn. If there are fewer pairs, all are
+    ``with_unnatural``, pairs that metrics leave out are not drawn. If there are too few, all are
     taken.
     """
 
@@ -175,7 +175,7 @@ def make(
         rater: _sheet(benchmark, rater, [by_id[i] for i in pair_ids], design.seed)
         for rater, pair_ids in dealt.items()
     }
-    _keep(store, benchmark, rows, design.named(len(pairs)), wordings, run_id)
+    _store_sheets(store, benchmark, rows, design.named(len(pairs)), wordings, run_id)
     return Sheets(rows, _write(out, rows, by_id, wordings))
 
 
@@ -192,7 +192,7 @@ def _sheet(benchmark: str, rater: str, pairs: Sequence[Row], seed: int) -> list[
     return rows
 
 
-def _keep(
+def _store_sheets(
     store: Store,
     benchmark: str,
     rows: dict[str, list[Row]],

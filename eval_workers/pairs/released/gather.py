@@ -27,7 +27,7 @@ def gather(
 
     ``files`` are the parts of one benchmark; ``reject`` has the rejects' ``subject`` and
     ``run_id``. Raises ``BadInput`` for a file that can't be read to its end or lacks one of
-    ``columns``.
+    ``columns``, and as ``figures``.
     """
     by_pair: dict[str, TableLine] = {}
     rejects: list[Row] = []
@@ -69,7 +69,7 @@ def read_rows(path: Path, columns: tuple[str, ...]) -> list[Record]:
 
 
 def finite(text: str) -> float | None:
-    """The number in a field; ``None`` if it is missing or not finite.
+    """The number in a field; ``None`` if the text isn't a finite number.
 
     >>> finite("-3.5"), finite("nan"), finite("")
     (-3.5, None, None)
@@ -140,8 +140,8 @@ def match(
     all of them are unused.
 
     >>> lines = [TableLine(("t", None, None), ("-1",), row) for row in (1, 2)]
-    >>> found, rest = match(lines, {("t", None, None): ["a"]})
-    >>> found["a"].row, [reason for _, reason in rest]
+    >>> matched, rest = match(lines, {("t", None, None): ["a"]})
+    >>> matched["a"].row, [reason for _, reason in rest]
     (1, ['repeats row 1, and the benchmark holds such a pair 1 time(s)'])
     """
     by_pair: dict[str, TableLine] = {}

@@ -38,7 +38,7 @@ def score_files(directory: Path) -> list[ReleasedFile]:
     """The ``*__scores__*.csv`` and ``.csv.gz`` at any depth, sorted by benchmark, model and part.
 
     Raises ``UsageProblem`` without the directory; ``BadInput`` if there are none, if a path doesn't
-    tell its benchmark, and if two files hold the same model's scores of the same part.
+    tell its model or benchmark, and if two files hold the same model's scores of the same part.
     """
     return _find(directory, "*__scores__*.csv", _SCORES, "score files *__scores__*.csv[.gz]")
 
@@ -70,7 +70,7 @@ def _find(
     for path in paths:
         match = name_parts.fullmatch(path.name)
         if match is None:
-            raise BadInput(f"{path}", "its name holds no model, expected STEM__scores__MODEL.csv")
+            raise BadInput(f"{path}", "its name is not STEM__scores__MODEL.csv")
         parts = match.groupdict()
         model = model_id(parts["model"]) if "model" in parts else ""
         name = path.relative_to(directory).as_posix()
@@ -111,7 +111,7 @@ def grouped(items: Iterable[_T], key: Callable[[_T], _K]) -> dict[_K, list[_T]]:
     return groups
 
 
-#: The 28 models of UnStereoEval (Belem et al., ICLR 2024): id in the paper -> number of parameters.
+#: The 28 models of UnStereoEval (Belem et al., ICLR 2024): hub id -> number of parameters.
 N_PARAMETERS = {entry.name: entry.n_parameters for entry in load("unstereoeval")}
 HUB_IDS = tuple(N_PARAMETERS)
 

@@ -34,7 +34,7 @@ _SENTENCES = ("template", "F_template", "M_template")
 _COLUMNS = (*_SENTENCES, *_LOGPROBS, *_N_TOKENS)
 #: Columns of ``pair_score`` that a row gives.
 _SCORES = ("logprob_a_nats", "logprob_b_nats", "n_tokens_a", "n_tokens_b", "text_id")
-_NO_LETTER = re.compile(r"[\W_]+")
+_SEPARATORS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True)
@@ -42,8 +42,8 @@ class ImportedScores:
     """Outcome for one model and benchmark: ``n_pairs = n_scored + n_missing``.
 
     ``n_pairs`` counts all pairs of the benchmark (from logs of a harness, natural pairs and those
-    with scores), ``n_missing`` those without a usable row in ``files``, ``n_rejected`` the unused
-    rows.
+    with scores), ``n_missing`` those of them without a score, ``n_rejected`` the unused rows.
+    ``files`` is empty if another outcome of the same logs has their names.
     """
 
     model: str
@@ -59,11 +59,10 @@ def import_scores(store: Store, directory: Path, run_id: str) -> list[ImportedSc
     """Read every score file under a directory, replacing earlier imports.
 
     Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), each benchmark in one commit;
-    run the same command again after an error to resume.
+    after an error, benchmarks that were already imported stay.
 
-    Raises ``BadInput`` without any score file, if a benchmark is not in the warehouse, two files
-    hold the same scores, a file can't be read to its end, lacks a column or names another model
-    than its file name. Raises ``UsageProblem`` if the directory doesn't exist.
+    Raises as ``score_files``, and ``BadInput`` if a benchmark is not in the warehouse, or if a file
+    can't be read to its end, lacks a column or names another model than its file name.
     """
     files = score_files(directory)
     require_benchmarks(store, [file.benchmark for file in files])
@@ -102,7 +101,7 @@ def _import_model(
 
 
 def _figures(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
-    """The values of ``_SCORES``, or the reason why the row can't be used."""
+    """The values of ``_SCORES``, or the row's problem; ``BadInput`` if it names another model."""
     fields = row.fields
     name = fields.get("model")
     if name is not None and _model_id(name).lower() != file.model.lower():
@@ -120,39 +119,39 @@ def _figures(file: ReleasedFile, row: Record) -> tuple[Any, ...] | str:
         n_tokens.append(int(text) if text.isascii() and text.isdigit() else 0)
         if not n_tokens[-1]:
             return f"{column} is {fields[column]!r}, expected a whole number, 1 or more"
-    identity, problem = _text(*map(fields.__getitem__, _SENTENCES))
+    identity, problem = _text_id(*map(fields.__getitem__, _SENTENCES))
     return problem or (*logprobs, *n_tokens, identity)
 
 
-_model_id = lru_cache(maxsize=1 << 10)(model_id)  # a file's rows all hold one name
+_model_id = lru_cache(maxsize=1 << 10)(model_id)  # a file's rows hold one name
 
 
 # Cached, since all models score the same sentences.
 @lru_cache(maxsize=1 << 15)
-def _text(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | None]:
+def _text_id(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | None]:
     """``text_id`` of a row's two sentences, and the problem with them, if any.
 
     Each must be the template with the pronouns of its column: exchanged columns would change the
     sign of every log ratio.
     """
-    if not _says(template, sentence_a, "f"):
+    if not _is_filled(template, sentence_a, "f"):
         return "", "F_template is not the template with its female pronouns"
-    if not _says(template, sentence_b, "m"):
+    if not _is_filled(template, sentence_b, "m"):
         return "", "M_template is not the template with its male pronouns"
     return text_id({"sentence_a": sentence_a, "sentence_b": sentence_b}), None
 
 
-def _says(template: str, sentence: str, gender: Gender) -> bool:
+def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
     """True if a sentence is the filled template, apart from case, punctuation and spaces.
 
     Released sentences are in lower case after the first letter, and some lost their quotes.
 
-    >>> _says("'{pronoun} met the CEO.'", "He met the ceo.", "m")
+    >>> _is_filled("'{pronoun} met the CEO.'", "He met the ceo.", "m")
     True
     """
     if template_problem(template):
         return False
-    filled, stored = (_NO_LETTER.sub("", t.lower()) for t in (fill(template, gender), sentence))
+    filled, stored = (_SEPARATORS.sub("", t.lower()) for t in (fill(template, gender), sentence))
     return filled == stored
 
 

@@ -83,7 +83,7 @@ def statistics(
     """Figures of `sql/benchmarks/statistics.sql`, and under `seed_delta` those of the seed words.
 
     They are about the pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem``
-    when the warehouse has no such benchmark.
+    without such pairs in the warehouse.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     connection = connect(root, "".join(map(sql, names)))
@@ -98,7 +98,7 @@ def statistics(
     rows = query(connection, names[0], params).to_pylist()
     if not rows:
         fix = f"run `plumbline benchmark import {benchmark}`"
-        raise UsageProblem(f"benchmark {benchmark!r}", "has no pair in the warehouse", fix)
+        raise UsageProblem(f"benchmark {benchmark!r}", "has no natural pair in the warehouse", fix)
     return {**rows[0], "seed_delta": query(connection, names[1], params).to_pylist()}
 
 

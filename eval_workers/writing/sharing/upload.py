@@ -25,7 +25,7 @@ from plumbline.warehouse.errors import (
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-#: Tag of our repositories: in a repository without it, no file is replaced.
+#: Tag of our repositories: ``push`` replaces no file in a repository without it.
 TAG = "plumbline"
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _ALWAYS_THERE = ".gitattributes"
@@ -94,8 +94,8 @@ def push(
     (``HF_TOKEN``) or of ``hf auth login``; ``HF_ENDPOINT`` names another hub.
 
     Raises ``UsageProblem`` without a token or for a repository with other content, ``BadInput``
-    for a request that the hub refuses, ``Interrupted`` for an outage. After an error no file has
-    changed.
+    for a request that the hub refuses, ``Interrupted`` for an outage, ``MissingComponent`` without
+    huggingface_hub. After an error no file has changed, but a new repository may be there, empty.
     """
     from huggingface_hub import CommitOperationDelete
 
@@ -129,7 +129,7 @@ def add(
 ) -> Upload:
     """Add or replace files of an existing repository, as a commit or a pull request.
 
-    An open pull request of the same title gets another commit. Raises as :func:`push`, and
+    An open pull request of this title and user gets another commit. Raises as :func:`push`, and
     ``UsageProblem`` if the repository doesn't exist.
     """
     with _hub(to) as api:

@@ -142,8 +142,8 @@ def filler(groups: Sequence[str] = (), fills: Sequence[str] = ()) -> Filler:
     """A filler for groups, and for ``fills``, texts like ``placeholder=list``.
 
     Default groups: those of the first list, or female and male. Raises ``UsageProblem`` for fewer
-    than two different groups, and for a group that a list has no words for or, without lists, that
-    has no pronouns.
+    than two groups, a group named twice, one that a list has no words for, or, without lists, one
+    without pronouns; and as ``load_words``.
 
     >>> filler(["she", "he", "they"]).groups
     ('she', 'he', 'they')

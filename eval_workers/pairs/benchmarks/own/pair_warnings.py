@@ -57,11 +57,11 @@ def _repeats(pairs: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     earlier: dict[frozenset[object], Row] = {}
     for pair in pairs:
         first = earlier.setdefault(frozenset((pair["sentence_a"], pair["sentence_b"])), pair)
-        if _claim(pair) != _claim(first):
+        if _direction_and_category(pair) != _direction_and_category(first):
             yield pair, first
 
 
-def _claim(pair: Row) -> tuple[object, object]:
+def _direction_and_category(pair: Row) -> tuple[object, object]:
     """The sentence that a stereotype favours, and the category."""
     favoured = pair.get(f"sentence_{pair['direction']}") if pair.get("direction") else None
     return favoured, pair.get("category")

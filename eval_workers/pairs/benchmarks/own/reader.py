@@ -54,7 +54,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, filler: Filler) -> Parse
             if is_first and not row.problem:
                 _check_columns(path, row, recipe)
                 is_first = False
-            file = row.file if is_alone else str(path.relative_to(_common(files)))
+            file = row.file if is_alone else str(path.relative_to(_common_directory(files)))
             place = f"row {row.number}" + ("" if is_alone else f" of {file}")
             if row.problem is None and (same := place_of.setdefault(_digest(row), place)) != place:
                 row = replace(row, problem=f"the same as {same}")
@@ -75,13 +75,13 @@ def _digest(row: SourceRow) -> bytes:
     return hashlib.blake2b(fields.encode(), digest_size=16).digest()
 
 
-def _common(files: Sequence[Path]) -> Path:
+def _common_directory(files: Sequence[Path]) -> Path:
     parents = set.intersection(*({*path.parents} for path in files))
     return max(parents, key=lambda path: len(path.parts))
 
 
 def _check_columns(path: Path, row: SourceRow, recipe: Recipe) -> None:
-    """Raise ``BadInput`` for a file whose first row lacks columns that are needed."""
+    """Raise ``BadInput`` if a file's first row lacks needed columns or columns of the recipe."""
     if recipe.choices:
         return
     required = ["template"] if _has(row, recipe, "template") else ["sentence_a", "sentence_b"]

@@ -165,7 +165,7 @@ class Recipe:
         return {name: fact for name, key in FACTS.items() if (fact := getattr(self, key))}
 
     def filled_groups(self) -> tuple[str, ...]:
-        """The groups to fill templates for; empty if the recipe names no column of templates."""
+        """The groups to fill templates for; empty if the recipe names no templates or no groups."""
         is_filled = "template" in self.columns or "template" in self.fixed
         return (self.groups or ()) if is_filled else ()
 

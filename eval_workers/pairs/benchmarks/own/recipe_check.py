@@ -33,8 +33,8 @@ class Checked:
     """A recipe's problems, one line each, and the pairs of its data.
 
     ``problems`` prevent an import; ``warnings`` name missing facts that sharing needs, and doubtful
-    pairs; ``rejects`` give the reasons why rows make no pair. ``parsed`` is ``None`` if no data was
-    read.
+    pairs; ``rejects`` give the reasons why rows make no pair. ``parsed`` is ``None`` if no row was
+    parsed.
     """
 
     problems: list[str] = field(default_factory=list)
@@ -116,6 +116,6 @@ def _reasons(parsed: Parsed) -> Iterator[str]:
         kind = re.sub(r"'[^']*'|\d+", "", str(row["reason"]))
         kinds.setdefault(kind, []).append(row)
     for first, *more in kinds.values():
-        also = f"; so are {len(more):,} more" if more else ""
+        also = f"; nor do {len(more):,} more" if more else ""
         place = f"{first['source_file']}, row {first['source_row']}"
         yield f"{place} makes no pair: {first['reason']}{also}"

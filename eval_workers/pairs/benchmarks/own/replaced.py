@@ -44,8 +44,8 @@ def replace_pairs(
 
     If pairs are gone or have other sentences, their scores, choices and associations are removed,
     and all rejects of scoring the benchmark, which may be of these pairs. All figures of the
-    benchmark are removed if any pair changed, also in other columns: old figures would be taken for
-    figures of the new pairs.
+    benchmark are removed if any earlier pair is gone or changed, also in other columns except
+    ``_NOT_IN_FIGURES``: old figures would be taken for figures of the new pairs.
     """
     earlier = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     new = {pair["pair_id"]: pair for pair in pairs}

@@ -27,7 +27,7 @@ def shared_template(a: str, b: str) -> str:
     """
     a, b = (text.translate(_NO_BRACES) for text in (a, b))
     parts, words_b = list(_PARTS.finditer(a)), [m.group().lower() for m in _PARTS.finditer(b)]
-    matches = _common([m.group().lower() for m in parts], words_b)
+    matches = _common_subsequence([m.group().lower() for m in parts], words_b)
     text, end, i, j = "", 0, 0, 0
     for k, n in [*matches, (len(parts), len(words_b))]:
         if k > i or n > j:
@@ -41,10 +41,10 @@ def shared_template(a: str, b: str) -> str:
     return re.sub(r"\s+", " ", text).strip()
 
 
-def _common(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
+def _common_subsequence(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]]:
     """Positions, in a and in b, of the elements of a longest common subsequence, in order.
 
-    >>> _common("abcbdab", "bdcaba")
+    >>> _common_subsequence("abcbdab", "bdcaba")
     [(1, 0), (4, 1), (5, 3), (6, 4)]
     """
     n_first = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
