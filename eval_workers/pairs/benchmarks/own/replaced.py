@@ -44,7 +44,7 @@ def replace_pairs(
 
     If pairs are gone or have other sentences, their scores, choices and associations are removed,
     and all rejects of scoring the benchmark, which may be of these pairs. All figures of the
-    benchmark are removed if any earlier pair is gone or changed, also in other columns except
+    benchmark are removed if any pair is new, gone or changed, also in other columns except
     ``_NOT_IN_FIGURES``: old figures would be taken for figures of the new pairs.
     """
     earlier = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
@@ -57,7 +57,7 @@ def replace_pairs(
         else:
             n_mended += any(pair.get(name) != old[name] for name in old.keys() - _NOT_IN_FIGURES)
     store.replace("benchmark_pair", list(pairs), {"benchmark": benchmark}, run_id)
-    if not changed and not n_mended:
+    if not changed and not n_mended and len(new) == len(earlier):
         return Replaced(0, 0)
     for table, columns in _ABOUT_PAIRS.items():
         keys = store.read(table, pc.field("benchmark") == benchmark).select(columns)
