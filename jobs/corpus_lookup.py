@@ -16,7 +16,7 @@ from plumbline.warehouse.storage.store import Store
 
 
 def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
-    """A corpus's row of table ``corpus``. Raises ``UsageProblem`` listing the known corpora."""
+    """A corpus's row of table ``corpus``. Raises ``UsageProblem`` for an unknown corpus."""
     rows: list[dict[str, Any]] = store.read("corpus", corpus=corpus).to_pylist()
     if rows:
         return rows[0]
@@ -30,7 +30,7 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
 def corpus_list(store: Store, row: dict[str, Any]) -> wordlists.WordList:
     """The word list that a corpus was counted with, given its row of ``corpus``.
 
-    It is the list as it was when the corpus was counted, even if its file has changed since.
+    It is the list as it was at counting; as it is now if older versions wrote no ``word_list``.
     """
     return corpus_lists(store, row)[0]
 
@@ -65,7 +65,7 @@ def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
 def corpus_deltas(store: Store, corpus: str, contrast: str) -> pa.Table:
     """The rows of ``word_delta`` of one contrast.
 
-    Raises ``UsageProblem`` naming the contrasts that exist when the corpus has no such rows.
+    Raises ``UsageProblem`` for an unknown corpus or contrast, naming those that exist.
     """
     corpus_row(store, corpus)
     import pyarrow.dataset as ds  # loads pandas where it is installed: half a second

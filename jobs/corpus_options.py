@@ -21,15 +21,15 @@ Copies: TypeAlias = Literal["keep", "once", "near-once"]
 LEAST_MEMORY = 512 << 20
 #: Largest memory limit in bytes; more is taken for a typing error.
 MOST_MEMORY = 1 << 50
-#: Fewest co-occurrences on each side for MaxPMI to use a word's delta: the smallest of 1, 3, 5, 10,
-#: 20 and 30 that keeps errors at the levels set in ``tools/simulations/least_count.py``.
+#: Fewest co-occurrences on each side for MaxPMI to use a word's delta: the smallest that keeps the
+#: errors of ``tools/simulations/least_count.py`` within the limits in ``docs/methods.md``.
 LEAST_COUNT = 10
 
 
 def bytes_of(size: str) -> int:
     """The bytes of a size of memory (m and g are powers of 1,024).
 
-    Raises ``UsageProblem`` for one that is not valid, too small or too large.
+    Raises ``UsageProblem`` for a size that is not valid, too small or too large.
 
     >>> bytes_of("512m"), bytes_of("4G")
     (536870912, 4294967296)
@@ -83,8 +83,8 @@ class CorpusOptions(RecordOptions):
 
     ``targets``: name of a word list, or the path of one's TOML file, or ``all``: every kept word is
     a target (of the stop words only those of list ``gendered`` are kept). ``rule`` and ``window``:
-    see ``jobs.kernel.CountOptions``. ``language``: see ``warehouse.languages``; its word lists are
-    found before those of English. Counts don't depend on ``memory``. Changing ``min_count``
+    see ``jobs.kernel.CountOptions``. ``language``: see ``warehouse.languages``; its word lists
+    precede English ones of the same name. Counts don't depend on ``memory``. Changing ``min_count``
     needs no ``replace``, since nothing is counted again; words of the word list are kept.
 
     >>> CorpusOptions(memory="12")
@@ -102,7 +102,7 @@ class CorpusOptions(RecordOptions):
     ] = "en"
     targets: Annotated[
         str,
-        Field(description="Whose pairs are kept: a word list, a TOML file's path, or all words."),
+        Field(description="Targets to count pairs of: a word list, a TOML file's path, or all."),
     ] = "gendered"
     rule: Annotated[Rule, Field(description="Counting rule.")] = "pairs"
     window: Annotated[
@@ -114,14 +114,14 @@ class CorpusOptions(RecordOptions):
             ge=1,
             le=(1 << 63) - 1,
             description="Leave out words counted fewer times in the whole corpus, but for listed "
-            "ones. Another one is merged from what was counted, without --replace.",
+            "ones. A new value needs no --replace: no text is counted again.",
         ),
     ] = 1
     evidence: Annotated[
         bool,
         Field(
-            description="Keep the documents as numbers of their kept tokens, 2 bytes each: what "
-            "`plumbline why` and word lists that are asked for later need."
+            description="Keep the documents as numbers of their kept tokens, about 2 bytes each: "
+            "`plumbline why` and word lists added later need them."
         ),
     ] = True
     source_field: Annotated[
@@ -134,7 +134,7 @@ class CorpusOptions(RecordOptions):
             ge=0,
             le=10**9,
             description="Sequences that a step of a training reads of .bin and .npy shards, to "
-            "count them by block of steps; 0 for text in no such order.",
+            "count them by block of steps; 0: don't count by step.",
         ),
     ] = 0
     block_steps: Annotated[
@@ -174,7 +174,7 @@ class VocabularyOptions:
     min_score: Annotated[
         float,
         Field(
-            ge=0, le=1, description="Probability of English from which fastText's answer counts."
+            ge=0, le=1, description="Least probability of English for fastText to accept a word."
         ),
     ] = 0.5
     any_language: Annotated[bool, Field(description="Keep words of any language.")] = False

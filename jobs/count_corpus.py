@@ -68,10 +68,10 @@ class CountingEngine(Protocol):
     """Counts and merges shards. All engines give the same rows."""
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
-        """Count the shards; the ledgers come in any order. ``update`` is called by any thread."""
+        """Count the shards; the ledgers come in any order. Any thread may call ``update``."""
 
     def merge_words(self, partials: Sequence[Path], output: Output) -> int:
-        """Write the occurrences of each word, sorted; returns how many words.
+        """Write the occurrences of each word, each part sorted; returns how many words.
 
         Both merges show their progress.
         """
@@ -171,7 +171,7 @@ class Counted:
 
 
 def count_corpus(store: Store, request: CountRequest, *, master: str | None = None) -> Counted:
-    """Count a corpus: the tables word_count, pair_count, corpus_shard, reject and corpus.
+    """Count a corpus; writes its counts, ``corpus_shard``, ``word_list``, ``reject``, ``corpus``.
 
     Shards counted before under the same settings, by this or a killed command, are not counted
     again; the corpus becomes exactly the shards given. Shards that cannot be read to their end are
@@ -186,7 +186,7 @@ def count_corpus(store: Store, request: CountRequest, *, master: str | None = No
         UsageProblem: the corpus exists with other settings (and not ``request.replace``), or
             another command writes it.
         BadInput: shards can't be read; raised after everything else is written.
-        Interrupted: stopped by a signal, or a process was killed; the same command resumes.
+        Interrupted: a signal, a killed process or a server out of reach; the same command resumes.
     """
     options = request.options()
     config = asdict(request) | {"shards": list(map(str, request.shards))}
@@ -227,15 +227,17 @@ def on_spark(master: str | None) -> bool:
     return bool(master or any(map(os.environ.get, variables)))
 
 
-def check_failed(ledgers: Sequence[ShardLedger]) -> None:
-    """Raise an error that names the first shard that can't be read, if there is any.
+def check_failed(
+    ledgers: Sequence[ShardLedger], effect: str = "not in the counts; the rest is"
+) -> None:
+    """Raise an error that names the first shard that can't be read, if any, and the ``effect``.
 
     ``Interrupted`` if the server of such a shard could not be reached, else ``BadInput``.
     """
     if failed := [x for x in ledgers if x.status == "failed"]:
         more = f" and {len(failed) - 1} more (table `corpus_shard`)" if len(failed) > 1 else ""
         kind = Interrupted if any(x.away for x in failed) else BadInput
-        raise kind(f"{failed[0].error}{more}", "", "not in the counts; the rest is")
+        raise kind(f"{failed[0].error}{more}", "", effect)
 
 
 def refuse_other_settings(store: Store, request: CountRequest) -> None:
@@ -315,7 +317,7 @@ class _Merge:
         return {"corpus": self.request.corpus}
 
     def write(self) -> Counted:
-        """Write the tables, unless they already hold these counts."""
+        """Write the tables; without ``replace`` only if they don't hold these counts already."""
         store, request, ledgers = self.store, self.request, tuple(self.ledgers)
         shards = {(x.shard, x.fingerprint, x.status) for x in ledgers}
         state = request.min_count, _source_field(request), shards
@@ -352,7 +354,7 @@ class _Merge:
         return Counted(row, ledgers, True, dropped)
 
     def _words(self) -> tuple[Staged, Pruned, int]:
-        """The staged ``word_count`` of the kept words, the pruned words, and how many are kept."""
+        """The staged ``word_count`` of the kept words, what was pruned, and the number kept."""
         words = self.store.stage("word_count", self.partition, self.run_id)
         partials, output = self._partials("words"), Output(words, self.partition)
         n_words = self.engine.merge_words(partials, output) if partials else 0
@@ -371,7 +373,7 @@ class _Merge:
             self.engine.merge_pairs(partials, words, output, all_pairs=all_pairs, pruned=pruned)
 
     def _by_step(self, words: Staged) -> list[Staged]:
-        """The tables BY_STEP, staged: the corpus's sums for each block of steps."""
+        """The tables BY_STEP, staged: sums for each block of steps; none without an order."""
         if not self.request.training_order:
             return []
         by_word, by_pair = (self.store.stage(t, self.partition, self.run_id) for t in BY_STEP)

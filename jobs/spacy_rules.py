@@ -35,7 +35,7 @@ def _blank_language(code: str) -> Language:
         from spacy.tokenizer import Tokenizer
     except ImportError as e:
         fix = install_line("languages")
-        raise MissingComponent("spaCy", "is not installed; languages need it", fix) from e
+        raise MissingComponent("spaCy", "is not installed; non-English text needs it", fix) from e
     if find_spec(f"spacy.lang.{code}") is None:
         fix = "its codes are at https://spacy.io/usage/models#languages"
         problem = f"spaCy {version('spacy')} does not support it"

@@ -109,7 +109,7 @@ def _is_plain(kinds: NDArray[np.uint8], character: str) -> bool:
 
 
 def _stand_ins(kinds: NDArray[np.uint8], taken: set[str]) -> tuple[str, str] | None:
-    """A lowercase and an uppercase letter that occur in no exception."""
+    """A lowercase and an uppercase letter that occur in no exception; None without such letters."""
     for code in np.flatnonzero(kinds == _LOWER).tolist():
         lower, upper = chr(code), chr(code).upper()
         if len(upper) == 1 and _is_plain(kinds, upper) and not taken & {lower, upper}:

@@ -302,6 +302,7 @@ def test_what_cannot_be_added(
         facts = json.loads(ledger.read_text())
         ledger.write_text(json.dumps({k: v for k, v in facts.items() if k != "sha256"}))
     assert "evidence of" in (line := line_of(3, listed)) and "differs from its ledger" in line
+    assert "no list was added" in line
     assert store.read("word_list", corpus="c").num_rows == 1
     assert not list(store.root.glob("_work/recount/*/*.json"))
     for file in files:

@@ -109,6 +109,16 @@ def test_changes_and_their_errors_are_those_of_a_bootstrap(store: Store, tmp_pat
     assert found["nurse"]["change_nats_low"] > 0
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_contrast_that_never_occurs_has_no_changes(store: Store, tmp_path: Path) -> None:
+    corpus(store, "a", ["tea rose", "tea"], tmp_path)
+    corpus(store, "b", ["king he tea", "tea"], tmp_path)
+    corpus(store, "copy", ["tea rose", "tea"], tmp_path)
+    for other, n_words in (("copy", 2), ("b", 3)):
+        done = compare(store, "a", other, "r")
+        assert (done.n_words, done.n_near, done.rows.num_rows) == (n_words, 0, 0)
+
+
 def test_documents_in_both_texts_are_drawn_together(store: Store, tmp_path: Path) -> None:
     """Against a bootstrap over the documents of the whole, of which the other is a part."""
     a = texts(300, 4)

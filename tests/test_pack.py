@@ -154,7 +154,7 @@ def test_a_text_that_is_not_utf_8_says_what_it_may_be(
     assert guess is None or data.decode(guess.name) == text
     (tmp_path / "a.txt").write_bytes(data)
     store, out = Store.open(tmp_path / "w"), tmp_path / "a.jsonl.zst"
-    with pytest.raises(BadInput, match="name their --encoding, or save them as UTF-8") as error:
+    with pytest.raises(BadInput, match="check them; if not UTF-8, name --encoding") as error:
         pack_files(store, text_files([tmp_path / "a.txt"]), out, "r")
     assert found in str(error.value)
     assert pack_files(store, text_files([tmp_path / "a.txt"]), out, "r", encoding).n_packed == 1
@@ -173,7 +173,7 @@ def test_speeches_in_latin_1_beside_others_in_utf_8_are_packed(
     assert main(["corpus", "pack", str(tmp_path / "t"), *where]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "left out 2 files; the first: " in said and "cp1252 fits 100% of what isn't" in said
-    assert "détente (name their --encoding, or save them as UTF-8)" in said
+    assert "détente (check them; if not UTF-8, name --encoding)" in said
     assert main(["corpus", "pack", str(tmp_path / "t"), *where, "--encoding", "cp1252"]) == 0
     assert "2 files aren't UTF-8 and were read as cp1252" in capsys.readouterr().out
     texts = ["A détente, he said.", "A détente, he said.", "The café,\0 she said."]

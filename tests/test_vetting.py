@@ -122,7 +122,7 @@ def test_words_to_exclude(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\xfa")
     with pytest.raises(BadInput, match="can't be read"):
         excluded_words([str(path)])
-    with pytest.raises(UsageProblem, match="neither a file nor a word list, which are gendered"):
+    with pytest.raises(UsageProblem, match="neither a file nor one of the word lists gendered"):
         excluded_words([str(tmp_path / "none")])
 
 

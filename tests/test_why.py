@@ -32,6 +32,7 @@ from plumbline.jobs.evidence.sightings import (
 )
 from plumbline.jobs.kernel import RULES, tokenize
 from plumbline.pipelines.command.main import main
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.wordlists import WordPair
@@ -297,6 +298,14 @@ def explained(
     path = write(tmp_path / f"{name}.jsonl", texts, sources)
     count_corpus(store, CountRequest(name, (path,), targets="she-he", window=4))
     return explain(store, name, ["tea"], sampling=Sampling(2))
+
+
+@pytest.mark.parametrize("texts", [[], ["the"]])
+def test_a_corpus_without_words_explains_none(
+    texts: Sequence[str], store: Store, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageProblem, match="corpus 'empty': has no words"):
+        explained(store, "empty", tmp_path, texts)
 
 
 def sentences(rng: np.random.Generator, n: int, share: float) -> list[str]:

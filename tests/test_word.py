@@ -103,7 +103,7 @@ def test_why_a_word_has_no_lean(store: Store) -> None:
         return describe_word(store, "c", word, contrast)[-1]
 
     assert why("far", "she/he") == "  no delta for she/he: it co-occurs with neither side"
-    assert "it is not one of corpus c, which are she/he, " in why("far", "she/it")
+    assert "it is not a contrast of corpus c, which has she/he, " in why("far", "she/it")
     left = [r for r in words if r["word"] != "she"]
     store.replace("word_count", [*left, {**fixed, "word": "far"}], {"corpus": "c"}, "r")
     assert why("far", "she/he") == "  no delta for she/he: she does not occur in the corpus"

@@ -110,9 +110,8 @@ def associate(
     Contrasts are the pairs of the word lists whose words were counted. Each such list of several
     pairs adds two more: the mean over its pairs, under the list's name, and their sum ``NAME-sum``
     (UnStereoEval, App. A, Eq. 4). PMI and delta have rows only where every count needed is above 0.
-    ``word_bound`` has a row for every word with a co-occurrence, but no rows of sums. A contrast
-    whose deltas changed loses its MaxPMI and seed words; one whose pairs changed also its answers
-    of `why`.
+    ``word_bound``, see ``bound_rows``, has none of sums. A contrast whose deltas changed loses its
+    MaxPMI and seed words; a contrast whose pairs changed, its answers of `why`.
 
     Args:
         targets: name or path of a word list to add to the corpus; the pairs of its words are
@@ -125,7 +124,8 @@ def associate(
     Raises:
         UsageProblem: the corpus is unknown, or was imported and so has no counts; or the list can't
             be added, see :mod:`plumbline.jobs.association.target_lists`.
-        MissingComponent, BadInput: the kept documents are not on this machine, or damaged.
+        MissingComponent: the kept documents are not on this machine.
+        BadInput: they are damaged; or the file of weights can't be used.
         Interrupted: stopped by a signal; the same command resumes.
     """
     row = corpus_row(store, corpus)
@@ -271,7 +271,7 @@ def _write(
 
 @dataclass(frozen=True)
 class WordWeights:
-    """A weight by word, such as its toxicity, and the name of the file they came from."""
+    """A weight by word, such as its toxicity; ``name``: their file's, without its suffix."""
 
     name: str
     weights: dict[str, float]
@@ -286,9 +286,8 @@ class WordWeights:
     def read(cls, path: Path) -> WordWeights:
         """Read a CSV file with columns ``word`` and ``weight``.
 
-        Raises ``UsageProblem`` when there is no such file. Raises ``BadInput``, naming the row, for
-        a weight that is not a finite number and for a word that is not one lowercase word or
-        repeats; also for a file without rows.
+        Raises ``BadInput`` for a file that can't be read or has no rows and, naming the row, for a
+        weight that is not a finite number and a word that is not one lowercase word or repeats.
         """
         weights: dict[str, float] = {}
         for record in records(path, ("word", "weight")):

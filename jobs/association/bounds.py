@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-#: Probability that an interval lies wholly above the true value; the same for below.
+#: Most probability that an interval lies wholly above the true value; the same for below.
 _TAIL = 0.025
 
 

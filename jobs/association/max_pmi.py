@@ -52,7 +52,7 @@ def lean(words: Sequence[str], delta: Mapping[str, float]) -> TemplateLean:
     """MaxPMI of kept words: the delta of largest magnitude, with its sign (UnStereoEval, Eq. 2).
 
     Words without a delta do not count; MaxPMI is None if no word has one. Of equal magnitudes the
-    earlier word decides. The sum is over occurrences of words.
+    earlier word decides. In the sum and in ``n_words`` a repeated word counts each time.
 
     >>> nurse = lean(["nurse", "tea", "army"], {"nurse": 0.5, "army": -1.5})
     >>> nurse.max_pmi_nats, nurse.max_pmi_word, nurse.sum_delta_nats
@@ -81,8 +81,8 @@ def constrain(
 
     A word with fewer than ``least_count`` co-occurrences on either side is unknown: its delta is
     not used. Since it could lean more than the known words, its pair is undecided at every eta that
-    no known delta exceeds. Imported statistics have no counts: there every delta is used and no
-    word is unknown.
+    no known delta exceeds. Imported statistics have no counts: there every delta is used, and words
+    without one are passed over.
 
     Without ``contrast``, a pair gets the contrast of its groups (``group_a/group_b``; she/he for
     female and male). In a corpus of another language, the first pair of its list replaces she/he.
@@ -175,7 +175,7 @@ ORDER BY ALL
 def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Numbers of natural pairs that each of ETAS keeps, drops and leaves undecided, by contrast."""
+    """Numbers of pairs, but for unnatural ones, by contrast, eta of ETAS and verdict."""
     key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, key)
 
@@ -193,7 +193,7 @@ def constrained(
 
 
 def _line(row: Mapping[str, Any]) -> str:
-    """Line with the natural pairs that a limit keeps, drops and leaves undecided.
+    """Line with the numbers of pairs that a limit keeps, drops and leaves undecided.
 
     >>> row = {"eta_nats": 0.5, "n_kept": 1, "n_dropped": 1000, "n_undecided": 3}
     >>> _line({**row, "known_share": 0.8, "least_count": 10})  # doctest: +NORMALIZE_WHITESPACE

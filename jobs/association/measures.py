@@ -11,7 +11,7 @@ Resampling whole novels gives errors 1.2 to 1.9 times as large, since each book 
 The error holds for new text of the same sources, and is a lower bound for other text.
 
 A delta needs co-occurrences with both sides. :func:`bound_rows` gives an interval for every word
-that co-occurs with either side, from the counts divided by their dispersion.
+that co-occurs with a side, but the pairs' own, from the counts divided by their dispersion.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class CorpusCounts:
 
 
 class Side(NamedTuple):
-    """The targets of a side as one: each word's co-occurrences, its occurrences and dispersion."""
+    """The targets of a side as one target: co-occurrences of each word, occurrences, dispersion."""
 
     n_pair: Ints
     n_target: int
@@ -281,12 +281,12 @@ def _n_used(counts: CorpusCounts, side: Sequence[_Term]) -> Ints:
 
 
 def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
-    """Interval of the lean of each word that co-occurs with at least one side.
+    """Interval of the lean of each word but the pairs' own that co-occurs with at least one side.
 
     The words of a side count as one target g with N_g occurrences and dispersion D_g. The lean is
     ln(c_f / c_m) - ln(N_f / N_m), which is delta for a single pair. The interval is that of
     :func:`~plumbline.jobs.association.bounds.lean_bounds` with the counts c_g / D_g and contains
-    the lean. N_g is taken as exact. Pairs of weight 0 don't count. The words of the pairs have no
+    the lean. N_g is taken as exact. Pairs of weight 0 don't count. The words of all pairs have no
     rows; if a side never occurs, there are no rows.
 
     Returns:

@@ -25,7 +25,7 @@ from plumbline.warehouse.wordlists import WordList
 
 @dataclass(frozen=True)
 class Recounting:
-    """Options of counting pairs again: Spark's master, bytes per process."""
+    """Options of counting pairs again: Spark's master, memory of each process in bytes."""
 
     master: str | None = None
     memory_bytes: int = 2 << 30
@@ -102,7 +102,7 @@ def stage_pairs(
 def _count(
     store: Store, evidence: Evidence, new: tuple[str, ...], recounting: Recounting
 ) -> Callable[..., int] | None:
-    """Count the pairs with new targets; returns the function that merges them, None without any."""
+    """Count the pairs with new targets; returns a function that merges them, None without any."""
     options = replace(evidence.options, targets=new, evidence=False, source_field="")
     name = config_hash({"kept": evidence.directory.name, "targets": new})
     where = store.work_directory("recount", name).resolve()
@@ -113,6 +113,6 @@ def _count(
         warm_up()
         engine = engine_of(store, recounting.memory_bytes, recounting.master)
         ledgers = engine.count(list(dict.fromkeys(tokens.values())), job, update)
-    check_failed(ledgers)
+    check_failed(ledgers, "no list was added")
     partials = [file for s in tokens for file in partial_files(where, s.fingerprint, "pairs")]
     return partial(engine.merge_pairs, partials) if partials else None

@@ -52,7 +52,7 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
     A word leans if the 95% interval of its lean excludes 0, even if it co-occurs with one side only
     and so has no delta. Words that lean the same way are ranked by the bound nearer 0; other words
     have no rank. Words of imported statistics have no interval and are ranked by delta. If a word
-    has neither, a line says why.
+    has neither a delta nor a lean, the last line says why.
 
     Raises:
         UsageProblem: the corpus is unknown, or the word is not in it; the message says why, and
@@ -93,10 +93,10 @@ def describe_word(store: Store, corpus: str, word: str, contrast: str = "she/he"
         return [*lines, "  no clear lean: it does not co-occur with every word of the list"]
     if side == 0:
         return [*lines, "  no clear lean: the interval holds 0"]
-    way = sides[0] if side > 0 else sides[1]
+    side_name = sides[0] if side > 0 else sides[1]
     ranked = f"rank {lean_rank:,} of the {n:,} words"
-    leans = f"leans to {way}: {ranked} that do"
-    untold = f"{ranked} whose estimate is to {way}; without an interval no lean can be told"
+    leans = f"leans to {side_name}: {ranked} that do"
+    untold = f"{ranked} whose estimate is to {side_name}; without an interval no lean is certain"
     return [*lines, f"  {finding.pick(above=leans, below=leans, untold=untold)}"]
 
 
@@ -113,7 +113,7 @@ def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> st
     list_name = summed_list(contrast, by_name)
     pairs = by_name.get(list_name or contrast)
     if pairs is None:
-        return f"it is not one of corpus {corpus}, which are {', '.join(by_name)}"
+        return f"it is not a contrast of corpus {corpus}, which has {', '.join(by_name)}"
     sides = [list(dict.fromkeys(getattr(pair, side) for pair in pairs)) for side in "ab"]
     targets = [*sides[0], *sides[1]]
     side_names = sides_of(store, row, contrast)
@@ -123,7 +123,7 @@ def _why_none(store: Store, row: dict[str, Any], word: str, contrast: str) -> st
             who = words[0] if len(words) == 1 else f"none of its {name}"
             return f"{who} {'does not occur' if len(words) == 1 else 'occurs'} in the corpus"
     if word in targets:
-        return "it is one of its words"
+        return f"`{word}` is a word of the contrast"
     return "no pair has both counts" if list_name else "it co-occurs with neither side"
 
 

@@ -170,7 +170,7 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
 
 
 class _Pieces(NamedTuple):
-    """Documents with their numbers in the shard; the last may continue in the next pieces."""
+    """Documents, numbered from 0 in their shard; the last may continue in the next pieces."""
 
     documents: Documents
     number: NDArray[np.int64]

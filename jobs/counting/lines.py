@@ -22,7 +22,7 @@ LONG_LINE = 1 << 25
 
 Block = tuple[NDArray[np.uint8], int]
 
-#: The buffer of the last shard, kept because allocating fresh pages is slow.
+#: The buffer of the last shard unless it is large; allocating fresh pages is slow.
 _spare: list[NDArray[np.uint8]] = []
 
 

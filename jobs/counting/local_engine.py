@@ -127,7 +127,7 @@ class LocalEngine:
                     return output.write_part("part-00000", rows)
                 except duckdb.OutOfMemoryException as e:
                     problem = f"the words of the corpus need more than {limit} of memory"
-                    fix = "give more --memory, or count on Spark with --master; shards are kept"
+                    fix = "give more --memory, or count on Spark with --master; counted shards stay"
                     raise BadInput(problem, "", fix) from e
 
     def merge_pairs(

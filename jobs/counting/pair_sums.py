@@ -38,8 +38,8 @@ class PairSum(NamedTuple):
     Attributes:
         files: Parquet files with word, target and n_pair; a file named twice counts twice.
         words: all words to keep, sorted; rows with any other are left out.
-        both_ways: count each row also with its word and target exchanged.
-        work: directory for the runs: 16 bytes per row of ``files``, 32 both ways.
+        both_ways: count a row of two different words also with these exchanged.
+        work: directory for the runs: at most 16 bytes per row of ``files``, 32 both ways.
         memory_bytes: memory that sorting may use, besides that of ``words``.
     """
 

@@ -47,7 +47,7 @@ _ORDER = ("tokens", "words")
 
 @dataclass(frozen=True)
 class ShardLedger:
-    """Outcome of counting one shard; the fields but ``away`` are those of ``corpus_shard``.
+    """Outcome of counting one shard; all fields but ``away`` are columns of ``corpus_shard``.
 
     ``away``: True if the shard failed because its server could not be reached.
     """
@@ -91,8 +91,8 @@ def is_counted(directory: Path, shard: Path) -> bool:
 def partial_files(directory: Path, mark: str, *kinds: str) -> list[Path]:
     """Files of some kinds (see ``jobs.kernel.Spill``) of the shard with fingerprint ``mark``.
 
-    A count that reached its memory limit has several files of a kind, in order. A word or pair may
-    be in each of them, so its counts must be summed. Raises ``BadInput`` for a damaged file.
+    A count by block of steps, or at its memory limit, has several files of a kind, in order; counts
+    of a word or pair must be summed over them. Raises ``BadInput`` for a damaged file or no ledger.
     """
     ledger = directory / f"{mark}.json"
     files = []
@@ -122,7 +122,7 @@ def step_of(file: Path) -> int:
 def token_files(directory: Path, mark: str) -> list[tuple[Path, Path]]:
     """A shard's files of tokens in order, each with the file of the words that it refers to.
 
-    Raises ``BadInput`` as ``partial_files`` does, also if the shard has no ledger.
+    Raises ``BadInput`` as ``partial_files``.
     """
     files = partial_files(directory, mark, *_ORDER)
     return [(a, b) for a, b in pairwise(files) if (_kind(a.name), _kind(b.name)) == _ORDER]

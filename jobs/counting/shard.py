@@ -96,7 +96,7 @@ def _count_blocks(
 
 
 def _sources(path: Path, field: str) -> Iterator[str | None]:
-    """Yield the source of each text, then ``None`` forever; ``None`` at once without the column."""
+    """Yield the source of each text, then ``None`` forever; only ``None`` without such a column."""
     if path.suffix == ".parquet" and field:
         try:
             for values in column_values(path, field):

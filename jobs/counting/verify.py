@@ -49,7 +49,7 @@ def shard_states(
 ) -> list[ShardState]:
     """States of the shards in the ledger and of those given, compared with the present files.
 
-    Files are compared by content; a file whose size has changed is not read.
+    Files are compared by content; a file of another size, or left out of ``given``, is not read.
 
     Raises:
         UsageProblem: there is no such corpus, or it was imported and has no shards.
@@ -93,10 +93,10 @@ def _counted_row(store: Store, corpus: str) -> dict[str, Any]:
 def update_command(
     store: Store, corpus: str, states: Sequence[ShardState], patterns: Sequence[str] = ()
 ) -> str | None:
-    """The command that counts what has changed on disk, or None when nothing has.
+    """The command that counts the corpus again, or None if all shards are as they were counted.
 
-    It names ``patterns``, the shards as the user gave them; without them the ledger's shards that
-    still exist, many of them by a pattern if it matches just these.
+    It names ``patterns``, the shards as the user gave them; without them those of ``states`` that
+    aren't gone, more than ``_NAMED`` by patterns if these match just them.
     """
     if all(s.state not in STALE for s in states):
         return None
@@ -111,7 +111,7 @@ def update_command(
 
 
 def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
-    """Names, paths and order as the user gave them; the corpus's row has only their hashes."""
+    """Options as the user gave them to the corpus's run; its row of ``corpus`` lacks paths."""
     listed = store.read("run").select(["run_id", "config"])  # Arrow's times would load pandas
     runs = [run for run in listed.to_pylist() if run["run_id"] == row["run_id"]]
     config = _with_count(kept_object(runs[0], "config"), row) if runs else row

@@ -110,7 +110,7 @@ class Moments:
 class WordChanges:
     """Outcome: documents of each text and of both, words, and the rows of ``word_change``.
 
-    ``n_words``: words of the corpora of both texts. ``n_near``: words with a co-occurrence on each
+    ``n_words``: words of either text's corpus. ``n_near``: words with a co-occurrence on each
     side in both texts. Neither counts the two words of the contrast.
     """
 
@@ -134,7 +134,7 @@ def compare(
     """Compare the leans of all words in two texts; writes and returns ``word_change``.
 
     change = delta in b - delta in a for every word with ``min_pairs`` co-occurrences on each side
-    in both, except the two of the contrast. The sampling units are documents, not words (see
+    and two documents in both, except the two of the contrast. The sampling units are documents (see
     ``evidence.lean``). A document with the same kept words in both texts is one unit: what it adds
     to both deltas cancels, so a corpus and a filtered copy of it differ by what was left out. The
     interval uses Student's t; q is the p-value of no change, adjusted for all words compared
@@ -174,8 +174,9 @@ def compare(
         store.replace("word_change", rows, where, run_id)
     n_a, n_b, n_both = (int(mask.sum()) for mask in (*chosen, shared[0]))
     near = np.minimum(moments_a.sums[:2], moments_b.sums[:2]).min(axis=0) > 0
-    n_near = int((near & ~_of_contrast(question)).sum())
-    return WordChanges(n_a, n_b, n_both, len(question.vocabulary) - 2, n_near, rows)
+    others = ~_of_contrast(question)
+    n_words, n_near = int(others.sum()), int((near & others).sum())
+    return WordChanges(n_a, n_b, n_both, n_words, n_near, rows)
 
 
 def question_of(store: Store, texts: Sequence[ComparedText], contrast: str) -> Inquiry:
@@ -288,7 +289,7 @@ class MomentSums:
 
 
 def near(question: Inquiry, documents: Documents) -> tuple[Ints, Ints, Ints]:
-    """Co-occurrences of every word of every document: document, word, int64[n, 2] counts."""
+    """Document, word and int64[n, 2] co-occurrences, for words with any in a document."""
     document, word, target, n = near_targets(question, documents)
     cell = document * len(question.vocabulary) + word
     both, place = np.unique(cell, return_inverse=True)
@@ -349,12 +350,12 @@ def _rows(question: Inquiry, a: Moments, b: Moments, both: Moments, min_pairs: i
     enough = np.minimum(a.sums[:2].min(axis=0), b.sums[:2].min(axis=0)) >= max(min_pairs, 1)
     df = np.minimum(a.n_documents, b.n_documents) - 1
     words = np.flatnonzero(enough & (df > 0) & ~_of_contrast(question))
-    ratios = [x.n[0] / x.n[1] for x in (a, b)]
     with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = [x.n[0] / x.n[1] for x in (a, b)]
         deltas = [np.log(x.sums[0] / x.sums[1]) - np.log(x.n[0] / x.n[1]) for x in (a, b)]
-        of_a, of_b = a.weights, b.weights
-        variance = a.covariance(of_a, of_a) + b.covariance(of_b, of_b)
-        variance -= 2 * both.covariance(of_a, of_b)
+        weights_a, weights_b = a.weights, b.weights
+        variance = a.covariance(weights_a, weights_a) + b.covariance(weights_b, weights_b)
+        variance -= 2 * both.covariance(weights_a, weights_b)
     change = deltas[1][words] - deltas[0][words]
     rows = pa.table(
         {

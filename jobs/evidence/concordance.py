@@ -34,7 +34,7 @@ _N_CONTEXT = 8
 _STRIDE = 256
 #: Texts that are tokenized as one batch.
 _BATCH = 256
-#: Most offered occurrences that are held before the sample is drawn anew.
+#: Most occurrences held besides the sample before it is drawn anew.
 _MOST_PENDING = 200_000
 #: The record's field in which `corpus pack` writes the file of a document.
 _FILE_FIELD = "meta.file"

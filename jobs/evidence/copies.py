@@ -15,7 +15,7 @@ _SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 4
 #: Least Jaccard similarity of the shingles of near copies, as estimated. It is 0.63 if one word in
 #: twenty differs, and a third if half of the text is the same.
 NEAR = 0.5
-#: Documents with more copies than this are also counted by themselves.
+#: Documents in more copies than this are also counted by themselves.
 OFTEN = 10
 
 
@@ -81,8 +81,8 @@ def first_of_near(
     """Mask of the first copies that remain after near-duplicate removal (MinHash, single linkage).
 
     Documents with a signature are compared: if ``among`` is given, only those; if ``word`` (an
-    index) is given, only those where it co-occurs. Two are near copies if at least ``NEAR`` of
-    their signatures is equal; so are all documents that a chain of such pairs joins.
+    index) is given, only those where it co-occurs. Of documents with an equal band those are near
+    copies of the first whose signatures are equal in at least ``NEAR``; chains of copies join.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

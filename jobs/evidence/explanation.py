@@ -86,8 +86,8 @@ def explain(
     for a word or phrase near others, as in ``nurse NEAR doctor`` (``phrases.parsed``).
 
     Raises:
-        UsageProblem: unknown corpus, contrast or target; a phrase is too long or has a word that
-            isn't in the corpus; or a side of ``NEAR`` is empty.
+        UsageProblem: unknown corpus, contrast or target, or a corpus without words; a phrase is too
+            long or has a word that isn't in the corpus; or a side of ``NEAR`` is empty.
         MissingComponent: its kept documents are not on this machine.
         BadInput: its kept documents are damaged.
     """
@@ -95,6 +95,8 @@ def explain(
     contrast = corpus_contrast(store, corpus, contrast)
     pairs = _pairs(store, evidence, contrast)
     counts = store.read("word_count", corpus=corpus)
+    if not counts.num_rows:
+        raise UsageProblem(f"corpus {corpus!r}", "has no words")
     requested = list(dict.fromkeys(words))
     question = Inquiry(
         tuple(word for word in requested if " " not in word),
@@ -178,7 +180,7 @@ def _pairs(store: Store, evidence: Evidence, contrast: str) -> tuple[WordPair, .
         return by_name[contrast]
     if list_name := summed_list(contrast, by_name):
         fix = f"give --contrast {list_name}"
-        raise UsageProblem(f"contrast {contrast!r}", "has evidence only by its list", fix)
+        raise UsageProblem(f"contrast {contrast!r}", "is a sum; only its list has evidence", fix)
     problem = f"is not one of corpus {evidence.corpus['corpus']}"
     raise UsageProblem(f"contrast {contrast!r}", problem, f"one of {', '.join(by_name)}")
 

@@ -30,11 +30,11 @@ class Leans(NamedTuple):
         n_pair_f, n_pair_m: co-occurrences with the female and male words of the defined pairs that
             have a weight, each word once; with all words of the side when no pair is defined.
         n_defined: pairs for which the word has both counts.
-        delta_nats: mean delta of the defined pairs; NaN when there are none.
+        delta_nats: mean delta of the defined pairs; NaN if there is none with a weight.
         delta_nats_se: its standard error over clusters; NaN with fewer than two of them.
         delta_nats_low, delta_nats_high: the 95% interval; NaN if the error is. A word without a
             defined pair has the interval of ``cluster_bounds``, which may be infinite at an end.
-        p: p-value of no lean; NaN without an interval.
+        p: p-value of no lean; NaN without an interval, and if the error is 0.
     """
 
     n_word: Any

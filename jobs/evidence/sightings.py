@@ -38,7 +38,7 @@ class Inquiry:
 
     Attributes:
         words: the words asked about, distinct.
-        female, male: the targets of both sides; a word may be on one side only.
+        female, male: the targets of each side; no word is on both.
         listed: all targets of the corpus, which don't count as collocates.
         rule, window: how co-occurrences were counted.
         vocabulary: the words of the corpus by id, sorted; a phrase asked about is the last.

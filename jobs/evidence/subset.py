@@ -66,15 +66,15 @@ def write_subset(
     out: Path,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Subset:
-    """Write the documents of a counted corpus that a rule keeps: a shard for each that has any.
+    """Write the kept documents of a counted corpus: a new shard for each shard that has any.
 
     Lines of JSON stay as they are; documents of other kinds become ``{"text": ...}`` with their
     source, if they name one, in the field that counting read. Documents that counting rejected are
     left out. A shard appears whole; after an interruption the same call writes all shards again.
 
     Raises:
-        UsageProblem: no such corpus or source, a corpus without evidence, or ``out`` holds files
-            that the same call didn't begin.
+        UsageProblem: no such corpus or source, a corpus without evidence, or ``out`` holds files of
+            something else than the same call.
         MissingComponent: its kept documents are not on this machine.
         BadInput: a shard is gone or has changed since it was counted, or ``out`` can't be written.
     """

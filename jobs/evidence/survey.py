@@ -50,7 +50,7 @@ MOST_CELLS = 4_000_000
 
 @dataclass(frozen=True)
 class Surveyed:
-    """Numbers of words: leans added, sentences added, and those that already had a lean."""
+    """Numbers of words that got a lean, that got sentences, and that already had a lean."""
 
     n_words: int
     n_with_sentences: int
@@ -71,8 +71,8 @@ def survey(
     """Write how the most frequent words of a corpus lean, and sentences with them.
 
     The rows of ``word_evidence``, ``word_source`` and ``word_snippet`` are those of
-    ``explanation.explain``; there are none of ``word_copies`` and ``word_collocate``. Words that
-    already have rows of the same sampling and clusters are skipped.
+    ``explanation.explain``; there are none of ``word_copies`` and ``word_collocate``. A word with
+    a lean over these clusters gets no new one, a word with sentences of this sampling no new ones.
 
     Args:
         top: number of most frequent words; equally frequent ones are taken in alphabetical order.

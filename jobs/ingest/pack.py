@@ -17,11 +17,11 @@ from plumbline.warehouse.regular_files import content
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
-#: Advice for files that are not UTF-8.
-FIX = "name their --encoding, or save them as UTF-8"
+#: Advice for files left out.
+FIX = "check them; if not UTF-8, name --encoding"
 _SUFFIX = ".jsonl.zst"
 _EXCERPT_BYTES = 120
-#: Most bytes of a path that names a folder of a table; a file system's longest name has 255.
+#: Most bytes of a quoted path in the name of a table's folder; file systems allow 255.
 _LONGEST_SUBJECT = 200
 #: Most files of one folder that are sources of their own: tables hold a row per word and source.
 _MOST_FILE_SOURCES = 100
@@ -31,18 +31,18 @@ _MOST_FILE_SOURCES = 100
 class Packed:
     """Numbers of files packed and of their bytes as UTF-8; other files as rows of ``reject``.
 
-    ``n_encoded``: files packed that are not UTF-8. A reject's ``source_row`` is the file's position
+    ``n_recoded``: files packed that are not UTF-8. A reject's ``source_row`` is the file's position
     among all, from 1.
     """
 
     n_packed: int = 0
-    n_encoded: int = 0
+    n_recoded: int = 0
     n_bytes: int = 0
     rejects: list[dict[str, object]] = field(default_factory=list)
 
 
 def text_files(sources: Sequence[Path]) -> dict[Path, str]:
-    """Files as given, and every ``.txt`` in and below the directories given, sorted; each once.
+    """Files as given, and the ``.txt`` files, sorted, in and below each directory given; each once.
 
     The value is the file's path, starting with the name of the directory given (of a file given,
     its own directory): ``letters/1850/anna.txt``. It starts further up if two would be equal.
@@ -168,7 +168,7 @@ def _records(
             packed.rejects.append({**place, "reason": reason, "excerpt": terminal(excerpt)})
             continue
         packed.n_packed += 1
-        packed.n_encoded += not is_utf_8
+        packed.n_recoded += not is_utf_8
         packed.n_bytes += len(text.encode())
         source = os.path.dirname(name) if by_folder else name
         yield {"text": text, "meta": {"pile_set_name": source, "file": name}}

@@ -62,8 +62,8 @@ def import_statistics(store: Store, corpus: str, path: Path, run_id: str) -> Imp
 
     The file does not hold the total of kept tokens. It is the value of ``counts / freq``, rounded,
     that more than half of the usable rows share. Rows that imply another total, or can't be used
-    for another reason, are rejected. Importing the same file again changes only the run; if the
-    deltas change, MaxPMI, vocabulary and seed words computed from the old ones are dropped.
+    for another reason, are rejected. Importing the same file again changes only the run; if a delta
+    or count changes, MaxPMI, vocabulary and seed words computed from the old ones are dropped.
 
     Args:
         path: the table, plain or gzipped, or a directory that holds it or holds ``data/`` with it.
@@ -97,7 +97,7 @@ def _locate(path: Path) -> Path:
 
 def _refuse_counted(store: Store, corpus: str) -> None:
     sources = store.read("corpus", corpus=corpus)["source"].to_pylist()
-    # An interrupted count leaves a ledger without a row of `corpus`.
+    # Older versions left a ledger without a row of `corpus` when a count was interrupted.
     if "counted" in sources or store.read("corpus_shard", corpus=corpus).num_rows:
         problem, fix = "was counted from shards", f"give another name: --corpus {corpus}-released"
         raise UsageProblem(f"corpus {corpus!r}", problem, fix)

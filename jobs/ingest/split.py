@@ -83,13 +83,14 @@ def split_shards(
     A block ends with the line that reaches the size; it is larger if that line is long. Shards are
     cut in parallel, one thread each (the codecs release Python's lock), in memory that depends on
     neither the shard nor its lines. A shard's blocks appear when it has been read to its end. A
-    shard that was cut before is skipped if neither its content nor the block size has changed;
+    shard that was cut before is skipped if its content, the block size and its blocks are the same;
     otherwise its new blocks replace the old ones. Other sources' blocks in ``out`` stay.
 
     Raises:
         UsageProblem: a size below 1, a shard of another kind, a shard that lies in ``out``, or
             another command that cuts into ``out``.
-        BadInput: shards that can't be read to their end; raised after the others are cut.
+        BadInput: shards that can't be read to their end, raised after the others are cut; ``out``
+            can't be written, or its ledger isn't one.
         Interrupted: stopped from the keyboard.
 
     >>> import tempfile
@@ -150,7 +151,7 @@ def _split(
             raise error
     if failed:
         more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-        raise BadInput(f"{failed[0]}{more}", "", "no blocks of it were kept; the others are cut")
+        raise BadInput(f"{failed[0]}{more}", "", "not cut; the others are")
     outcomes = [t.result() for t in tasks]
     return SplitDone(tuple(s for s, _ in outcomes), sum(kept for _, kept in outcomes))
 

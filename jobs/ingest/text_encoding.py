@@ -23,9 +23,10 @@ _LEAST = 0.8
 
 @dataclass(frozen=True)
 class Guess:
-    """An encoding, its share of non-ASCII characters in place, and the first words with any.
+    """An encoding, the share of non-ASCII characters in place, and the first words with some.
 
-    ``others`` are encodings that fit equally well and give another text.
+    For UTF-16 the share is 1 and the words are the first of the text. ``others`` are encodings that
+    fit equally well and give another text.
     """
 
     name: str

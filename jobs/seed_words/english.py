@@ -91,7 +91,7 @@ def download(target: Path) -> Path:
     import pooch
     import requests
 
-    elsewhere = "download it on another machine and give --language-model PATH, or go by WordNet "
+    elsewhere = "download it on another machine and give --language-model PATH, or use WordNet "
     elsewhere += "alone, without --download"
     http = pooch.HTTPDownloader(timeout=60)
     known_hash = f"sha256:{MODEL_SHA256}"

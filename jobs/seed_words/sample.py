@@ -73,8 +73,8 @@ def sample(counts: Mapping[str, int], n: int, seed: int, n_bands: int = 1) -> li
 
     Words come in turn from the rarest band to the most frequent one; if n is not a multiple of the
     number of bands, the rarer bands give one more. Within a band words are ranked by a hash of seed
-    and word, so that a sample depends on nothing else, on any machine, and a smaller sample is the
-    start of a larger one.
+    and word, so a sample is the same on any machine, and a smaller sample from the same bands is
+    the start of a larger one.
 
     Raises:
         UsageProblem: n is below 1 or larger than the number of words; see also ``bands``.
@@ -214,7 +214,7 @@ def excluded_words(sources: Iterable[str]) -> frozenset[str]:
             words.update(_words_of(Path(source)))
         else:
             names = ", ".join(wordlists.LISTS.names())
-            problem = f"neither a file nor a word list, which are {names}"
+            problem = f"neither a file nor one of the word lists {names}"
             raise UsageProblem(f"--exclude {source}", problem)
     return frozenset(words)
 
@@ -236,7 +236,7 @@ def _words_of(path: Path) -> list[str]:
 def sampled_words(store: Store, corpus: str, contrast: str, seed: int) -> list[dict[str, Any]]:
     """The rows of an earlier sample in its order, each with ``verdict`` and ``why`` (or ``None``).
 
-    Raises ``UsageProblem`` for an unknown contrast and seed.
+    Raises ``UsageProblem`` if the corpus has no sample of this contrast and seed.
     """
     contrast = corpus_contrast(store, corpus, contrast)
     in_sample = (ds.field("contrast") == contrast) & (ds.field("seed") == seed)

@@ -68,7 +68,7 @@ class VocabularySummary:
 
 
 def available_checks(rules: VocabularyOptions, model: Path | None) -> EnglishChecks:
-    """Load fastText's model and WordNet; ``missing`` names what is not installed.
+    """Load fastText's model and WordNet; ``missing`` names what is not installed or given.
 
     Raises:
         MissingComponent: both are missing, and the rules need one.
@@ -106,7 +106,7 @@ def classify(
 
     That count is the quantile of the counts of the words that pass the other checks (by linear
     interpolation), and 0 for a quantile of 0 or when no word passes. A check that is ``None`` is
-    skipped; if both are, all words of a-z pass. ``is_lettered``: true for a word of letters only.
+    skipped; if both are, all words pass for which ``is_lettered`` is true: those of letters only.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))

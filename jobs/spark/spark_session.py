@@ -93,6 +93,7 @@ def spark_session(master: str | None = None, conf: Mapping[str, str] | None = No
         UsageProblem: no master, a master other than the one Spark already runs on, or Spark can't
             start with these settings.
         MissingComponent: no Java is installed, and spark-submit has started none.
+        Interrupted: the master can't be reached, or Ctrl-C was pressed.
     """
     if SparkContext._active_spark_context is None:
         # An interrupt in the middle of this would leave a JVM behind.
@@ -221,7 +222,7 @@ def one_line_losses() -> Iterator[None]:
     """Raise a one-line error if the block fails because Spark lost a process; others pass.
 
     Raises:
-        Interrupted: :func:`loss` names the lost process.
+        Interrupted: Spark lost a process; :func:`loss` gives its reason.
     """
     logging.root.addFilter(_is_not_py4j_traceback)
     try:

@@ -52,7 +52,7 @@ class StageSteps:
             stage = running[0]
             self._end(completed=True)
             self._n_shown += 1
-            # Spark's web pages name a stage by a call and its place in the code.
+            # A stage's name is a call and its place: `count at x.py:3`.
             what = f"{self._what}, Spark stage {self._n_shown} ({stage.name.split(' at ')[0]})"
             self._update = self._step.enter_context(progress(what, "tasks"))
         if stage is not None:
@@ -126,7 +126,7 @@ def watched(
 def _interrupts() -> Iterator[threading.Event]:
     """An event that Ctrl-C sets, instead of raising ``KeyboardInterrupt``.
 
-    Raised inside a call to Java, that would print a traceback.
+    A ``KeyboardInterrupt`` inside a call to Java would print a traceback.
     """
     pressed = threading.Event()
     if threading.current_thread() is not threading.main_thread():

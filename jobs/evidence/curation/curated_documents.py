@@ -35,11 +35,11 @@ Hashes = NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class Curation:
-    """The documents of a corpus that were kept, and counts of those whose fate is unclear.
+    """Mask of a corpus's kept documents, and counts of removed, new and changed ones.
 
     Attributes:
         kept: mask over the documents of the corpus.
-        n_removed: documents of the corpus that were removed.
+        n_removed: documents removed; may be a lower bound.
         n_after: documents of AFTER.
         n_new: documents of AFTER that match none of the corpus.
         n_changed: kept documents, matched by their id, whose text differs.
@@ -70,7 +70,7 @@ def of_shards(
     to one.
 
     Raises:
-        UsageProblem: the corpus wasn't counted from JSON lines or Parquet.
+        UsageProblem: a shard is neither JSON lines nor Parquet.
         BadInput: a shard can't be read, or one of the corpus has changed since it was counted.
     """
     outputs = [expand_shards(after), expand_shards(removed) if removed else []]
@@ -107,7 +107,7 @@ def of_shards(
 def curation_of(
     kept: Bools, known: Bools, n_removed: int | None = None, n_changed: int = 0
 ) -> Curation:
-    """A curation, from masks of the corpus's documents in AFTER, and of AFTER's in the corpus.
+    """A curation; ``kept``: the corpus's documents that AFTER has, ``known``: AFTER's that it has.
 
     If ``n_removed`` isn't known, a lower bound is used: each new document of AFTER may be a changed
     version of a document that AFTER lacks.
@@ -165,7 +165,7 @@ def _hash(value: object) -> int:
 
 
 def _records(path: Path, fields: Sequence[str]) -> Iterator[Mapping[str, object]]:
-    """Yield a shard's records with these fields, one per line or row; an invalid one is empty."""
+    """Yield a shard's records, at least these fields of each; an invalid record is empty."""
     if path.suffix != ".parquet":
         for line in lines(path):
             try:

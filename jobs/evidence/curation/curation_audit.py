@@ -81,8 +81,8 @@ def audit(
     The sampling units are documents, or whole sources if there are ten or more; copies of a
     document are one unit. Units are drawn and then curated: a document that stays counts in both
     texts, and what it adds to both leans cancels. See ``lean`` and ``change`` for errors. The
-    degrees of freedom of t are the clusters with the word minus 1: only those that lost a document
-    with it, if any did.
+    degrees of freedom of t are the units with a co-occurrence of the word, of these only those that
+    lost one if any did, minus 1.
 
     Args:
         after: name of a counted corpus, or shards of the documents kept.
@@ -91,7 +91,7 @@ def audit(
             of the corpus.
 
     Raises:
-        UsageProblem: as ``change.compare``; or most documents of AFTER match none.
+        UsageProblem: as ``change.compare``; or most documents of AFTER match none, or none is kept.
         BadInput: as ``curated_documents.of_shards``.
     """
     corpora = set(store.read("corpus")["corpus"].to_pylist())
@@ -210,8 +210,8 @@ class _CurationSums(MomentSums):
         else:
             _, first, cluster = np.unique(table.mark, return_index=True, return_inverse=True)
             self.cluster, n = cluster, first.size
-            alike = np.stack([np.bincount(cluster), np.bincount(cluster, kept)])
-            (self._k, self._j), inverse = np.unique(alike, axis=1, return_inverse=True)
+            n_copies = np.stack([np.bincount(cluster), np.bincount(cluster, kept)])
+            (self._k, self._j), inverse = np.unique(n_copies, axis=1, return_inverse=True)
             group = np.full(kept.size, -1)
             group[first] = inverse.ravel()
         super().__init__(question, words, table, group, self._k.size)

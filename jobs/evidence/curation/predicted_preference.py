@@ -1,4 +1,4 @@
-"""Predicted change of a model's preferences with a change of leans, by a trusted response."""
+"""How a model's preferences should change with leans, by the slope that a study fitted."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def fitted_response(
 ) -> tuple[Response | None, str]:
     """The response of preferences to leans that a study fitted, or why there is none.
 
-    Exchanging the sides of a contrast in all documents turns delta into -delta, and changes the
-    slope of preferences on delta by the response of ``dose_response``. So the change of preference
-    per nat of delta is minus half of that response.
+    ``dose_response`` holds by how much the slope of preferences on delta changes if the sides of a
+    contrast are exchanged in all documents. That turns a slope b into -b, a change of -2b; so the
+    returned slope is minus half of it.
     """
     from scipy.special import stdtrit
 
@@ -104,10 +104,10 @@ def fitted_response(
 def trusted_response(
     store: Store, corpus: str, contrast: str, model_from: str = ""
 ) -> tuple[Response | None, str]:
-    """The fitted response if studies validate `counts` for words' own preferences, and the basis.
+    """The fitted response if studies validate `counts` for words' own preferences; and why (not).
 
-    The prediction is the change of each word's delta times the response, without a shift that all
-    words share: the outcome that the studies call a word's own part.
+    The prediction is the change of each word's delta times the response. It leaves out a shift that
+    all words share, like the studies' outcome `words, own part`.
     """
     response, problem = fitted_response(store, corpus, contrast, model_from)
     studies = store.read("datamodelling_score").to_pylist()
