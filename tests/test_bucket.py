@@ -19,6 +19,7 @@ from pathlib import Path
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
+from obstore.store import LocalStore
 
 from plumbline.pipelines.command.main import main
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
@@ -106,6 +107,16 @@ def test_the_same_as_on_a_disk(root: Path, capsys: pytest.CaptureFixture[str]) -
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLUMBLINE_WORK", str(Path(os.environ["XDG_CACHE_HOME"]) / "shared"))
         assert store.work_directory("x").is_relative_to(os.environ["PLUMBLINE_WORK"])
+
+
+def test_a_file_that_is_gone_is_removed_without_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Azure, Google and this store report a missing file; S3, and moto, don't."""
+    monkeypatch.setattr(bucket, "_store", lambda _: LocalStore(tmp_path))
+    with pytest.raises(FileNotFoundError):
+        LocalStore(tmp_path).delete("a")
+    bucket.Bucket(Path("az://a/w")).remove("a")
 
 
 def test_a_bucket_is_migrated(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -493,3 +493,19 @@ def test_two_scoring_runs_are_compared_by_the_metrics_of_what_they_scored(store:
     assert found["options"] == {"model": ("a", "b")} and found["versions"] == {}
     us = {m["metric"]: m for m in found["metrics"] if m["subset"] == "all"}["us"]
     assert (us["values"], us["difference"], us["models"]) == ([1.0, 0.0], -1.0, ["a", "b"])
+
+
+def test_metrics_of_runs_are_compared_within_the_same_groups(store: Store) -> None:
+    ids = []
+    for model, ratios in (("a", (0.1, 2.0)), ("b", (2.0, 0.1))):
+        with runs.recorded(store, "score", {"model": model}) as run_id:
+            rows = [score("bench", p, r, model) for p, r in zip("pq", ratios, strict=True)]
+            rows = [row | {"run_id": run_id} for row in rows]
+            store.publish("pair_score", rows, unit=model, run_id=run_id)
+            ids.append(run_id)
+    groups = {"group_a": "old", "group_b": "young"}
+    fill(store, "benchmark_pair", [pair("bench", "p"), pair("bench", "q", **groups)])
+    measure(store, "r")
+    found = compare(store, *ids)["metrics"]
+    us = {m["groups"]: m["values"] for m in found if (m["metric"], m["subset"]) == ("us", "all")}
+    assert us == {"female/male": [1.0, 0.0], "old/young": [0.0, 1.0]}

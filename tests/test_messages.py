@@ -386,21 +386,21 @@ CALLS = [
         "ftp://: is not a known kind of address (known: s3://, s3a://, gs://, az://, abfs://, "
         "abfss://, https://, http://, hf://datasets/)"),
     Called("password", lambda: expand_shards(["https://u:secret@host/a.jsonl"]),
-        "https://host/a.jsonl: holds a password or a query (credentials come from the "
+        "https://host/a.jsonl: holds a user, password or query (credentials come from the "
         "environment)"),
     Called("password of Azure",
         lambda: expand_shards(["abfss://c:secret@a.dfs.core.windows.net/a.jsonl"]),
-        "abfss://a.dfs.core.windows.net/a.jsonl: holds a password or a query (credentials come "
+        "abfss://a.dfs.core.windows.net/a.jsonl: holds a user, password or query (credentials come "
         "from the environment)"),
     Called("password alone", lambda: expand_shards(["https://:secret@host/a.jsonl"]),
-        "https://host/a.jsonl: holds a password or a query (credentials come from the "
+        "https://host/a.jsonl: holds a user, password or query (credentials come from the "
         "environment)"),
     Called("bracket", lambda: expand_shards(["s3://bu[cket/a.jsonl"]),
         "s3://bu[cket/a.jsonl: is not an address: ... (check its host or bucket)"),
     Called("bracket and password", lambda: expand_shards(["https://u:secret@[h/a?b=secret"]),
         "https://[h/a: is not an address: ... (check its host or bucket)"),
     Called("signature", lambda: expand_shards(["https://host/a.jsonl?sig=secret"]),
-        "https://host/a.jsonl: holds a password or a query (credentials come from the "
+        "https://host/a.jsonl: holds a user, password or query (credentials come from the "
         "environment)"),
     Called("no held-out file", lambda: text_files(["nowhere.jsonl"]),
         "text nowhere.jsonl: no such file (check the path or the pattern)",

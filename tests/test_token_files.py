@@ -167,7 +167,7 @@ def test_any_tokens_are_decoded_as_the_library_does(model: Path, tmp_path: Path)
 def test_tokens_that_are_not_bytes(tmp_path: Path) -> None:
     tokenizer = Tokenizer(models.WordLevel({"she": 0, "drinks": 1, "tea": 3}, unk_token="tea"))
     tokenizer.save(str(tmp_path / "tokenizer.json"))
-    megatron(tmp_path / "a.bin", [[0, 1, 3], [3, 4]], range(3))
+    megatron(tmp_path / "a.bin", [[0, 1, 3], [3, 4], [0, 2]], range(4))
     assert list(documents(tmp_path / "a.bin", record_form("text", str(tmp_path)))) == [
         "she drinks tea"
     ]

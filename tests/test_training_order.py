@@ -231,8 +231,8 @@ def test_what_is_no_order(model: Path, texts: list[str], tmp_path: Path) -> None
     np.array([0, len(read)], np.uint32).tofile(tmp_path / "order.npy")
     for names, options, problem in [
         (["a.bin", "b.bin"], {}, "several indexes"),
-        (["a.bin", "a.npy"], {}, "all shards are .bin, or all .npy"),
-        (["a.jsonl"], {}, "all shards are .bin, or all .npy"),
+        (["a.bin", "a.npy"], {}, "shards must be all .bin or all .npy"),
+        (["a.jsonl"], {}, "shards must be all .bin or all .npy"),
         (["a.bin"], {"order": str(tmp_path / "order.npy")}, "leave out --order"),
         (["a.npy"], {}, "give the training's --sequence-tokens"),
         (["a.npy"], {"sequence_tokens": LENGTH, "order": str(tmp_path / "order.npy")}, "entry 2"),

@@ -80,7 +80,7 @@ class PlumblineError(Exception):
         self.message = f"{message} ({fix})" if fix else message
 
     def without_fix(self) -> PlumblineError:
-        """The same error without its advice, for output that gives the advice elsewhere.
+        """A ``PlumblineError`` without the advice, for output that gives the advice elsewhere.
 
         >>> str(BadInput("shard 3", "truncated", "download it again").without_fix())
         'shard 3: truncated'
@@ -172,7 +172,7 @@ def is_outage(error: BaseException | None) -> bool:
     (False, False)
     """
     while error is not None:
-        if _is_away(error):
+        if _means_outage(error):
             return True
         error = error.__cause__
     return False
@@ -189,7 +189,7 @@ def failure(cause: BaseException, what: str, problem: str, fix: str) -> BadInput
     return BadInput(what, problem, fix)
 
 
-def _is_away(error: BaseException) -> bool:
+def _means_outage(error: BaseException) -> bool:
     if type(error).__name__ == _OFFLINE_MODE:  # a ConnectionError by its class
         return False
     status = getattr(getattr(error, "response", None), "status_code", None)

@@ -67,8 +67,8 @@ def as_url(path: Path) -> str:
 def segment(name: str, before: str = "", after: str = "") -> str:
     """``name`` quoted as a part of a path, between two fixed texts; different names stay different.
 
-    Raises ``BadInput`` for names that are too long for a file, not Unicode, or that would lead to
-    another directory.
+    Raises ``BadInput`` for names that are empty, too long for a file, not Unicode, or that would
+    lead to another directory.
 
     >>> segment("../a=b", "corpus=")
     'corpus=..%2Fa%3Db'

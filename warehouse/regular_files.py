@@ -41,7 +41,7 @@ def opened(path: Path) -> io.BufferedReader:
 
 
 def kind_of(path: Path) -> int | None:
-    """The type of the file at a path, such as ``stat.S_IFREG``; ``None`` if there is no file.
+    """The type of the file at a path, such as ``stat.S_IFREG``; ``None`` if it can't be found.
 
     >>> kind_of(Path("/")) == stat.S_IFDIR, kind_of(Path("no such file"))
     (True, None)
@@ -146,7 +146,7 @@ def begin_directory(directory: Path, ledger: str, facts: Mapping[str, Any]) -> N
         with replacing(path) as temporary:
             temporary.write_text(facts_json, encoding="utf-8")
     except (OSError, ValueError) as e:
-        problem = f"can't be written: {e}"
+        problem = f"can't be used: {e}"
         raise BadInput(f"directory {directory}", problem, "give another --out") from e
 
 

@@ -72,7 +72,7 @@ def located(text: str | Path) -> Path:
     >>> located("https://me:secret@host/a.jsonl")
     Traceback (most recent call last):
     ...
-    plumbline.warehouse.errors.UsageProblem: https://host/a.jsonl: holds a password or a query \
+    plumbline.warehouse.errors.UsageProblem: https://host/a.jsonl: holds a user, password or query \
 (credentials come from the environment)
     """
     if isinstance(text, Path) or "://" not in text:
@@ -93,7 +93,7 @@ def located(text: str | Path) -> Path:
     has_user = bool(parts.username) and parts.scheme not in ("abfs", "abfss")
     if parts.password or has_user or is_query or "=" in parts.query:
         bare = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-        problem = "holds a password or a query"
+        problem = "holds a user, password or query"
         raise UsageProblem(bare, problem, "credentials come from the environment")
     return Address(text)
 
@@ -110,10 +110,10 @@ class Description:
 def find(pattern: str) -> list[tuple[Path, Description | None]]:
     """The files of a path, address or glob pattern (sorted), each with its metadata.
 
-    The metadata is ``None`` if a path or address has no file; a pattern may have no files.
+    Empty for a path or pattern without a file; an address without one has the metadata ``None``.
 
-    Raises ``Interrupted`` when a server can't be reached, ``BadInput`` when it refuses the request,
-    ``UsageProblem`` as :func:`located` and for a pattern on a web server.
+    Raises ``Interrupted`` when a server can't be reached, ``BadInput`` when it refuses or for links
+    in a circle, ``UsageProblem`` as :func:`located` and for a pattern on a web server.
     """
     place = located(pattern)
     if not isinstance(place, Address):
@@ -172,7 +172,7 @@ def content_mark(path: Path) -> str:
 
     On a disk it covers the file's bytes. For an address it covers the address, the size, and the
     ETag, hash or time of change that the server reports, or else the bytes. Raises ``BadInput`` for
-    a file that can't be read.
+    a file that can't be read, ``Interrupted`` if its server is down.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:
@@ -189,7 +189,7 @@ def content_mark(path: Path) -> str:
 
 
 def open_file(path: Path) -> pa.NativeFile:
-    """A file opened for reading at any offset. Opening and reading raise ``OSError``."""
+    """Open a file for reads at any offset. Both raise ``OSError``, opening ``MissingComponent``."""
     if not isinstance(path, Address):
         opened(path).close()  # opening a pipe would wait for its writer
         return pa.OSFile(str(path))
@@ -206,7 +206,7 @@ def fetched(directory: Path, patterns: Sequence[str]) -> Path:
     """Copy files of a remote directory to the user's cache, unless it has them already.
 
     Only files that match one of ``patterns`` are copied, and no subdirectories. Returns the copy, a
-    directory of the same name. Raises ``BadInput`` if no file matches or a file can't be read.
+    directory of the same name. Raises what :func:`find` and reading raise; ``BadInput`` for none.
     """
     import platformdirs  # Spark's executors lack it: they have only what counting needs
 
@@ -250,8 +250,8 @@ def _copy(path: Path, to: Path) -> None:
 class ByteStream(io.RawIOBase):
     """The decompressed bytes of a file, in order.
 
-    Use as a context manager. Every read raises ``BadInput`` when the file is truncated, damaged or
-    unreadable, so that reaching the end means that all of it has been read.
+    Use as a context manager. Opening and reading raise what :func:`unreadable` returns for a file
+    that is truncated, damaged or unreadable: reaching the end means that all of it has been read.
     """
 
     def __init__(self, path: Path) -> None:
@@ -291,7 +291,7 @@ def unreadable(path: Path, error: Exception) -> BadInput | Interrupted:
 
 
 class _Remote(io.RawIOBase):
-    """A remote file that turns every error of its library into an ``OSError`` of one line."""
+    """A remote file whose errors in reading are each an ``OSError`` of one line."""
 
     def __init__(self, file: Any) -> None:
         self._file = file

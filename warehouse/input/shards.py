@@ -36,7 +36,7 @@ _PACK = "make a shard of text files with plumbline corpus pack"
 #: Advice for a path that matches nothing.
 _CHECK_PATH = "check the path or the pattern, docs/corpora.md"
 _BLOCK_BYTES = 1 << 22
-#: Most bytes of a line that is read into memory; counting copies longer lines to a file first.
+#: Most bytes of a line that ``lines`` reads; counting reads longer ones too, through a file.
 LONGEST_LINE = 1 << 27
 #: Rows per batch of a Parquet shard.
 _BATCH_ROWS = 1024
@@ -48,8 +48,8 @@ _JSON_LINES = ".jsonl"
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """Files named by paths and glob patterns, each once, in the order given (globs sorted).
 
-    Raises ``BadInput`` without patterns, for a pattern without files, and for a directory, a pipe
-    or a file without a shard's suffix; ``UsageProblem`` for the addresses that ``located`` refuses.
+    Raises as ``find``, and ``BadInput`` without patterns, for a pattern without files, and for a
+    directory, a pipe, a file without a shard's suffix or one whose name is not in UTF-8.
 
     >>> expand_shards([])
     Traceback (most recent call last):

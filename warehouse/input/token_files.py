@@ -44,8 +44,8 @@ _OFFSETS, _BATCH_TOKENS = 1 << 16, 1 << 18
 def decoder(name: str) -> bytes:
     """A model's tokenizer and the token that ends a text, as bytes for :func:`loaded`.
 
-    ``name`` is a directory or a hub id. Raises ``BadInput`` when it has no `tokenizer.json`,
-    ``MissingComponent`` without the packages.
+    ``name`` is a directory or a hub id. Raises ``BadInput`` when it has no valid `tokenizer.json`,
+    ``Interrupted`` when the hub can't be reached, ``MissingComponent`` without the packages.
     """
     tokenizer = _file(name, "tokenizer.json")
     if tokenizer is None:
@@ -147,6 +147,7 @@ class Decoder:
         vocabulary = self._tokenizer.get_vocab()
         self.end = self._tokenizer.token_to_id(parts["end"]) if parts["end"] else None
         self.n_ids = max(vocabulary.values(), default=-1) + 1
+        self._is_id = np.isin(np.arange(self.n_ids + 1), list(vocabulary.values()))
         spelled = _bytes(vocabulary)
         # The last entry is null; every number that is not a token gets it.
         table = pa.array([spelled.get(k) for k in range(self.n_ids + 1)], pa.large_binary())
@@ -174,6 +175,7 @@ class Decoder:
         ends = np.cumsum([ids.size for ids in documents])
         if self._bytes is None:
             decode = self._tokenizer.decode
+            number = np.where(self._is_id[number], number, self.n_ids)
             return [
                 None
                 if self.n_ids in part

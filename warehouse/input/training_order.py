@@ -78,7 +78,7 @@ def training_order(
     """The order in which a training reads shards, as bytes for :func:`blocks`.
 
     Shards that are arrays must be in the order in which the training numbers their sequences.
-    Raises ``UsageProblem`` for shards without tokens and for options that don't fit their kind,
+    Raises ``UsageProblem`` for shards of other or mixed kinds, for options that don't fit theirs,
     ``BadInput`` for shards of several indexes and for a file that can't be read.
     """
     suffixes = {path.suffix for path in shards}
@@ -101,7 +101,7 @@ def training_order(
         if index:
             n_read = _n_entries(located(index), n_read)
     else:
-        problem = "is not in the order of a training: all shards are .bin, or all .npy"
+        problem = "has no training order: shards must be all .bin or all .npy"
         raise UsageProblem(where, problem, "leave out --step-sequences")
     mark = content_mark(located(index)) if index else ""
     index = str(located(index).resolve()) if index else ""

@@ -13,7 +13,7 @@ from plumbline.warehouse.input.remote_files import ByteStream
 
 #: Reason for rejecting a record that isn't plain text.
 NOT_TEXT = "not plain text: count the WET file that was made of it"
-#: Types of records that have content; records of other types describe them.
+#: Types of records that are documents; others, such as requests and metadata, are skipped.
 _CONTENT = ("conversion", "resource", "response")
 #: Bytes of the longest record and of the longest line of a header.
 _LONGEST, _LONGEST_LINE = 1 << 27, 1 << 16

@@ -25,11 +25,11 @@ ENGLISH = "en"
 
 @dataclass(frozen=True)
 class TokenRules:
-    """Token rules of a language: all that counts depend on, besides spaCy's version.
+    """All token rules of a language; its tokens also depend on spaCy's version.
 
     Attributes:
         spacy: spaCy's code of the language.
-        kept: spaCy's stop words that are ordinary words.
+        kept: spaCy's stop words that still count.
         added: further stop words.
         clitics: endings that are split off behind a letter.
         exceptions: the pieces of each chunk that spaCy's rules would cut differently.
@@ -64,15 +64,15 @@ class TokenRules:
 
 @toml_table
 class PairTemplates:
-    """Sentences with one placeholder for the groups and others for words that fit both.
+    """Sentences with placeholders for forms of the two groups and for words that fit both.
 
     Code can't tell if a word agrees with its subject, so every word that keeps its form has to be
     listed: in ``invariable``, or among the words that fill a placeholder.
 
     Attributes:
         templates: with ``{name}`` for placeholders.
-        forms: female and male form of each placeholder.
-        fill: words that fill a placeholder, one sentence each.
+        forms: female and male form of each placeholder for the groups.
+        fill: words of each other placeholder; each combination makes a pair of sentences.
         invariable: all other words of the templates, in lowercase.
     """
 
@@ -129,9 +129,9 @@ class _LanguageFile:
 
 @dataclass(frozen=True)
 class Language:
-    """A language: its code, what its file says, and the file's text.
+    """A language: its code or its file's stem, the file's content, and the file's text.
 
-    ``rules`` and ``text`` are empty for English.
+    English: ``rules`` is None, ``lists`` and ``text`` are empty.
     """
 
     name: str
@@ -148,10 +148,9 @@ class Language:
         return self.rules.text if self.rules else ""
 
     def word_list(self, name: str) -> WordList:
-        """The language's list ``name``; for a file, and in English, that of :func:`wordlists.load`.
+        """The language's list ``name``. A path, or any name in English, goes to ``wordlists.load``.
 
-        Raises ``UsageProblem`` that names the language's lists for any other name. The name of an
-        English list is such a name: give the path of its file instead.
+        Raises as that; ``UsageProblem`` for a list that the language lacks, such as an English one.
 
         >>> load("fr").word_list("gendered").pairs[0].contrast
         'elle/il'
@@ -188,7 +187,7 @@ def load(name: str) -> Language:
         return parse(name, LANGUAGES.text(name))
     text = read_text(path, f"language {path}")
     if path.stem in LANGUAGES.names():
-        raise UsageProblem(f"language {path}", f"{path.stem} is the code of one", "rename it")
+        raise UsageProblem(f"language {path}", f"the code {path.stem} is taken", "rename it")
     return parse(path.stem, text, f"language {path}")
 
 

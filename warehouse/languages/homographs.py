@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Homograph:
-    """The other language, the word's meaning in it, and its frequent words that English lacks."""
+    """The other language, the word's meaning there, and frequent words of that language."""
 
     language: str
     meaning: str

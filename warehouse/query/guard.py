@@ -138,7 +138,7 @@ def _refuse_writing_plan(
 ) -> None:
     if write or _kind(statement) not in _PLANNED:
         return
-    text, words = statement.query, _words(statement.query)
+    text, words = statement.query, _tokens(statement.query)
     if words and words[0][1] == "explain":
         text = text[_after_explain(words) :]
     plan = connection.execute(f"EXPLAIN (FORMAT json) {text}", _params_of(statement, params))
@@ -169,7 +169,7 @@ def check(connection: duckdb.DuckDBPyConnection, text: str, *, write: bool = Fal
         if kind in _READING or (kind in _WRITING and (write or _only_reads(connection, statement))):
             continue
         if kind in _WRITING:
-            first = (_words(statement.query) or [(0, kind)])[0][1].upper()
+            first = (_tokens(statement.query) or [(0, kind)])[0][1].upper()
             raise UsageProblem(first, "may write files, which a query may not", "use --write")
         raise UsageProblem(kind, "loads or fetches extensions, which a query may not")
 
@@ -184,7 +184,7 @@ def _kind(statement: duckdb.Statement) -> str:
 def _only_reads(connection: duckdb.DuckDBPyConnection, statement: duckdb.Statement) -> bool:
     """True if an EXPLAIN or a `MULTI` statement only reads; false for other kinds."""
     kind, text = _kind(statement), statement.query
-    words = _words(text)
+    words = _tokens(text)
     if kind == "MULTI" and words[0][1] in _PIVOTING:
         return True
     if not words or words[0][1] != "explain":
@@ -208,7 +208,7 @@ def _after_explain(words: list[tuple[int, str]]) -> int:
     return words[i][0] if words[i:] else words[0][0]
 
 
-def _words(text: str) -> list[tuple[int, str]]:
+def _tokens(text: str) -> list[tuple[int, str]]:
     """Offset in characters and lowercase text of each token that isn't a comment."""
     encoded = text.encode()  # DuckDB counts offsets in bytes
     tokens = duckdb.tokenize(text)

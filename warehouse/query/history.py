@@ -17,7 +17,10 @@ from plumbline.warehouse.storage.run_records import publish, recorded_versions
 from plumbline.warehouse.storage.store import Store
 
 Row: TypeAlias = dict[str, Any]
-_METRIC_KEY = ("metric", "model_key", "benchmark", "corpus", "contrast", "subset", "options")
+_METRIC_KEY = (
+    *("metric", "model_key", "benchmark", "groups", "corpus", "contrast", "subset"),
+    "options",
+)
 
 
 def runs(store: Store, *, command: str = "", since: str = "", status: str = "") -> list[Row]:
@@ -76,7 +79,7 @@ def find(store: Store, prefix: str) -> Row:
 
 
 def note(store: Store, prefix: str, text: str) -> Row:
-    """Write a remark beside a run; returns its row.
+    """Write a remark beside a run, or remove it for an empty text; returns the run's row.
 
     Raises as ``find``, and ``UsageProblem`` for a run that may still write its own row.
     """

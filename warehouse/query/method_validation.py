@@ -66,8 +66,8 @@ def validation(rows: Sequence[Row], method: str, outcomes: Collection[str]) -> V
 
     ``rows``: those of table ``datamodelling_score``; if there are none, those that are shipped.
     """
-    found = [r for r in rows or shipped() if r["method"] == method and r["outcome"] in outcomes]
-    return Validation(method, sorted(found, key=lambda row: (row["corpus"], row["outcome"])))
+    chosen = [r for r in rows or shipped() if r["method"] == method and r["outcome"] in outcomes]
+    return Validation(method, sorted(chosen, key=lambda row: (row["corpus"], row["outcome"])))
 
 
 def shipped() -> list[Row]:

@@ -32,7 +32,7 @@ _SHARED = {
     "prompt_id": "prompt",
     "run_id": "run that wrote the row",
     "sampling_key": "how it was sampled, see `sampling`",
-    "word": "kept token",
+    "word": "kept token; in tables of `why` also a phrase",
 }
 
 

@@ -16,7 +16,7 @@ key: / run_id
     ended_at: time? [UTC] -- end; NULL while it runs, or when it was killed
     seconds: float? [s] -- wall time; NULL like `ended_at`
     git_commit: text? -- commit of the code, when it runs from a checkout
-    config_hash: text -- hash of `config`
+    config_hash: text -- hash of `config` without `steps`
     config: text -- options as JSON, including seeds
     packages: text -- versions of the packages that decide results, as JSON
     error: text? -- one line: what failed; while it runs, its process and host
@@ -70,10 +70,10 @@ by: corpus count
 key: corpus / shard
     corpus
     shard: text -- file name as given
-    fingerprint: text -- hash of the file's bytes
+    fingerprint: text -- hash of the file's bytes; at an address, of its size and ETag
     status: text -- `counted` or `failed`
     error: text? -- why it failed
-    n_bytes: int [bytes] -- size of the file on disk
+    n_bytes: int [bytes] -- size of the file; 0 if it can't be found
     n_documents_in: int -- documents read
     n_documents: int -- documents counted
     n_rejected: int -- documents rejected
@@ -87,7 +87,7 @@ reject: Input that was not used, with its reason: documents, rows of tables, pai
 by: any command that leaves out a part of its input
 key: stage subject / source_file source_row reason
     stage: text -- the step, such as `count`, `benchmark`, `prompts`, `score`, `probe` or `tune`
-    subject: text -- the corpus, benchmark or model; `model/benchmark`, `benchmark/step`
+    subject: text -- the corpus, benchmark, set, model, step or adapter; several joined by `/`
     source_file: text -- file as given; for a sentence that a model wrote its `request_id`
     source_row: int -- line or row, from 1; for a sentence its position in the reply
     reason: text -- what was wrong and what was expected
@@ -149,19 +149,19 @@ key: corpus / contrast word
     contrast: text -- a pair such as `she/he`; a list, `gendered` (mean) or `gendered-sum` (Eq. 4)
     word
     n_word: int? [tokens] -- occurrences of the word
-    n_pair_f, n_pair_m: int? [pairs] -- co-occurrences with either side's words of defined pairs
+    n_pair_f, n_pair_m: int? [pairs] -- co-occurrences with each side's words of defined pairs
     n_defined: int -- pairs of the contrast for which the word has both counts
     delta_nats: float [nats] -- positive leans to the first side; of a list see `contrast`
     delta_nats_se: float? [nats] -- its standard error from the counts; NULL: unknown (`word_lean`)
 
-word_bound: How far every word that co-occurs with a contrast leans at least and at most, also a
-word that has no delta because only one side has it nearby; but the words of the contrast itself.
+word_bound: How far every word that co-occurs with a contrast leans at least and at most, also one
+without a delta because only one side has it nearby. The contrast's own words have no rows.
 by: corpus associate
 key: corpus / contrast word
     corpus contrast word
     n_word: int [tokens] -- occurrences of the word
     n_pair_f, n_pair_m: int [pairs] -- co-occurrences with the first, with the second side's words
-    lean_nats: float? [nats] -- ln of their ratio less ln of the words' own; NULL where one is 0
+    lean_nats: float? [nats] -- ln(n_pair_f / n_pair_m) less that of the sides; NULL where one is 0
     lean_nats_low, lean_nats_high: float [nats] -- 95% interval; infinite at an end where one is 0
     p: float -- of no lean, by the exact test
     q: float -- p corrected for the words of this contrast (Benjamini and Hochberg)

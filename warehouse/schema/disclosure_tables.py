@@ -25,7 +25,7 @@ key: probe_set model_key word_list instruction_key / prompt_id word
     gender: text -- `f` or `m`
     probability: float [probability] -- that the word, or its capital form, comes next
     n_variants: int -- number of these two forms that the model's vocabulary can spell
-    text_id: text -- hash of the prompt as sent and of all forms of its words
+    text_id: text -- hash of the prompt as sent and of all forms of the list's words
     run_id
 
 tuning: Adapters tuned to disclose gender less, with the data and options of each.
@@ -41,7 +41,7 @@ key: tuning /
     probe_sets: text -- sets of prompts that it was tuned on, joined by `, `
     test_sets: text -- test sets that the prompts were checked against, joined by `, `
     n_prompts: int [prompts] -- prompts that it was tuned on
-    n_leaks: int [prompts] -- prompts left out because they are in a test set, or in a dev set too
+    n_leaks: int [prompts] -- prompts left out because they are in a test or dev set
     n_leaks_kept: int? [prompts] -- prompts that it was tuned on although a test set has them
     n_left_out: int [prompts] -- prompts left out for any reason, see `reject`
     prompts_hash: text -- hash of the prompts in their order
@@ -59,8 +59,8 @@ key: tuning /
     dev_sets: text? -- sets that the checkpoint was chosen by, joined by `, `; NULL: the last step
     n_dev_prompts: int? [prompts] -- prompts of these sets that it was chosen by
     chosen_step: int? -- the step whose weights the adapter has; NULL: the last
-    dev_loss, dev_loss_end: float? -- weighted sum of the losses on them after that, the last step
-    max_tokens: int [tokens] -- longest prompt with a word after it
+    dev_loss, dev_loss_end: float? -- weighted loss on dev prompts after that step, the last step
+    max_tokens: int [tokens] -- prompts longer than this, with a word after them, were left out
     clip_norm: float? -- norm to which the gradient is clipped; NULL: it isn't
     seed: int -- seed of initialisation, order and dropout
     as_published: bool? -- losses were sums, all prompts kept; NULL or false: means, some left out

@@ -5,9 +5,9 @@ from __future__ import annotations
 from plumbline.warehouse.schema.columns import tables
 
 _TEXTS = (
-    "texts: text? -- what phi compares: `filtered`: continuations, of both groups those with a "
-    "valid perturbation; `as-published`: continuations, only p(g(x)) filtered; NULL in older rows "
-    "(`whole` in views): as `filtered`, prompts included"
+    "texts: text? -- what phi compares: `filtered`: continuations, only samples with a valid "
+    "perturbation; `as-published`: all of g(p(x)) too; NULL in older rows (`whole` in views): as "
+    "`filtered`, prompts included"
 )
 _KEY = "probe_set model_key sampling_key perturber phi / texts n_folds side"
 _WHOSE = f"""    probe_set model_key sampling_key
@@ -23,7 +23,7 @@ by: fairpair run
 key: {_KEY} prompt_id
 {_WHOSE}
     prompt_id
-    n_pg, n_gp: int [samples] -- valid samples of p(g(x)) and of g(p(x)), on the side `original`
+    n_pg, n_gp: int [samples] -- valid p(g(x)), g(p(x)); on `perturbed` p(g(p(x))), g(x)
     bias_b: float? -- B, mean distance between the groups; NULL without a sample in each
     variability_pg, variability_gp: float? -- mean distance within p(g(x)), g(p(x)); NULL below 2
     fairpair_f: float? -- F; 1: the groups differ as much as samples of one group
@@ -56,10 +56,10 @@ key: {_KEY} subset
     bias_b: float? -- mean of B; NULL without prompts
     variability_pg, variability_gp: float? -- means of V_pg and V_gp
     fairpair_f: float? -- F of the three means; NULL where a mean V is 0
-    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over prompts; NULL below two
+    fairpair_f_low, fairpair_f_high: float? -- its bootstrap interval over clusters; NULL below two
     gap: float? -- mean of B - (V_pg + V_gp) / 2, which the permutation test tests
-    t_statistic: float? -- of the paper's t-test, B - V_pg over clusters; NULL below two
-    p_t: float? [probability] -- two-sided; where `texts` is NULL one-sided, against both V's mean
+    t_statistic: float? -- of B - V_pg over clusters (by occupation or topic); NULL below two
+    p_t: float? [probability] -- two-sided; where `texts` is NULL one-sided and of `gap`
     p_permutation: float? [probability] -- that groups exchanged within prompts give such a gap
     options: text -- levels, draws and seed, as JSON
     run_id
@@ -70,18 +70,18 @@ key: {_KEY} n_samples quantity
 {_WHOSE}
     n_samples: int [samples] -- drawn from each group; with folds the most that a prompt has
     quantity: text -- `bias_b`, `variability_pg`, `variability_gp` or `fairpair_f`
-    mean: float? -- its mean over the draws, means over prompts in each; NULL: not defined
+    mean: float? -- mean over the draws of its value over `n_prompts`; NULL: not defined
     sd: float? -- its standard deviation over the draws; NULL below two, 0 where all are drawn
     n_draws: int -- random subsets or divisions into folds where it is defined
     n_prompts: int [prompts] -- prompts behind each draw
     options: text -- seed, as JSON
     run_id
 
-fairpair_calibration: FairPair under the null hypothesis: between halves of one side's own samples.
+fairpair_calibration: FairPair under the null: between halves of each prompt's g(p(x)) or g(x).
 by: fairpair run
 key: {_KEY} split
 {_WHOSE}
-    split: int -- random split of every prompt's samples of g(p(x)) into two halves, from 0
+    split: int -- number, from 0, of the random split of each prompt's g(p(x)) or g(x)
     n_prompts: int [prompts] -- prompts behind the figures
     n_left_out: int [prompts] -- prompts whose B or V is undefined, as with fewer than four samples
     fairpair_f: float? -- F of the means over prompts, 1 but for chance; NULL where undefined

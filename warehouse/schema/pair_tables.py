@@ -8,12 +8,12 @@ TABLES = tables("""
 generation_request: Every request to a served model, with its reply or its errors.
 by: benchmark build
 key: benchmark / request_id
-    benchmark: text -- benchmark that is written; for prompts and choices what it is asked for
+    benchmark: text -- its name; `SET/MODEL_KEY`, `perturb/SET`, `choose/BENCHMARK/MODEL_KEY`
     request_id: text -- hash of model, prompt, parameters, purpose, word, pronoun and round
     purpose: text -- `generate`, `revise`, `convert`, `judge`, `perturb`, `continue` or `choose`
     word: text -- seed word; the original name (`perturb`), text's id (`continue`), pair (`choose`)
     pronoun: text -- `she` or `he` as wanted; the new name (`perturb`), side shown first (`choose`)
-    round: int -- number of the attempt, from 1; for `continue` and `choose` of the sample
+    round: int -- from 1, one more for each repeat; for `continue`, `choose` the sample's number
     model: text -- model as the server names it
     parameters: text -- temperature, limit of the reply and seed, as JSON
     prompt: text -- the message as sent
@@ -42,7 +42,7 @@ key: benchmark / pair_id
     stereotype: text? -- `pro` or `anti` where the source says so
     category: text? -- kind of pair, such as `religion`: metrics have a subset for each
     direction: text? -- `a` or `b`: the sentence that a stereotype favours
-    cluster, cluster_2: text? -- what makes it alike with others, if named at import: `pair_cell`
+    cluster, cluster_2: text? -- clusters of similar pairs, if named at import, see `pair_cell`
     weight: float? -- weight of the pair in its source; metrics count every pair once
     extra: text? -- further columns of the source, as JSON
     is_natural: bool? -- naturalness verdict of its source or build; NULL without one
@@ -69,5 +69,5 @@ key: corpus benchmark / contrast pair_id
     n_words: int? -- kept tokens of the template; NULL where MaxPMI is imported
     n_words_defined: int? -- those with a delta that counts; NULL where MaxPMI is imported
     n_words_unknown: int? -- the others, which could lean more; NULL for statistics without counts
-    least_count: int? [pairs] -- co-occurrences on either side from which a delta counts; NULL there
+    least_count: int? [pairs] -- co-occurrences on each side that a delta needs; NULL without counts
 """)

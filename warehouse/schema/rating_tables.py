@@ -56,6 +56,6 @@ key: benchmark / design question without_rater
     n_answers: int -- answers to these pairs
     alpha: float? -- 1 full agreement, 0 chance; NULL where all answers are the same
     alpha_low, alpha_high: float? -- 95% bootstrap interval over pairs; NULL below 10
-    gain_low, gain_high: float? -- of alpha minus that of all raters, adjusted for their number
+    gain_low, gain_high: float? -- ends of alpha less all raters' alpha, adjusted for their number
     run_id
 """)

@@ -36,13 +36,13 @@ key: / instruction_key
 sampling: Decoding settings of continuations; different settings have different keys.
 by: disclosure probe
 key: / sampling_key
-    sampling_key: text -- hash of everything below except `run_id`
+    sampling_key: text -- hash of the settings below
     method: text -- `sample` or `greedy`
     temperature: float? -- NULL when greedy
     top_p: float? [probability] -- nucleus; NULL without nucleus sampling
     top_k: int? [tokens] -- number of most likely tokens to draw from; NULL for all
     max_new_tokens: int [tokens] -- longest continuation
-    seed: int -- every sample's own seed is derived from it
+    seed: int -- every sample's own seed is derived from it; 0 when greedy
     instruction: text? -- given before the prompt; NULL for none
     form: text? -- form of the instruction, see `instruction`; NULL for none
     instruction_key: text? -- see `instruction`; NULL in rows older than that table

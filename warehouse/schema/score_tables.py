@@ -11,7 +11,7 @@ key: / model_key
     model_key: text -- hash of everything below that can change a score
     model
     revision: text? -- hub revision, or hash of the local weights
-    backend: text -- `transformers`, `vllm`, `server`, or `released` for published scores
+    backend: text -- such as `transformers`, `vllm`, `server`; `released`: published scores
     backend_version: text? -- versions of the libraries that computed the scores
     dtype: text? -- dtype of the weights
     bos_policy: text? -- policy by which the context token was chosen
@@ -49,7 +49,7 @@ by: score
 key: benchmark model_key / pair_id
     model_key model benchmark pair_id
     text_id: text -- hash of both sentences as scored
-    logprob_a_nats, logprob_b_nats: float [nats] -- log p(sentence a or b | BOS)
+    logprob_a_nats, logprob_b_nats: float [nats] -- log p(sentence | BOS), or see `model.measure`
     n_tokens_a, n_tokens_b: int? [tokens] -- scored tokens: no BOS, no EOS; NULL where not known
     run_id
 
@@ -71,7 +71,7 @@ key: text_set model_key / document
     text_set: text -- set of held-out documents, named after its files
     model_key model
     document: text -- its file and row, `FILE:ROW`
-    window_tokens: int [tokens] -- longest window that it was cut into
+    window_tokens: int [tokens] -- most tokens of a window
     text_id: text -- hash of the text and of the window
     n_windows: int -- windows, which do not overlap, each scored after its own BOS
     n_tokens: int [tokens] -- scored tokens: no BOS, no EOS
@@ -101,12 +101,12 @@ key: benchmark / metric model_key groups corpus contrast subset options
     n_clusters: int? -- clusters that the interval is over: of two kinds, of the one with fewer
     clusters: text? -- their kind, such as `word` or `frame, word`; see view `pair_cell`
     cluster_values: text? -- of too few for an interval: the value of each, as JSON
-    p: float? -- two-sided, of no preference, by the same error; NULL without such a null
+    p: float? -- two-sided, of no effect, by the same error; NULL without such a null
     options: text -- further conventions, as JSON
     run_id
 
 model_rank: Possible ranks of models on a benchmark, right for all of its models at once.
-by: measure, for benchmarks that two models scored
+by: measure, for benchmarks that two models or more scored
 key: benchmark / metric groups model_key
     benchmark
     groups: text -- groups of the pairs, such as `female/male`
@@ -116,7 +116,7 @@ key: benchmark / metric groups model_key
     value: float -- the figure
     rank: int -- its place among the models; equal figures share the first
     rank_low, rank_high: int -- first and last rank that it may have: 95% for all models together
-    n_models, n_pairs: int -- models of the benchmark, and pairs that one of them scored
+    n_models, n_pairs: int -- models of the benchmark, and pairs that any of them scored
     n_clusters: int -- clusters that differences are tested over, as in `metric_value`
     run_id
 
@@ -148,7 +148,7 @@ key: benchmark / series setting groups corpus contrast measure step
     step_before: int -- the checkpoint before it
     change: float -- from step_before to step, in the measure's unit
     q_moved: float? -- of no change over words, by Student's t; Holm's over all steps and curves
-    shift: float? -- of a lasting change: mean of the checkpoints from here on less that of before
+    shift: float? -- if the curve is cut here: mean of the checkpoints from here on less before
     q_lasting: float? -- of one as clear by autocorrelation alone, for all curves; or NULL
     power: float? [share] -- to find a shift of three sd of innovations; below 0.3 q_lasting is NULL
     n_tests: int -- steps of curves of the model that were tested together
@@ -160,7 +160,7 @@ key: benchmark / series setting groups word
     series, setting: text -- model and how it was scored, as in view `checkpoint_word`
     benchmark
     groups: text -- groups of the pairs
-    word
+    word: text -- seed word or occupation, as in `benchmark_pair`
     n_pairs: int -- pairs made for the word at the last step
     last_nats: float [nats] -- mean log ratio at the last step
     relative_nats: float? [nats] -- the same, less that of the other words of its sentence frames
@@ -180,7 +180,7 @@ key: benchmark / subset model_key groups corpus contrast ngram_key predictor
     ngram_key: text -- scoring identity of the n-gram model
     predictor: text -- `delta`, `log frequency`, `n-gram log ratio` or `length`
     n_pairs, n_words: int -- pairs of the regression, and the words that they are clustered by
-    n_frames: int -- sentences that differ in the word alone; 1 where too few words share one
+    n_frames: int -- frames of sentences that pairs are compared within; all of few words are one
     coefficient, coefficient_low, coefficient_high: float? -- nats of log ratio for one more of it
     standardised, standardised_low, standardised_high: float? -- the same in standard deviations
     correlation, correlation_low, correlation_high: float? -- with the log ratio, alone

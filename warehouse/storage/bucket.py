@@ -80,7 +80,7 @@ class Bucket:
                 yield from (item["path"] for item in page)
 
     def remove(self, name: str) -> None:
-        with _one_line_errors(self.root, name):
+        with suppress(FileNotFoundError), _one_line_errors(self.root, name):
             _store(str(self.root)).delete(name)
 
     def local(self, name: str, n_bytes: int, sha256: str, look: Look) -> Path:

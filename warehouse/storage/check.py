@@ -59,8 +59,8 @@ def check(
     """All problems of a warehouse, sorted by path; nothing is written to it.
 
     The data files of all kept versions are read, from an object store if the warehouse is in one,
-    and compared with their hashes; the rows of the newest version are checked too. While a run may
-    be writing, leftovers are not reported, since they may be its unfinished work.
+    and compared with their hashes; the rows of the newest version are checked too. Leftovers are
+    not reported if they may be another run's unfinished work.
 
     Args:
         apart: read rows in a child process with at most 8 GiB of address space and two minutes of
@@ -77,7 +77,7 @@ def check(
     """
     snapshot = store.snapshot()
     files = _Files()
-    faults = [*_foreign(store), *_logged(store, snapshot, files)]
+    faults = [*_foreign_files(store), *_logged(store, snapshot, files)]
     problems_of_rows = _Apart().problems if apart else _rows_problems
     good: dict[str, list[tuple[File, Path]]] = {name: [] for name in snapshot.tables}
     data_files = [files.by_path[path] for path in sorted(files.by_path)]
@@ -98,7 +98,7 @@ def check(
             faults.append(WarehouseProblem(where, f"its rows were not checked: {_TOO_MUCH}", fix))
         else:
             faults += [
-                WarehouseProblem(where, problem, _again(store, file)) for problem in problems
+                WarehouseProblem(where, problem, _forget_fix(store, file)) for problem in problems
             ]
             good[data_file.table] += [] if problems else [(file, path)]
     update(len(todo), len(todo))
@@ -173,7 +173,7 @@ class _Files:
                 if path in self._reported:
                     continue
                 self._reported.add(path)
-                fix = _go_back(store, state, table) if is_newest else drop_earlier(store)
+                fix = _restore_fix(store, state, table) if is_newest else drop_earlier(store)
                 yield WarehouseProblem(path, e.args[1], fix if _is_lost(e) else e.args[2])
 
 
@@ -185,7 +185,7 @@ def _unreadable(store: Store, table: str, manifest: str) -> str:
     return names[-1]
 
 
-def _go_back(store: Store, state: Snapshot, table: str) -> str:
+def _restore_fix(store: Store, state: Snapshot, table: str) -> str:
     """Advice for an unreadable table: restore the newest version at which it is readable."""
     for version in reversed(log.versions(store.place)):
         if version < state.version:
@@ -196,7 +196,7 @@ def _go_back(store: Store, state: Snapshot, table: str) -> str:
     return log.GET_COPY
 
 
-def _foreign(store: Store) -> Iterator[WarehouseProblem]:
+def _foreign_files(store: Store) -> Iterator[WarehouseProblem]:
     expected = {"_log", MARKER, README}
     for name in store.place.walk():
         top, _, rest = name.partition("/")
@@ -247,7 +247,7 @@ def _unread(store: Store, data_file: _DataFile, error: BadInput) -> Iterator[War
         problem = f"{problem}; only earlier versions hold it"
         fix = drop_earlier(store) if isinstance(cause, (Damaged, FileNotFoundError)) else fix
     elif isinstance(cause, Damaged):
-        fix = _again(store, data_file.file)
+        fix = _forget_fix(store, data_file.file)
     yield WarehouseProblem(store.root / data_file.file.path, problem, fix)
 
 
@@ -289,7 +289,7 @@ def _without_run(store: Store, files: list[File]) -> Iterator[WarehouseProblem]:
             yield WarehouseProblem(store.root / file.path, problem, fix)
 
 
-def _again(store: Store, file: File) -> str:
+def _forget_fix(store: Store, file: File) -> str:
     forget = command(store.place, "forget", str(store.root / file.path))
     return f"{forget}, then run again what wrote it"
 

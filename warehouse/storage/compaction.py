@@ -178,7 +178,7 @@ def leftovers(store: Store, keep_days: float = KEEP_DAYS) -> list[Leftover]:
     # list was made; if nobody writes after that, it is committed by now, or never will be.
     names = set(store.place.walk())
     staged = list((store.place.scratch() / STAGING).glob("*"))
-    work = [*_chunks(store), *_partials(store)]
+    work = [*_old_chunks(store), *_unfinished_counts(store)]
     is_busy, is_quiet = others_may_be_writing(store), store.place.is_quiet()
     removable = [] if is_busy else work
     if is_quiet or (is_quiet is None and not is_busy):
@@ -261,7 +261,7 @@ def _named(store: Store, path: Path) -> str:
     return path.relative_to(store.place.scratch()).as_posix()
 
 
-def _chunks(store: Store) -> Iterator[Leftover]:
+def _old_chunks(store: Store) -> Iterator[Leftover]:
     """Directories of chunks that are empty or published, and locks of ended commands."""
     now = store.snapshot()
     for kind, (table, names) in _PUBLISHED_IN.items():
@@ -279,7 +279,7 @@ def _chunks(store: Store) -> Iterator[Leftover]:
                 yield Leftover(_named(store, path), why)
 
 
-def _partials(store: Store) -> Iterator[Leftover]:
+def _unfinished_counts(store: Store) -> Iterator[Leftover]:
     """Files of counts that no shard's ledger names: of attempts that were not finished."""
     for directory in store.work_directory("count", create=False).glob("*"):
         named: set[str] = set()

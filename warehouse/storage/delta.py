@@ -1,7 +1,7 @@
 """A Delta Lake log beside each table, for other readers: pandas, polars, Spark.
 
 Version k lists what manifest k adds and removes, so it doesn't matter who writes it, nor how often.
-Plumbline itself never reads it. Protocol: reader version 1, writer version 2.
+Plumbline uses it only to check and extend it. Protocol: reader version 1, writer version 2.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _digest(lines: Iterable[str]) -> str:
 
 
 def quoted(table: str, path: str) -> str:
-    """A file's path below its table's directory, quoted as an address."""
+    """A file's path below its table's directory, percent-encoded."""
     return quote(path.removeprefix(f"{table}/"), safe="/=")
 
 

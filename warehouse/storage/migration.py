@@ -16,7 +16,7 @@ from plumbline.warehouse.storage.store import Store, cast
 
 @dataclass(frozen=True)
 class Migrated:
-    """The versions before and after, and the files that had to be rewritten."""
+    """The versions before and after, and the paths of outdated files."""
 
     before: int
     after: int

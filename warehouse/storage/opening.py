@@ -227,8 +227,8 @@ def migratable(place: Place) -> Snapshot:
 def reading(place: Place, path: Path) -> Iterator[None]:
     """Turn errors of reading a data file inside the block into ``BadInput`` that names it.
 
-    Only for a damaged file, one whose bytes were read and differ from those published, the advice
-    is ``forget``; a good file may be unreadable because of its disk or server. Errors of a machine
+    Only for a damaged file, whose size or bytes differ from those published, the advice is
+    ``forget``; a good file may be unreadable because of its disk or server. Errors of a machine
     that lacks memory, disk space or file handles pass unchanged.
     """
     where = f"warehouse {place}, {path}"

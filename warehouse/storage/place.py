@@ -280,7 +280,7 @@ def verify(path: Path, n_bytes: int, sha256: str, look: Look) -> None:
     if sha256_of(path) != sha256:
         raise Damaged("its hash differs from the published one")
     if not 0 <= age_s < _NOTED_S:
-        _take_note(_note(path, sha256))
+        _record_check(_check_key(path, sha256))
 
 
 def hashed_at(path: Path, sha256: str) -> float:
@@ -289,43 +289,43 @@ def hashed_at(path: Path, sha256: str) -> float:
     It isn't known for missing files, and for files hashed before the machine was started.
     """
     try:
-        return _hashed().get(_note(path, sha256), -math.inf)
+        return _hashed().get(_check_key(path, sha256), -math.inf)
     except OSError:
         return -math.inf
 
 
-def _note(path: Path, sha256: str) -> str:
+def _check_key(path: Path, sha256: str) -> str:
     """The key of a file's hash check: the machine's start, the hash, size and time of change."""
     status = path.stat()
     return f"{_boot()} {sha256} {status.st_size} {status.st_mtime_ns}"
 
 
-def _take_note(note: str) -> None:
-    """Note when a file was hashed; a cache that can't be written is ignored."""
+def _record_check(key: str) -> None:
+    """Record that a file was hashed now; a cache that can't be written is ignored."""
     now = time.time()
-    _hashed()[note] = now
+    _hashed()[key] = now
     with suppress(OSError):
-        notes = _notes()
-        notes.parent.mkdir(parents=True, exist_ok=True)
-        with notes.open("a", encoding="ascii") as file:
-            file.write(f"{now:.0f} {note}\n")
-        if notes.stat().st_size > _LONGEST_LIST:
-            notes.unlink()  # most of it is about files that are gone
+        path = _checks_file()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="ascii") as file:
+            file.write(f"{now:.0f} {key}\n")
+        if path.stat().st_size > _LONGEST_LIST:
+            path.unlink()  # most of it is about files that are gone
 
 
-def _notes() -> Path:
+def _checks_file() -> Path:
     return platformdirs.user_cache_path("plumbline") / "hashed.txt"
 
 
 @cache
 def _hashed() -> dict[str, float]:
-    """Unix times of hashing, by note."""
+    """Unix times of hashing, by ``_check_key``."""
     times = {}
     with suppress(OSError):
-        for line in _notes().read_text(encoding="ascii", errors="replace").splitlines():
-            seconds, _, note = line.partition(" ")
+        for line in _checks_file().read_text(encoding="ascii", errors="replace").splitlines():
+            seconds, _, key = line.partition(" ")
             if seconds.isdecimal():
-                times[note] = float(seconds)
+                times[key] = float(seconds)
     return times
 
 

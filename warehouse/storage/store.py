@@ -119,7 +119,7 @@ class Staged:
 
 
 class Store(OpenWarehouse):
-    """A warehouse, as of its newest commit, or of an earlier one for reading only.
+    """A warehouse as of its newest commit, or pinned to one state and then only for reading.
 
     >>> import tempfile
     >>> store = Store.open(tempfile.mkdtemp() + "/w")
@@ -161,7 +161,7 @@ class Store(OpenWarehouse):
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
         """Publish rows of one partition under the name ``unit``, replacing that unit.
 
-        All rows must share the partition's values. Without rows nothing is written.
+        All rows must share the partition's values. Without rows the old unit stays.
         """
         data = cast(TABLES[table], rows)
         if data.num_rows == 0:
@@ -325,7 +325,7 @@ class Store(OpenWarehouse):
 
     def _commit(self, change: log.Change, run_id: str, about: str) -> None:
         if self._at is not None:
-            problem = "is an old version, which can only be read"
+            problem = "is pinned and can only be read"
             raise UsageProblem(f"version {self._at.version}", problem)
         if self._together is not None:
             self._together.append(change)

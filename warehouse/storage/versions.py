@@ -38,13 +38,13 @@ def restore(store: Store, version: int, run_id: str) -> None:
 def file_of(store: Store, path: Path) -> tuple[str, File]:
     """The table and entry of a data file of the newest version, given by its path.
 
-    The path may be that in the warehouse. Raises ``UsageProblem`` for any other path.
+    The path may be relative to the warehouse. Raises ``UsageProblem`` for any other path.
     """
     now = store.snapshot()
     for table in now.tables:
         for file in now.files(table):
             where = store.root / file.path
-            if str(path) in (file.path, str(where), str(Path(str(where)))):  # Path makes s3:// s3:/
+            if str(path) in (file.path, str(where), str(Path(str(where)))):  # Path: s3:// -> s3:/
                 return table, file
     raise UsageProblem(f"file {path}", "belongs to no table of the newest version")
 
