@@ -955,6 +955,8 @@ CALLS = [
         "b or male)"),
     of_file(word_list, "nobles.toml", swapped(NOBLES, '"king"', '"King"'),
         "word list nobles.toml: pairs 1, b: 'King' is not one lowercase word"),
+    of_file(word_list, "nobles.toml", swapped(NOBLES, '"king"', '"old king"'),
+        "word list nobles.toml: pairs 1, b: 'old king' is not one lowercase word"),
     of_file(word_list, "nobles.toml", swapped(NOBLES, '"king"', '"queen"'),
         "word list nobles.toml: pairs 1: both words are queen"),
     of_file(word_list, "nobles.toml", swapped(NOBLES, 'weight = 2', 'weight = -1'),

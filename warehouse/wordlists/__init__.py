@@ -24,7 +24,7 @@ from plumbline.warehouse.text.toml_file import Amount, Text, read_text, toml_tab
 
 
 def _one_word(word: str) -> str:
-    if not word or word != word.strip().lower() or "/" in word:
+    if word.split() != [word] or word != word.lower() or "/" in word:
         raise ValueError(f"{word!r} is not one lowercase word")
     return word
 
