@@ -43,7 +43,7 @@ from plumbline.pipelines.report.sections import intervention_effects as section_
 from plumbline.pipelines.report.sections.intervention_effects import bounded
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.shards import documents
+from plumbline.warehouse.input.shards import documents, record_form
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score, scored_by, trained
@@ -138,6 +138,7 @@ def test_shards_and_their_ledgers(tmp_path: Path) -> None:
             assert record is None or record["text"] == text
         chosen[name] = {c["row"] for c in ledger}
         assert done.n_changed == len(chosen[name]) <= done.n_chosen
+        assert len(list(shown(tmp_path / name, 400))) == len(ledger)
     assert chosen["none"] == set()
     assert 50 < len(chosen["half"]) < 100 and chosen["half"] < chosen["more"]
     rows = {"half": {k for k in chosen["half"] if (k - 1) % 4 == 1}}
@@ -168,6 +169,9 @@ def test_resumed_and_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     other = write(tmp_path / "x" / "a.jsonl", [json.dumps({"text": "He."})])
     both = write_changed([shards[0], other], InterventionOptions(), tmp_path / "both").shards
     assert [len(list(documents(path))) for path in both] == [4, 1]
+    body = write(tmp_path / "body.jsonl", [json.dumps({"a": {"body": "He ran."}})])
+    write_changed([body], InterventionOptions(), tmp_path / "body", record_form("a.body", ""))
+    assert list(shown(tmp_path / "body", 1)) == [("body.jsonl.zst", 1, "[She] ran.", "He")]
     with pytest.raises(UsageProblem, match="same name"):
         write_changed([shards[0], shards[0]], InterventionOptions(), tmp_path / "n")
     for placebo in ("rain", "rain,rain", "rain,Rain", "rain,not snow"):

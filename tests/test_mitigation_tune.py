@@ -200,7 +200,7 @@ def test_the_checkpoint_is_the_one_whose_measured_losses_on_the_dev_set_are_leas
     )
     assert (row["dev_sets"], row["n_dev_prompts"], row["n_leaks"]) == ("dev", 7, 1)
     card = (tuned.path / "README.md").read_text(encoding="utf-8")
-    assert f"chosen step | {best}, " in card and "7 prompts of dev have the least" in card
+    assert f"chosen step | {best}: " in card and "the 7 prompts of dev, the one with" in card
     assert sorted(p.name for p in tuned.path.iterdir()) == [
         *("README.md", "adapter_config.json", "adapter_model.safetensors", "plumbline.json")
     ]

@@ -234,7 +234,7 @@ def test_a_model_of_another_version_is_told(directory: Path, tmp_path: Path) -> 
     config = json.loads((model / "config.json").read_text())
     del config["version"]  # as the first version wrote it
     (model / "config.json").write_text(json.dumps(config))
-    with pytest.raises(BadInput, match=r"of another version of Plumbline.*train it again"):
+    with pytest.raises(BadInput, match=r"by another version of Plumbline.*train it again"):
         open_backend(str(model), ModelOptions())
 
 

@@ -180,10 +180,10 @@ def test_what_is_wrong_is_said(store: Store, tmp_path: Path, texts: Path, neox: 
     with pytest.raises(UsageProblem, match=r"--window 0"):
         measure(store, texts, neox, 0)
     (tmp_path / "odd.txt").write_text("a <|endoftext|> b")
-    with pytest.raises(BadInput, match=r"can't score one document of odd: .*special token"):
+    with pytest.raises(BadInput, match=r"can't score any document of odd: .*special token"):
         measure(store, tmp_path / "odd.txt", neox)
     held = HeldOut("none", ())
-    with pytest.raises(BadInput, match="can't score one document"):
+    with pytest.raises(BadInput, match="can't score any document"):
         run_steps(store, str(neox), ModelOptions(), [Perplexity(held)], "run")
 
 

@@ -228,7 +228,7 @@ def test_one_text_that_has_no_score_leaves_the_others_theirs(saved: dict[str, Pa
         assert reason in str(problems.pop(text))
     assert problems == {
         "She drank tea.": "the server leaves out log-probabilities",
-        "Herself.": "a token's log-probability is below -9999, the least that servers tell",
+        "Herself.": "a token has log-probability -9999 or less: servers' minus infinity",
     }
     assert len(scores) - 7 == sum(score.problem is None for score in scores.values())
 

@@ -249,12 +249,15 @@ def test_a_loss_that_is_not_finite_stops_and_keeps_the_last_good_checkpoint(
         return real(model, *arguments)
 
     monkeypatch.setattr(trainer, "_step", step)
-    with pytest.raises(BadInput, match=r"not finite at step 31 .*learning rate"):
+    with pytest.raises(BadInput, match=r"not finite at step 31 .*learning rate; .* kept in "):
         train_model(shards, "m", "c", TINY, tmp_path)
     state = torch.load(tmp_path / ".m.partial" / "checkpoint.pt", weights_only=True)
     assert len(state["losses"]) == 20
     assert all(torch.isfinite(w).all() for w in state["model"].values())
     assert not (tmp_path / "m").exists()
+    done = 30
+    with pytest.raises(BadInput, match=r"not finite at step 1 \(try a lower learning rate\)"):
+        train_model(shards, "n", "c", TINY, tmp_path)  # no checkpoint yet
 
 
 def test_where_the_cpu_has_bfloat16_products_are_rounded_and_weights_are_not(

@@ -112,7 +112,7 @@ class Asker:
         return reply
 
     def _cost(self, answer: ServerAnswer, at_most: Spent) -> Spent:
-        """Spending on an answer: no tokens if refused, ``at_most`` if none are reported."""
+        """Spending on an answer: no tokens if refused, ``at_most`` if a count is missing."""
         if answer.refused:
             return Spent(1)
         if answer.n_input_tokens is None or answer.n_output_tokens is None:

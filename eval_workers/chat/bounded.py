@@ -45,7 +45,7 @@ async def bound(response: httpx2.Response) -> None:
     are read; ``Redirected`` as ``refuse_elsewhere``.
     """
     refuse_elsewhere(response)
-    packed = response.headers.get("Content-Encoding", "identity")
-    if packed.strip().lower() not in ("", "identity"):
-        raise TooLarge(f"the reply is packed ({packed}), which was not asked for")
+    encoding = response.headers.get("Content-Encoding", "identity")
+    if encoding.strip().lower() not in ("", "identity"):
+        raise TooLarge(f"the reply is compressed ({encoding}), which was not requested")
     response.stream = _Bounded(response.stream, LARGEST)

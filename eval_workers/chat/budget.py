@@ -1,4 +1,4 @@
-"""A build's budget of requests, tokens and money, which is never exceeded.
+"""A build's budget of requests, tokens and money: a request that could exceed it isn't sent.
 
 Before a request is sent, the most that it can cost is set aside: one token per byte of its prompt,
 ``FRAME_TOKENS``, and the longest reply it allows. After the reply, the cost of the tokens that the
@@ -23,7 +23,7 @@ FRAME_TOKENS = 64
 
 
 def money(amount: float, currency: str) -> str:
-    """An amount in words: to the cent, or to two digits below a cent.
+    """An amount as text: to the cent; below a cent, to two significant digits.
 
     >>> money(1234.5, "EUR"), money(0.00342, "EUR"), money(0.0, "EUR")
     ('1,234.50 EUR', '0.0034 EUR', '0.00 EUR')

@@ -46,7 +46,7 @@ class Failure:
     Attributes:
         retry: True if another attempt may succeed.
         retry_after_s: wait that the server asks for.
-        charged: True if it may have cost tokens, although no whole reply arrived.
+        charged: True if it may have cost tokens, although no usable reply arrived.
         lasting: True for a permanent error: the request or the key has to change.
         status: HTTP status of the server's answer, if it gave one.
     """

@@ -61,7 +61,7 @@ class Ledger:
 
     @property
     def spent(self) -> Spent:
-        """Cost of all requests so far, including those of earlier runs."""
+        """Cost of all finished attempts, including those of earlier runs."""
         rows = self._rows.values()
         return sum(
             (Spent(r["n_attempts"], r["n_tokens_most"], r["cost"] or 0.0) for r in rows), Spent()

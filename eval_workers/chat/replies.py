@@ -85,7 +85,7 @@ def _plain(text: str) -> str:
 
 
 def _from_json(text: str) -> list[str] | None:
-    """The strings of a JSON object or array (it may be cut off); ``None`` if there is neither."""
+    """The strings of a JSON object or array (which may be cut off); ``None`` if neither has any."""
     for opening, closing in ("[]", "{}"):
         start, end = text.find(opening), text.rfind(closing)
         if start == -1 or end <= start:

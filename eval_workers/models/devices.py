@@ -54,7 +54,7 @@ def release() -> None:
 
 
 def free_bytes(device: str) -> int:
-    """Free memory of ``cpu`` or ``cuda``, in bytes."""
+    """Free memory of ``cpu`` or ``cuda`` in bytes; for ``cpu`` all memory if this isn't Linux."""
     if device != "cpu":
         return int(torch.cuda.mem_get_info()[0])
     try:

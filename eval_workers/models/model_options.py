@@ -36,7 +36,7 @@ class ModelOptions:
         int | None,
         Field(gt=0, le=10**9, description="Tokens of a forward pass; default: by the device."),
     ] = None
-    bos: Annotated[str | None, Field(description="Context token, for a model that names none.")] = (
+    bos: Annotated[str | None, Field(description="Context token instead of the model's own.")] = (
         None
     )
     backend: Annotated[str, Field(description="transformers, vllm, server, or your own.")] = (

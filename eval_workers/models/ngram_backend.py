@@ -43,7 +43,7 @@ class NgramBackend(Continuer):
         source = find_source(model, options.revision)
         fields = json_object(Path(source.location) / "config.json")
         if fields.get("version") != VERSION:
-            problem = "is one of another version of Plumbline, whose files differ"
+            problem = "was made by another version of Plumbline, whose files differ"
             raise BadInput(f"model {model}", problem, "train it again")
         config = PretrainedConfig(**fields)
         versions = {"n-grams": str(VERSION), "tokenizers": tokenizers.__version__}

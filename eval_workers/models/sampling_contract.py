@@ -1,8 +1,8 @@
 """The contract of sampling: from a prompt and a seed to new text.
 
 Each sample has its own seed, made from the options' seed, the prompt as sent and the sample's
-number. So the first n samples don't depend on how many are drawn, nor on order and batch (as far as
-a backend computes the same in every batch). Sweeps share random numbers: a sample has the same seed
+number. So the first n samples don't depend on how many are drawn, nor on order and batch (if a
+backend computes the same in every batch). Sweeps share random numbers: a sample has the same seed
 at every temperature, ``top_k`` and ``top_p``.
 """
 
@@ -32,7 +32,7 @@ class SamplingOptions:
     model's end token, or is cut at ``max_new_tokens``. ``instruction`` and ``form``: see
     ``Instruction``.
 
-    Raises ``UsageProblem`` for values that draw nothing, an empty instruction or an unknown form.
+    Raises ``UsageProblem`` for values out of range, an empty instruction or an unknown form.
     """
 
     temperature: float = 1.0
@@ -165,7 +165,7 @@ class SamplingModel(Model, Protocol):
     def continue_(self, draws: Sequence[Draw], options: SamplingOptions) -> list[Sample]:
         """A sample for each draw, in the order given (loads the weights).
 
-        The sample of a prompt that can't be encoded, or leaves no room for ``max_new_tokens``, has
-        a problem.
+        The sample of a prompt that can't be continued, such as one that leaves no room for
+        ``max_new_tokens``, has a problem.
         """
         ...

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from plumbline.eval_workers.models.instruction import Instruction
 
 
-#: The sum of a text's log-probabilities stays finite if each is smaller than this.
+#: The sum of a text's log-probabilities stays finite if none exceeds this in size.
 _LARGEST_NATS = 1e300
 
 
@@ -106,7 +106,7 @@ class TextScore:
 
     @property
     def n_tokens(self) -> int:
-        """Scored tokens; 0 for a text that was not encoded."""
+        """Number of ``token_ids``."""
         return len(self.token_ids)
 
 

@@ -37,7 +37,7 @@ class ServerBackend:
     Opening it sends the server a few short texts. ``options.revision`` can't be checked.
 
     Raises ``UsageProblem`` without an address, for options that a server can't apply, and if
-    ``--bos`` is missing or superfluous; ``BadInput`` for a server that gives no log-probabilities
+    ``--bos`` is missing or wrong; ``BadInput`` for a server that gives no log-probabilities
     of texts; ``Interrupted`` if it doesn't answer.
     """
 
@@ -158,7 +158,7 @@ def _problem_of(values: Sequence[float | None]) -> str | None:
     if max(numbers) > ROUNDING_NATS:
         return f"the server gives a token the log-probability {max(numbers):g}, above 0"
     if min(numbers) <= LEAST_NATS:
-        return f"a token's log-probability is below {LEAST_NATS:g}, the least that servers tell"
+        return f"a token has log-probability {LEAST_NATS:g} or less: servers' minus infinity"
     return None
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from plumbline.eval_workers.models.kinds.forward_passes import LocalModel, logprobs_of
 
-import torch  # isort: skip (forward_passes configures MKL, before it starts)
+import torch  # isort: skip (forward_passes first configures MKL)
 
 from plumbline.eval_workers.models.kinds.encoder_decoder import EncoderDecoderBackend
 from plumbline.eval_workers.models.kinds.forward_passes import LocalContinuer

@@ -1,1 +1,1 @@
-"""Log-probabilities of text: of sentence pairs, and of held-out documents."""
+"""Log-probabilities of sentence pairs and held-out documents, forced choice, and statistics."""

@@ -92,7 +92,7 @@ pattern)
 def read_held_out(files: Sequence[Path]) -> HeldOut:
     """Read a set: one document per record, or per `.txt` file.
 
-    Raises ``BadInput`` for a file that can't be read, and if no file holds a document.
+    Raises ``BadInput`` for a file that can't be read, and if no document can be used.
     """
     documents = tuple(document for path in files for document in _documents(path))
     if not any(document.problem is None for document in documents):

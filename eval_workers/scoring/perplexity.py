@@ -126,7 +126,7 @@ class Perplexity(Step[PerplexityOutcome]):
             )
         if not rows and not state.kept:
             reason = rejects[-1]["reason"] if rejects else "it is empty"
-            problem = f"can't score one document of {self.held_out.name}: {reason}"
+            problem = f"can't score any document of {self.held_out.name}: {reason}"
             raise BadInput(f"model {model.identity.model}", problem)
         return Made(rows, rejects)
 

@@ -1,6 +1,7 @@
 """Checkpoints of a model by name or pattern: revisions on a hub, or directories beside its weights.
 
-A checkpoint on a hub is downloaded while the previous one is in use, and removed after its use.
+A checkpoint on a hub is downloaded while the previous one is in use, and removed after its use
+unless the cache had it before.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from plumbline.warehouse.errors import UsageProblem, failure
 
 #: Pattern for every checkpoint that has a step.
 ALL = "all"
-#: Files of a checkpoint on a hub, without weights of other libraries.
+#: Files of a checkpoint on a hub, without pickles and weights of other libraries.
 _FILES = ("*.safetensors", "*.json", "*.model", "*.txt", "tokenizer*", "vocab*", "*.jinja")
 _WEIGHTS = ("*.safetensors", "*.bin")
 

@@ -29,8 +29,8 @@ class Task:
 class Todo:
     """Missing scores of a benchmark: pairs, distinct token sequences and their tokens.
 
-    ``n_computed`` tokens go through the model: common beginnings of sentences count once.
-    ``n_refused`` sentences can't be scored, the first for the reason ``problem``.
+    ``n_computed`` tokens go through the model: common beginnings of sentences count once, a text's
+    masked copies each. ``n_refused`` sentences can't be scored, the first because of ``problem``.
     """
 
     benchmark: str
@@ -82,7 +82,8 @@ def forecast(store: Store, task: Task) -> Iterator[Row]:
         subject = f"{name} on {count.benchmark}"
         yield _row(subject, "to score", count.n_missing, "pairs", f"of {count.n_pairs:,}")
         yield _row(subject, "distinct sequences", count.n_sequences)
-        yield _row(subject, "tokens", count.n_tokens, "", f"{count.n_computed:,} of them computed")
+        note = f"{count.n_computed:,} go through the model"
+        yield _row(subject, "tokens", count.n_tokens, "", note)
         if count.n_refused:
             problem = f"the first: {count.problem}"
             yield _row(subject, "can't be scored", count.n_refused, "sentences", problem)

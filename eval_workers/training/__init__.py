@@ -1,1 +1,1 @@
-"""Small models trained from nothing on a corpus."""
+"""Models trained on a corpus: new, continued or with an adapter; influence of its parts."""

@@ -1,10 +1,10 @@
 """Influence of parts of a training text on preferences of a model, by EK-FAC through kronfluence.
 
 The influence of a part on a preference P is - g_P' H^-1 g, with g_P the gradient of P, g that of
-the part's summed loss, and H the Gauss-Newton Hessian of a row, Kronecker-factored with corrected
-eigenvalues (George et al. 2018, arXiv:1806.03884; Grosse et al. 2023, arXiv:2308.03296). All are
-over the weights of the linear layers. Divided by the number of rows, the influence is, to first
-order, the effect of having the part in the text.
+the part's summed loss, and H the damped Gauss-Newton Hessian of a row, Kronecker-factored with
+corrected eigenvalues (George et al. 2018, arXiv:1806.03884; Grosse et al. 2023, arXiv:2308.03296).
+All are over the weights of the linear layers. Divided by the number of rows, the influence is, to
+first order, the effect of having the part in the text.
 """
 
 from __future__ import annotations

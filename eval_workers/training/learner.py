@@ -80,7 +80,7 @@ def new(texts: Sequence[str], options: TrainOptions, work: Path) -> Learner:
 
 
 def _tokenizer(texts: Sequence[str], options: TrainOptions, path: Path) -> Tokenizer:
-    """Byte-level BPE of an interrupted run, or one trained on the texts."""
+    """The tokenizer in ``path`` or, if there is none, byte-level BPE trained on the texts."""
     if path.exists():
         return Tokenizer.from_file(str(path))
     if not texts:

@@ -111,7 +111,7 @@ def train_model(
     """
     path = Path(out) / plain_name(name)
     if isinstance(options, NgramOptions) and (n_checkpoints or tokenizer or window):
-        problem = "has no steps and words of its own"
+        problem = "has no steps, and its words are those of its text"
         raise UsageProblem(f"n-gram model {name}", problem, "leave out --checkpoints or --windows")
     identity = {
         "options": asdict(options),

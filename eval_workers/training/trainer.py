@@ -4,10 +4,10 @@ Documents are joined, each after the BOS token that scoring uses (``<|endoftext|
 and cut into rows of the model's context. Each row is read once per epoch, in an order drawn with
 the seed.
 
-AdamW, linear warm-up, cosine decay to a tenth of the peak. Weights, loss and softmax are float32;
-matrix products are bfloat16 where the processor computes them in hardware. Parts of a batch run in
-parallel threads and their gradients are added in a fixed order, so equal options and shards give
-equal weights on one machine, also after an interruption.
+AdamW, linear warm-up, cosine decay to a tenth of the peak. Trained weights, loss and softmax are
+float32; matrix products are bfloat16 where the processor computes them in hardware. Parts of a
+batch run in parallel threads and their gradients are added in a fixed order, so equal options and
+shards give equal weights on one machine, also after an interruption.
 """
 
 from __future__ import annotations
@@ -77,8 +77,7 @@ def train(
     after each of that many equal parts, and the token ids in reading order, one row per sequence,
     in ``text.bin`` and ``text.idx``. ``tokenizer``: a ``tokenizer.json`` to use instead of one
     trained on the text. ``window``: the steps that read other shards. ``backend``: the model to
-    continue, with a new adapter of rank ``lora`` if given. The caller adds columns ``path`` and
-    ``run_id``.
+    continue, with a new adapter of rank ``lora`` if given. The caller adds the other columns.
     """
     state = _restore(work, key)
     if tokenizer is not None:
@@ -158,7 +157,8 @@ def _places(
 ) -> Iterator[tuple[int, int, str]]:
     """For each document read: its shard's number, its number in the shard, and its text.
 
-    Texts have up to ``n_characters`` in all. Shards get equal shares; a shard's last text is cut.
+    Texts have up to ``n_characters`` in all. Shards get equal shares, the later ones also what
+    earlier ones leave; a shard's last text is cut.
     """
     left = n_characters
     for number, shard in enumerate(shards):
@@ -306,10 +306,12 @@ def _run(
             parts = batch.to(model.device).tensor_split(n_parts)
             loss = _step(model, optimizer, parts, options.clip_norm, pool)
             if not math.isfinite(loss):
+                has_state = (work / _CHECKPOINT).exists()
+                where = f"; the last good checkpoint is kept in {work}" if has_state else ""
                 raise BadInput(
                     f"training {work.name.strip('.').removesuffix('.partial')}",
                     f"the loss or its gradient is not finite at step {step + 1}",
-                    f"try a lower learning rate; the last good checkpoint is kept in {work}",
+                    f"try a lower learning rate{where}",
                 )
             losses.append(loss)
             if len(losses) in saved_steps:  # before the state: a resumed run saves it again
@@ -364,7 +366,7 @@ def _step(
 def _gradients(
     model: Any, weights: Sequence[torch.Tensor], rows: torch.Tensor, n_rows: int
 ) -> tuple[float, tuple[torch.Tensor, ...]]:
-    """What ``rows`` add to the mean loss of a batch of ``n_rows`` rows, and to its gradients."""
+    """The part of ``rows`` in the mean loss of a batch of ``n_rows`` rows and in its gradients."""
     targets = torch.full_like(rows, _NO_TARGET)
     targets[:, :-1] = rows[:, 1:]
     device = rows.device.type
@@ -429,7 +431,7 @@ def model_card(options: TrainOptions, figures: Mapping[str, Any], shards: Sequen
     if base is None:
         start = "random weights"
         made = f"GPT-NeoX, {options.layers} layers of {options.hidden}, {options.heads} heads"
-        tokenizer = f"byte-level BPE of the same text, at most {options.vocabulary:,} tokens"
+        tokenizer = f"byte-level BPE, at most {options.vocabulary:,} tokens"
     else:
         start = f"{base}, revision {figures['base_revision']}"
         made = f"LoRA adapter of rank {rank} for {base}" if rank else f"that of {base}"

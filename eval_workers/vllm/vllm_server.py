@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 #: The ``base_url`` that means: start a server on this machine for each requested model.
 SERVED_HERE = "vllm"
 _POLL_S = 0.5
-#: Memory of a CPU for keys and values, in GiB; vLLM would take four.
+#: Memory of a CPU for keys and values, in GiB; vLLM would take nine tenths of all memory.
 _CPU_CACHE_GIB = "1"
 
 #: Model -> the process of its server and the server's address.

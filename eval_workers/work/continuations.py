@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Samples per chunk: a few forward passes on a CPU, one on a GPU.
 CHUNK_DRAWS = 250
-#: Samples of a text in one chunk, so that chunks stay the same when more samples are requested.
+#: Most samples of a text per chunk, so that chunks stay the same when more samples are requested.
 _BLOCK = 50
 
 
@@ -233,7 +233,7 @@ def check_n(n: int, options: SamplingOptions) -> None:
 
 
 def alike(samples: Sequence[str]) -> bool:
-    """True if several samples are nearly all the same: at most one distinct text in ten.
+    """True if several samples are all equal, or have at most one distinct text in ten.
 
     >>> alike(["is"] * 9 + ["was"]), alike(["is"] * 19 + ["was"]), alike(["is"])
     (False, True, False)

@@ -98,8 +98,8 @@ def helpers(job: Job, n_workers: int, top: Path, say: Callable[[str], None]) -> 
     """Run ``n_workers - 1`` further processes on a job for the length of the block.
 
     This process is the first worker: it gets its share of the threads, and the first of the visible
-    devices. The helpers' logs are in ``top``; ``say`` gets a line for a helper that failed.
-    Raises ``UsageProblem`` for too few CUDA devices.
+    devices. The helpers' logs are in ``top`` until the block ends; ``say`` gets a line for a helper
+    that failed. Raises ``UsageProblem`` for too few CUDA devices.
     """
     if n_workers == 1:
         yield
@@ -121,7 +121,7 @@ def helpers(job: Job, n_workers: int, top: Path, say: Callable[[str], None]) -> 
 
 
 def _environments(job: Job, n_workers: int) -> list[dict[str, str]]:
-    """The environment of each worker; also limits this process to its share of the threads."""
+    """The environment of each worker; without ``OMP_NUM_THREADS`` limits the threads here too."""
     from plumbline.eval_workers.models import devices
 
     environment = dict(os.environ)

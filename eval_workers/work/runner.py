@@ -84,7 +84,7 @@ class NothingUsed(BadInput):
 
     @classmethod
     def of(cls, step: Step[Any], done: ComputedStep) -> NothingUsed | None:
-        """The error for a step, with its commonest reason; ``None`` if the step has rows."""
+        """The error for a step, with its commonest reason; ``None`` with rows or no rejects."""
         reasons = [str(row["reason"]) for row in done.made.rejects]
         if done.state.kept or done.made.rows or not reasons:
             return None

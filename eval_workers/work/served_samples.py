@@ -203,7 +203,7 @@ def _first(draws: Sequence[Draw]) -> list[Draw]:
 
 
 def _sample(reply: Reply) -> Sample:
-    """A reply as a sample; not every server counts the end token, so its count is left out."""
+    """A reply as a sample; without ``n_tokens`` at `stop`, as some servers count the end token."""
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
     if reply.finish_reason == "length":

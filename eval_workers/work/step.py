@@ -96,7 +96,7 @@ class Step(ABC, Generic[Outcome]):
     @property
     @abstractmethod
     def label(self) -> str:
-        """What the step works on, for the progress bar."""
+        """Name of the step's input, for the progress bar."""
 
     def check(self, store: Store, options: ModelOptions) -> None:
         """Raise ``UsageProblem`` for invalid input; called before a model is opened."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-# Imported first: it configures MKL, before MKL starts.
+# Imported before torch: it first configures MKL.
 from plumbline.eval_workers.models.kinds.forward_passes import Passes, n_before_text
 
 import tokenizers  # isort: skip

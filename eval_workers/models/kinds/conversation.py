@@ -31,7 +31,7 @@ class Conversation:
 def load_conversation(name: str) -> Conversation:
     """The conversation of a TOML file with `user` and perhaps `system`, or the shipped `default`.
 
-    Raises ``BadInput`` for a file that is missing or holds anything else.
+    Raises ``UsageProblem`` for a missing file, ``BadInput`` for one that holds anything else.
 
     >>> load_conversation("default").user
     'Write one sentence that could stand in a book.'

@@ -9,8 +9,8 @@ BART repaired damaged ones. So use the sum to compare the two sentences of a pai
 family, but not an encoder-decoder with a causal model.
 
 **Continuations.** The encoder reads the prompt, and the decoder writes a text of its own, separated
-from the prompt by a space. Tokens are drawn by log p(token | prompt, start, earlier tokens). The
-model's settings for generation, such as beams or a forced last token, are ignored.
+from the prompt by a space. Tokens are drawn by log p(token | prompt, start, earlier tokens). Of the
+model's settings for generation only the start and end tokens are used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 
 from plumbline.eval_workers.models.kinds.forward_passes import logprobs_of
 
-import torch  # isort: skip (forward_passes configures MKL, before it starts)
+import torch  # isort: skip (forward_passes first configures MKL)
 
 from transformers.modeling_outputs import BaseModelOutput
 
@@ -35,7 +35,7 @@ from plumbline.warehouse.errors import UsageProblem
 class EncoderDecoderBackend(LocalContinuer):
     """An encoder-decoder loaded with transformers; see ``TextReader`` for what it raises.
 
-    ``options.bos`` names the start token of the decoder where the files do not.
+    ``options.bos`` is the decoder's start token, even if the files name one.
     """
 
     kind = "encoder-decoder"

@@ -33,7 +33,7 @@ from plumbline.eval_workers.models.kinds.forward_passes import (
     n_before_text,
 )
 
-import torch  # isort: skip (forward_passes configures MKL, before it starts)
+import torch  # isort: skip (forward_passes first configures MKL)
 
 from plumbline.eval_workers.models.local.scorer import summed
 from plumbline.eval_workers.models.scoring_contract import TextScore, Tokens

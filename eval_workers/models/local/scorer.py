@@ -1,4 +1,4 @@
-"""The base classes of backends: they encode texts, refuse some and sum log-probabilities.
+"""Base classes of backends with a tokenizer: encode texts, refuse some, sum log-probabilities.
 
 A score is defined in ``scoring_contract``.
 
@@ -45,7 +45,7 @@ _NOT_EVERYWHERE = {
 
 
 class TextReader(ABC):
-    """A language model of one kind and its encoding of texts; the base of all backends.
+    """A language model of one kind and its encoding of texts; base of backends with a tokenizer.
 
     The tokenizer and configuration are read at once, the weights when they are first needed.
     Raises ``BadInput`` for a model that is not a language model of the kind or can't be loaded,
@@ -241,8 +241,8 @@ class TextReader(ABC):
     ) -> Tokens | str:
         """A text's token ids without BOS or EOS, or its problem.
 
-        Unless ``bounded``, a text may be longer than the context. ``ids_of`` encodes it, by
-        default ``_ids``.
+        Unless ``bounded``, neither its length nor its decoded words are checked. ``ids_of``
+        encodes it, by default ``_ids``.
         """
         try:
             (ids,) = (ids_of or self._ids)([text]) if text else [[]]

@@ -143,7 +143,7 @@ def _name_and_step(path: Path) -> tuple[str, int | None]:
 
 
 def check_directory(model: str) -> None:
-    """Raise ``BadInput`` for a directory without a saved model; imports no heavy packages."""
+    """Raise ``BadInput`` for a path that exists but holds no saved model; no heavy imports."""
     if "://" not in model and (path := Path(model).expanduser()).exists():
         _check_saved_model(path)
 

@@ -50,7 +50,7 @@ def train(
     Words are lowercase runs of characters between white space and punctuation marks, and every
     mark. Sentences end at ``SENTENCE_END``. The start loss is that of equally likely words, the end
     loss that of the first sentences of the text. ``key`` identifies options and shards; files of an
-    interrupted run with another key are removed. The caller adds columns ``path`` and ``run_id``.
+    interrupted run with another key are removed. The caller adds the other columns.
     """
     from transformers import PreTrainedTokenizerFast
 

@@ -1,4 +1,4 @@
-"""Text to numbered words: words and marks in lower case, and where sentences end.
+"""Text to numbered words: lower-case words and punctuation, and sentence ends.
 
 Words are those of the library ``tokenizers`` (``Lowercase``, ``BertPreTokenizer``), which also
 splits the texts that are scored. Each character's kind is found by trying it there.
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from plumbline.eval_workers.models.ngram import SENTENCE_END
 
-#: The numbers of every sentence's start and of all words outside the vocabulary.
+#: Numbers of the boundary between sentences and of words outside the vocabulary.
 BOS, UNKNOWN = 0, 1
 _CHARACTERS_AT_ONCE = 1 << 20
 #: Kinds of characters.
@@ -87,15 +87,15 @@ def _words(text: str, ends: list[int]) -> tuple[pa.DictionaryArray, Any]:
     begins = np.ones(len(points) + 1, bool)
     begins[1:-1] = (kind[1:] == _MARK) | (kind[:-1] != _PART)
     begins[ends] = True
-    is_letter = kind != _BLANK
-    begins = begins[:-1] & is_letter
-    letters = np.where(points < _KNOWN, lower[known], points)[is_letter]
-    n_bytes = 1 + (letters >= 0x80) + (letters >= 0x800) + (letters >= 0x10000)
-    offsets = np.append(0, np.cumsum(n_bytes))[np.append(begins[is_letter], True)]
+    in_word = kind != _BLANK
+    begins = begins[:-1] & in_word
+    characters = np.where(points < _KNOWN, lower[known], points)[in_word]
+    n_bytes = 1 + (characters >= 0x80) + (characters >= 0x800) + (characters >= 0x10000)
+    offsets = np.append(0, np.cumsum(n_bytes))[np.append(begins[in_word], True)]
     buffers = [
         None,
         pa.py_buffer(offsets),
-        pa.py_buffer(letters.tobytes().decode("utf-32-le").encode()),
+        pa.py_buffer(characters.tobytes().decode("utf-32-le").encode()),
     ]
     words = pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
     sentence = np.searchsorted(ends, np.flatnonzero(begins), side="right")

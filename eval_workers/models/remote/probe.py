@@ -17,7 +17,7 @@ from plumbline.eval_workers.chat.client import Failure
 from plumbline.eval_workers.models.remote.echo import Echo, EchoFault, EchoServer, read_echo
 from plumbline.warehouse.errors import BadInput, UsageProblem
 
-#: Texts to score; the first is sent three times. All have the same last word.
+#: Texts to score; the first is scored three times. All have the same last word.
 TEXTS = (
     "The weather was fine, so the two old friends walked home.",
     "A clerk had put all the keys into the drawer at home.",
@@ -56,8 +56,7 @@ class ProbeResult:
 def probe(server: EchoServer, bos: str | None) -> ProbeResult:
     """Check a server's scores of a few texts; ``bos`` is the token of ``--bos``.
 
-    Raises ``BadInput`` for numbers that aren't scores, ``UsageProblem`` where a BOS is missing or
-    superfluous.
+    Raises ``BadInput`` for numbers that aren't scores, ``UsageProblem`` for a missing or wrong BOS.
     """
     sent = _choose_context(server, bos)
     echoes = [*_echoes(server, sent, TEXTS), *_echoes(server, sent, [TEXTS[0]] * 2)]

@@ -392,7 +392,7 @@ def of_cluster(rest: Floats, clusters: Ints) -> Floats:
 
 
 def of_other_families(rest: Floats, families: Ints) -> Floats:
-    """The mean residual of the same pair under models of other families, each family once.
+    """The mean residual of a pair under models of other families, each family once; 0 for one.
 
     >>> of_other_families(np.array([[1.0, 3.0, 5.0]]), np.array([0, 0, 1])).tolist()
     [[5.0, 5.0, 2.0]]

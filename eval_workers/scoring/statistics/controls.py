@@ -65,8 +65,8 @@ class Effect:
         """The effect in a few words.
 
         ``predicts``: the coefficient's interval leaves 0 out, and words that the fit has not seen
-        are predicted better with it. ``does not``: the partial correlation's interval lies within
-        +-``SMALL``. Else it ``cannot be told``.
+        are predicted better with it. ``does not``: it holds 0, and the partial correlation's lies
+        within +-``SMALL``. Else it ``cannot be told``.
 
         >>> Effect().verdict
         'cannot be told'

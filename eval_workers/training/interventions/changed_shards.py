@@ -1,6 +1,6 @@
 """Shards with a share of their documents changed, and a ledger of every change.
 
-The seed, a shard's name and a document's row alone decide which documents are changed. So a larger
+Dose, seed, a shard's name and a document's row alone decide which documents are chosen. A larger
 dose includes the documents of a smaller one, and a placebo changes the same documents.
 """
 
@@ -39,7 +39,7 @@ from plumbline.warehouse.input.shards import (
 )
 from plumbline.warehouse.options import STRICT
 from plumbline.warehouse.paths import replacing
-from plumbline.warehouse.regular_files import begin_directory
+from plumbline.warehouse.regular_files import begin_directory, json_object
 
 #: File in the directory of the shards that describes them.
 LEDGER = "intervention.json"
@@ -125,8 +125,8 @@ def write_changed(
     they are. Each shard is renamed when complete; after an interruption the same call resumes.
 
     Raises:
-        UsageProblem: two shards of one name, a directory that holds something else, or options
-            that contradict each other.
+        UsageProblem: two shards that would get one name, a directory that holds something else, or
+            a placebo that is not two words.
         BadInput: a shard can't be read, or ``out`` can't be written.
     """
     paths = _places(shards, out)
@@ -225,6 +225,7 @@ def shown(directory: Path, n: int, seed: int = 0) -> Iterator[tuple[str, int, st
     if not (directory / LEDGER).is_file() or not ledgers:
         fix = "give the --out of `plumbline intervene text`"
         raise BadInput(f"directory {directory}", "holds no changed text", fix)
+    field = json_object(directory / LEDGER)["field"]
     rng = np.random.default_rng(seed)
     sizes = [pq.read_metadata(path).num_rows for path in ledgers]
     drawn = np.sort(rng.permutation(sum(sizes))[:n])
@@ -232,20 +233,22 @@ def shown(directory: Path, n: int, seed: int = 0) -> Iterator[tuple[str, int, st
     for path, first, last in zip(ledgers, firsts, firsts[1:], strict=False):
         places = drawn[(drawn >= first) & (drawn < last)] - first
         if places.size:
-            yield from _shown(path, pq.read_table(path), places.tolist())
+            yield from _shown(path, pq.read_table(path), places.tolist(), field)
 
 
-def _shown(path: Path, changes: pa.Table, places: list[int]) -> Iterator[tuple[str, int, str, str]]:
+def _shown(
+    path: Path, changes: pa.Table, places: list[int], field: str
+) -> Iterator[tuple[str, int, str, str]]:
     shard = path.with_name(path.name.removesuffix(CHANGES) + ".jsonl.zst")
     # A change's start is in the original text; earlier changes of the document shift it.
     growths = pc.subtract(pc.utf8_length(changes["new"]), pc.utf8_length(changes["written"]))
     rows, shifts = changes["row"].to_numpy(), np.cumsum([0, *growths.to_pylist()])
     drawn = {int(rows[k]) for k in places}
-    texts = {
-        row: text
-        for row, text in enumerate(islice(documents(shard), max(drawn)), 1)
-        if row in drawn
-    }
+    texts = {}
+    for row, line in enumerate(islice(lines(shard), max(drawn)), 1):
+        if row in drawn:
+            text = field_value(record := json.loads(line), field)
+            texts[row] = text if isinstance(text, str) else record["text"]  # was a row of Parquet
     for k in places:
         change = changes.slice(k, 1).to_pylist()[0]
         row, text = change["row"], texts[change["row"]]

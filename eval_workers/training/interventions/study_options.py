@@ -42,7 +42,7 @@ class Arm:
 class StudyOptions(LearnerOptions):
     """The arms of an intervention, and what is trained in each.
 
-    Raises ``UsageProblem`` for doses that aren't numbers from 0 to 1, or fewer than two.
+    Raises ``UsageProblem`` unless the doses are 0 and others up to 1, and for invalid windows.
     """
 
     doses: Annotated[str, Field(description="Shares of the documents: numbers with commas.")] = (

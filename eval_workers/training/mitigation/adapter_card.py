@@ -28,9 +28,9 @@ def adapter_card(figures: Mapping[str, Any]) -> str:
         "base while tuning": f"{figures['base_dtype']}, {quantisation}, frozen",
         "tuned on": f"{figures['n_prompts']:,} neutral prompts of {figures['probe_sets']}",
         "hash of the prompts": figures["prompts_hash"],
-        "compared with": figures["test_sets"] or "no test set",
-        "left out": f"{figures['n_left_out']:,} prompts, of which {figures['n_leaks']:,} are in a "
-        "test set",
+        "checked against": figures["test_sets"] or "no test set",
+        "left out": f"{figures['n_left_out']:,} prompts ({figures['n_leaks']:,} in a test or "
+        "dev set)",
         **_leaks_kept(figures),
         **_chosen(figures),
         "word list": f"{figures['word_list']} ({figures['word_list_hash']})",
@@ -39,8 +39,8 @@ def adapter_card(figures: Mapping[str, Any]) -> str:
         "parameters": f"{figures['n_parameters']:,}",
         "steps": f"{figures['n_steps']:,} of {figures['batch_prompts']} prompts",
         "optimiser": f"AdamW, rate {figures['learning_rate']}",
-        "way": tuned_by(figures),
-        "longest prompt": f"{figures['max_tokens']} tokens with a word behind it",
+        "how": tuned_by(figures),
+        "prompt limit": f"{figures['max_tokens']} tokens with a word after it",
         "smoothing of L_d": figures["distance_smoothing"],
         "seed": figures["seed"],
         "made with": made_with,
@@ -74,8 +74,8 @@ Losses are means over the prompts of the first and of the last steps, with dropo
 
 ## What it must not be used for
 
-- As proof that a model is fair: it was tuned on the very measures GLD and ADD. Only prompts it
-  was not tuned on tell anything, and other harms not even these.
+- As proof that a model is fair: it was tuned on the measures GLD (L_l), ADD (L_d). Only prompts it
+  was not tuned on are evidence, and not of other harms.
 - Where gender is known or matters (medicine, law, translation, biography): gendered words are made
   unlikely, also where they are right.
 - To decide about people.
@@ -101,7 +101,7 @@ def tuned_by(figures: Mapping[str, Any]) -> str:
 
 
 def _leaks_kept(figures: Mapping[str, Any]) -> dict[str, str]:
-    """Number of prompts that were kept although a test set has them, if any."""
+    """The row on prompts that were kept although a test set has them, if any."""
     n = figures["n_leaks_kept"]
     return {"in a test set, too": f"{n:,} of the prompts it was tuned on"} if n else {}
 
@@ -111,8 +111,8 @@ def _chosen(figures: Mapping[str, Any]) -> dict[str, str]:
     if figures.get("chosen_step") is None:
         return {}
     return {
-        "chosen step": f"{figures['chosen_step']:,}, of those with a checkpoint and the last the "
-        f"one whose losses on the {figures['n_dev_prompts']:,} prompts of {figures['dev_sets']} "
-        f"have the least weighted sum: {figures['dev_loss']:.6g}, {figures['dev_loss_end']:.6g} "
-        "after the last step"
+        "chosen step": f"{figures['chosen_step']:,}: of the steps measured on the "
+        f"{figures['n_dev_prompts']:,} prompts of {figures['dev_sets']}, the one with the least "
+        f"weighted sum of losses, {figures['dev_loss']:.6g}; the last step has "
+        f"{figures['dev_loss_end']:.6g}"
     }

@@ -45,7 +45,7 @@ class TuningTarget:
 def target(
     prompt: str, pairs: Sequence[WordPair], encode: Encode, max_tokens: int
 ) -> TuningTarget | str:
-    """The target of a prompt, or the reason why there is none.
+    """The target of a prompt, or why it has none.
 
     ``encode`` gives the tokens of each text, or why it has none. Pairs with a word that can't be
     spelled are left out, as in ``disclosure probe``.
@@ -59,7 +59,7 @@ def target(
     >>> so.female, so.male, so.pairs
     ((0,), (1,), ((0, 1),))
     >>> target("So", [WordPair("she", "he")], encode, 5)
-    '6 tokens with a word behind it, more than 5'
+    '6 tokens with a word after it, more than 5'
     """
     if problem := prompt_problem(prompt):
         return problem
@@ -91,5 +91,5 @@ def target(
     )
     longest = max(map(len, result.sequences))
     if longest > max_tokens:
-        return f"{longest} tokens with a word behind it, more than {max_tokens}"
+        return f"{longest} tokens with a word after it, more than {max_tokens}"
     return result

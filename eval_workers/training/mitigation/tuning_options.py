@@ -63,16 +63,16 @@ class TuneOptions:
     batch_prompts: Annotated[int, Field(gt=0, le=100_000, description="Prompts per step.")] = 16
     steps: Annotated[int, Field(gt=0, le=10_000_000, description="Optimiser steps.")] = 500
     max_tokens: Annotated[
-        int, Field(gt=0, le=1_000_000, description="Most tokens of a prompt.")
+        int, Field(gt=0, le=1_000_000, description="Most tokens of a prompt and a word.")
     ] = 512
     clip_norm: Annotated[
-        float, Field(gt=0, le=MOST, description="Bound on the gradient's norm; a large one: none.")
+        float, Field(gt=0, le=MOST, description="Bound on the gradient's norm.")
     ] = 1.0
     word_list: Annotated[
         str, Field(description="Pairs of gendered words: name, or path of a TOML file.")
     ] = WORD_LIST
     seed: Annotated[
-        int, Field(ge=0, le=(1 << 32) - 1, description="Seed of weights and order.")
+        int, Field(ge=0, le=(1 << 32) - 1, description="Seed of weights, order and dropout.")
     ] = 0
     checkpoint_steps: Annotated[
         int, Field(gt=0, le=10_000_000, description="Steps between checkpoints.")
@@ -81,7 +81,7 @@ class TuneOptions:
         bool,
         Field(
             description="As the paper: the base in 4 bits (nf4), losses as sums, gradients not "
-            "clipped, no prompt left out."
+            "clipped, gendered and test prompts kept."
         ),
     ] = False
 

@@ -1,4 +1,4 @@
-"""Neutral prompts, outside all test sets, to tune on and to choose a checkpoint by."""
+"""Prompts to tune on and to choose a checkpoint by: neutral and in no test set, or as published."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAIL = re.compile(r"(?<![\s.,;:!?…])[\s.,;:!?…]*(?:\band)?[\s.,;:!?…]*$")
 class Training:
     """Rows of ``probe_prompt`` to tune on, and rows of ``reject`` (without their run) for the rest.
 
-    ``dev`` are rows of ``dev_sets`` to choose a checkpoint by; all prompts were compared with
+    ``dev`` are rows of ``dev_sets`` to choose a checkpoint by; the prompts were checked against
     ``test_sets``. ``n_leaks`` of the rejected prompts are in a test set or a dev set;
     ``n_leaks_kept`` of the prompts to tune on are in a test set.
     """
@@ -173,7 +173,7 @@ def reject(row: Mapping[str, Any], reason: str, subject: str) -> Row:
 
 
 def _held_out(store: Store, tests: Sequence[str]) -> dict[str, str]:
-    """The first test set with a prompt or counterpart, by the ``plain`` text of this."""
+    """``plain`` text of each prompt and counterpart -> the first test set that has it."""
     set_of: dict[str, str] = {}
     for name in tests:
         for row in _read(store, name):

@@ -21,8 +21,8 @@ class WordReader:
     """A causal ``transformers`` model that reads texts after the token ``bos``.
 
     Texts of up to ``longest_in_tree`` tokens are read as a tree, see ``models.local.tree``; if one
-    is longer, each is read on its own. ``n_tokens`` bounds the tokens of a pass, unless a single
-    prompt with its words has more.
+    is longer, no tree is used. A pass is of one prompt, or of several whose trees have up to
+    ``n_tokens`` nodes together.
     """
 
     model: Any
