@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from scipy import stats
@@ -43,7 +44,7 @@ from plumbline.pipelines.report.sections import intervention_effects as section_
 from plumbline.pipelines.report.sections.intervention_effects import bounded
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput, UsageProblem
-from plumbline.warehouse.input.shards import documents, record_form
+from plumbline.warehouse.input.shards import RecordForm, documents, record_form
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import delta, fill, pair, score, scored_by, trained
@@ -392,3 +393,13 @@ def test_the_commands(tmp_path: Path) -> None:
     ledger = pq.read_table(out / "a.changes.parquet").to_pylist()
     assert found == Counter((c["new"], c["written"]) for c in ledger)
     assert len(rows) == len(ledger)
+
+
+def test_a_changed_column_of_parquet_keeps_its_name(tmp_path: Path) -> None:
+    shard, out = tmp_path / "a.parquet", tmp_path / "out"
+    pq.write_table(pa.table({"body": [" ".join(SAID * 9)] * 5}), shard)
+    run("text", str(shard), "--out", str(out), "--dose", "1", "--text-field", "body")
+    (changed,) = out.glob("*.jsonl.zst")
+    assert len(list(documents(changed, RecordForm("body")))) == 5
+    rows = json.loads(run("show", str(out), "--n", "9", "--format", "json"))["rows"]
+    assert len(rows) == 9

@@ -197,7 +197,8 @@ def _changed_lines(
 ) -> Iterator[bytes]:
     if kind_of(shard):
         for row, text in enumerate(documents(shard, form), 1):
-            yield json.dumps({"text": changed(row, text)}, ensure_ascii=False).encode() + b"\n"
+            record = {form.text_field: changed(row, text)}
+            yield json.dumps(record, ensure_ascii=False).encode() + b"\n"
         return
     for row, line in enumerate(lines(shard), 1):
         try:
@@ -248,7 +249,7 @@ def _shown(
     for row, line in enumerate(islice(lines(shard), max(drawn)), 1):
         if row in drawn:
             text = field_value(record := json.loads(line), field)
-            texts[row] = text if isinstance(text, str) else record["text"]  # was a row of Parquet
+            texts[row] = text if isinstance(text, str) else record["text"]  # of Parquet, by 0.2
     for k in places:
         change = changes.slice(k, 1).to_pylist()[0]
         row, text = change["row"], texts[change["row"]]
