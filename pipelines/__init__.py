@@ -1,1 +1,1 @@
-"""Prefect flows that only sequence, settings, the report and the `plumbline` command."""
+"""The `plumbline` command, settings, Prefect flows that run commands, and the report."""

@@ -1,6 +1,6 @@
 """Errors of the machine or the data, not of the program: one line, not a traceback.
 
-A full disk, a path that leads nowhere, too little memory, too few file handles, damaged data.
+A full disk, a wrong path, too little memory or file handles, damaged data, text not in UTF-8.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from plumbline.warehouse.errors import BadInput, PlumblineError
 
 @dataclass(frozen=True)
 class _Cause:
-    """A cause: ``OSError`` numbers, and texts of messages of Java, SQLite, DuckDB, Arrow, torch."""
+    """A cause: its ``OSError`` numbers, and texts in messages of Java, SQLite, DuckDB, torch."""
 
     fix: str
     numbers: tuple[int, ...] = ()
@@ -100,7 +100,7 @@ def problem(error: BaseException) -> BadInput | None:
 
 
 def _matched(cause: _Cause, error: BaseException) -> BadInput | None:
-    """The error for the user if ``error`` has this cause; one about a path has to name it."""
+    """The error for the user if ``error`` has this cause; a wrong path counts only if named."""
     name = getattr(error, "filename", None)
     if isinstance(error, OSError) and error.errno in cause.numbers and (cause.signs or name):
         reason = (name and error.strerror) or os.strerror(error.errno)

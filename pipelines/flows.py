@@ -3,7 +3,7 @@
 The flow of a deployable command is an attribute of this module: the command's name with
 underscores, such as ``corpus_count``. Its parameters are the command's options. A missing one is
 taken from ``config``, then from the worker's ``PLUMBLINE_*`` variables, then from the settings
-file (``conf``), as in the commands. Paths are relative to the directory where the worker started.
+file (``conf``), as in the commands. Paths are relative to ``worker_directory``.
 
 A ``PlumblineError`` fails the run, with the error's line as message; an error that ``check`` finds
 does so before any work. Unreadable shards fail the run only after everything else is done.
@@ -68,7 +68,7 @@ _Result = TypeVar("_Result")
 
 
 class TaskStages(Stages):
-    """Runs each stage as a task of the current flow; the task has the stage's name."""
+    """Runs each stage as a task of the current flow; the task run has the stage's name."""
 
     def _result(self, name: str, work: Callable[..., _Result], *args: Any) -> _Result:
         return self._task(name, work)(*args)
@@ -84,7 +84,7 @@ class TaskStages(Stages):
 
 
 def server_address() -> str:
-    """The PREFECT_API_URL; ``UsageProblem`` without: no server is started, no profile's is used."""
+    """PREFECT_API_URL. Raises ``UsageProblem`` without: no other server is used or started."""
     address = os.environ.get("PREFECT_API_URL")
     if not address:
         fix = "run `prefect server start` and set PREFECT_API_URL=http://127.0.0.1:4200/api"
@@ -107,7 +107,7 @@ def here_as_flow(out: Path, work: Callable[[Context], Done], context: Context) -
 def flow_of(
     kind: type[Command], name: str = "", usual: Mapping[str, Any] | None = None, **preset: Any
 ) -> Flow[..., Any]:
-    """The flow of a command: its parameters are the class's fields, typed as there.
+    """The flow of a command: its parameters are the class's fields; a list may also be one text.
 
     Fields in ``preset`` have a fixed value and aren't parameters; ``usual`` replaces defaults.
     """
@@ -124,7 +124,7 @@ def _flow(
 ) -> Flow[..., Any]:
     """A flow whose parameters are a command's options, except ``without``.
 
-    A ``PlumblineError`` becomes its failed state; only a stop by the user is raised.
+    A ``PlumblineError`` becomes its failed state, except a stop by the user, which is raised.
     """
 
     def run(**values: Any) -> Any:
@@ -182,7 +182,7 @@ _RENAMED = {"check_only": "dry_run"}
 
 
 def __getattr__(name: str) -> Flow[..., Any]:
-    """The flow of a deployable command, by its name with underscores, such as `corpus_count`."""
+    """The flow of a deployable command or in ``_OLD``, such as `corpus_count`; or `weekly`."""
     if name in _OLD:
         command, preset = _OLD[name]
         return flow_of(class_of(command), name, **preset)

@@ -46,7 +46,7 @@ class PipelineOptions(ModelOptions, CorpusOptions, DataOption, Command):
     ] = ()
     benchmarks: Annotated[
         tuple[str, ...],
-        Field(description="Benchmarks, by commas; empty: all of `data`, or our own."),
+        Field(description="Benchmarks, by commas; empty: five of `data`, or our own."),
     ] = ()
     model: Annotated[
         tuple[str, ...], Field(description="Hub ids, paths or train:small, by commas.")
@@ -59,7 +59,7 @@ class PipelineOptions(ModelOptions, CorpusOptions, DataOption, Command):
         tuple[str, ...], Field(description="Prompts that disclosure is measured on, by commas.")
     ] = ()
     models: Annotated[
-        str, Field(description="Instead of `model` a list: a TOML file, or unstereoeval.")
+        str, Field(description="Instead of `model` a list: a TOML file, or a name: unstereoeval.")
     ] = ""
     seed: Annotated[Seed, Field(description="Seed of corpus writing, training and samples.")] = 0
     demo_tokens: Annotated[

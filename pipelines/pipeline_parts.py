@@ -66,7 +66,7 @@ class Parts:
     Attributes:
         unread: a line for each corpus with shards that can't be read.
         failed: a line for each model that could use nothing of a benchmark or a set of prompts.
-        done: the results of the commands, each after its name.
+        done: the results of the commands that ``_do`` ran, each after the command's name.
     """
 
     def __init__(self, options: PipelineOptions, plan: PipelinePlan, context: Context) -> None:
@@ -118,7 +118,7 @@ class Parts:
                     self.failed.append(str(e))
 
     def report(self) -> None:
-        """The metrics and the report of what the warehouse holds."""
+        """Compute the metrics and write the report of all that the warehouse holds."""
         self._do("measure", Measure, **vars(self.options.measure))
         self._do("report", Report, out=self.options.out / "report")
 
@@ -160,7 +160,7 @@ class Parts:
             say(f"{name}: {n_rejected:,} of {n_all:,} documents rejected (table `reject`)")
 
     def _words(self, name: str) -> tuple[str, ...]:
-        """Words to explain, sorted: the options', else those that lean most; none explained yet."""
+        """Words without an explanation, sorted: the options', else those that lean most."""
         from plumbline.jobs.corpus_lookup import corpus_contrast
         from plumbline.warehouse.query.connection import rows_of
 
@@ -181,8 +181,8 @@ class Parts:
     def _write(self, written: benchmark.BenchmarkBuild) -> None:
         """Have a benchmark written around seed words, by a chat model or our own grammar.
 
-        Seed words are made for every corpus. If a benchmark has only seed words of a corpus, it was
-        made of words that don't lean in that corpus.
+        Seed words are made for every corpus: a benchmark whose words are all seed words of a corpus
+        was made of words that hardly lean in it.
         """
         for corpus_plan in self.plan.corpora:
             n_seeds = self._seed_words(corpus_plan)
@@ -282,7 +282,7 @@ class Parts:
 
 
 def is_built(options: PipelineOptions, name: str) -> bool:
-    """True if the warehouse has pairs of a benchmark that was built: no importer knows it."""
+    """True if the warehouse has pairs of a benchmark without an importer, such as a built one."""
     from plumbline.eval_workers.pairs.benchmarks import discover
 
     store = None if name in discover() else Store.existing(options.warehouse)

@@ -1,4 +1,4 @@
-"""The plan of a pipeline, decided from the settings before anything starts. Pure."""
+"""The plan of a pipeline, decided from the settings before anything starts. Writes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WORLDS = ("straight", "swapped")
 OFFLINE = "closed-world-offline"
 #: Asks for a small model trained on the corpus itself, instead of a hub id or path.
 TRAIN_SMALL = "train:small"
-#: Prompts that disclosure is measured on where no benchmark is named: they ship with Plumbline.
+#: Prompts that ship with Plumbline: disclosure is measured on them if no benchmark is scored.
 PROMPTS = "topics"
 #: Benchmarks scored when none are named and reference data is configured.
 RELEASED = ("winobias", "winogender", "use-5", "use-10", "use-20")
@@ -80,14 +80,14 @@ class PipelinePlan:
 
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
-    """Turn settings into a plan. Without corpus, benchmarks and model: the closed world.
+    """Turn settings into a plan. If none of ``WORK`` is set: the closed world.
 
-    With a model, but neither benchmarks nor reference data, disclosure is measured on prompts that
-    ship with Plumbline, and our own grammar writes a benchmark around words of the corpus.
+    With a model, but neither benchmarks nor reference data, disclosure is measured, by default on
+    ``PROMPTS``, and our own grammar writes a benchmark around words of the corpus, if there is one.
 
-    Raises ``UsageProblem`` when the parts do not fit: a model to train without a corpus,
-    a benchmark without a model, a twin of anything but the closed world; and what reading the
-    configuration of a benchmark to build raises.
+    Raises ``UsageProblem`` when the parts do not fit, such as a model to train without a corpus, a
+    benchmark without a model, or a twin of anything but the closed world; and what reading a list
+    of models or the configuration of a benchmark to build raises.
 
     >>> from plumbline.pipelines.commands.pipeline import Pipeline
     >>> plan = make_plan(Pipeline())
@@ -111,7 +111,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
         corpora = (CorpusPlan(options.corpus_name or corpus_name(patterns[0]), patterns),)
     benchmarks, models = options.benchmarks, _models(options, corpora)
     if benchmarks and not models:
-        raise UsageProblem("MODEL is empty", "benchmarks need a model", "add MODEL=train:small")
+        raise UsageProblem("setting model", "is empty, but benchmarks need one", "give train:small")
     written = _build(options, corpora)
     sets = options.probe_set, options.prompt_sets
     if models and not (benchmarks or written) and options.data:
@@ -169,7 +169,7 @@ def _closed_world(worlds: Sequence[str], options: PipelineOptions) -> PipelinePl
 def corpus_name(pattern: str) -> str:
     """A corpus name from the first shard pattern: its directory's name, in plain characters.
 
-    A directory that the pattern does not name leaves the file's name.
+    If the pattern names no directory, it is the file's name.
 
     >>> corpus_name("../data/My Novels/*.jsonl.zst"), corpus_name("../mine.jsonl.zst")
     ('my-novels', 'mine')
@@ -202,8 +202,8 @@ def _model(name: str, corpora: tuple[CorpusPlan, ...], options: ModelOptions) ->
         shown = Path(name).name if Path(name).is_dir() else name
         return ModelPlan(shown, location=name, options=options)
     if name != TRAIN_SMALL:
-        raise UsageProblem(f"MODEL={name}", f"only {TRAIN_SMALL} can be trained here")
+        raise UsageProblem(f"model {name}", f"only {TRAIN_SMALL} can be trained here")
     if not corpora:
-        raise UsageProblem(f"MODEL={name}", "needs a corpus to learn from", "add CORPUS='shards'")
+        raise UsageProblem(f"model {name}", "needs a corpus to learn from", "give its shards")
     corpus = corpora[0].name
     return ModelPlan(f"small-{corpus}", corpus=corpus, preset="small", options=options)

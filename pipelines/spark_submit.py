@@ -42,7 +42,7 @@ _KINDS: dict[int, type[PlumblineError]] = {
 def check(options: PipelineOptions) -> None:
     """Check the settings of Spark and spark-submit before anything is begun.
 
-    Raises ``UsageProblem`` for settings of Spark that don't exist or name no master;
+    Raises ``UsageProblem`` for no master, or a missing file of settings or in ``dist``;
     ``MissingComponent`` for a missing spark-submit.
 
     >>> from plumbline.pipelines.commands.pipeline import Pipeline
@@ -69,7 +69,7 @@ PLUMBLINE_MASTER=spark://host:7077, or `master` in a settings file)
 
 
 def submit_command(options: PipelineOptions, name: str, shards: Sequence[str]) -> list[str]:
-    """The spark-submit command that counts a corpus; writes the archive unless ``dist`` is set.
+    """The spark-submit command that counts a corpus. Without ``dist``, writes its archive first.
 
     The settings' patterns are passed, since the paths of a large corpus can be too long for a
     command line; ``shards`` are passed only without patterns.
@@ -101,7 +101,7 @@ def _dist(options: PipelineOptions) -> str:
 
 
 def submit(command: Sequence[str]) -> None:
-    """Run spark-submit to its end; raise the error that its exit status stands for."""
+    """Run spark-submit to its end; if it fails, raise the error that its status stands for."""
     from plumbline.jobs.spark.java import find_java_home
 
     # This Python and a Java, unless the environment names others.

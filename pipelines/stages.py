@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 
 class Stages:
-    """Runs the stages of a command in this process, and keeps their wall times.
+    """Runs the stages of a command in this process; has the wall times of finished ones.
 
     ``flows.TaskStages`` runs the same stages as Prefect's tasks. Names of stages are printed to
     ``console``.

@@ -6,6 +6,7 @@ import hashlib
 import re
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,10 @@ def test_what_has_no_name_is_no_benchmark(release: Path) -> None:
     assert {f.benchmark for f in found if f.kind != "statistics"} == {"use-5"}
     assert [s.n_files for s in atlas.sources(found)] == [1, 1, 3]
     assert [s.n_files for s in atlas.sources(found, "org/other")] == [1, 1, 1]
+    pairs = next(f for f in found if f.kind == "pairs")
+    released = [*(f for f in found if f.kind != "statistics"), replace(pairs, kind="max-pmi")]
+    assert [s.n_files for s in atlas.sources(released)] == [1, 1, 3], "MaxPMI, without statistics"
+    assert [s.n_files for s in atlas.sources([*found, replace(pairs, kind="max-pmi")])] == [1, 1, 3]
 
 
 @pytest.fixture(scope="module")

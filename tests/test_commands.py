@@ -131,7 +131,7 @@ def test_a_value_comes_from_the_strongest_source(
         (["tea", "--case", "odd"], "'odd' is not one of 'upper', 'lower'"),
         (["tea", "--tims", "2"], "--times"),
         ([], "Missing argument 'words'"),
-        (["tea", "--format", "xml"], "--format xml: there is table, json, csv"),
+        (["tea", "--format", "xml"], "--format xml: is not table, json or csv"),
         (["tea", "--config", "none.toml"], "none.toml"),
     ],
 )

@@ -257,7 +257,7 @@ COMMAND_LINES = [
     Typed("pipeline --corpus nowhere/*.jsonl", 3,
         "shards nowhere/*.jsonl: no such file (check the path or the pattern, docs/corpora.md)"),
     Typed("pipeline --benchmarks winobias", 2,
-        "MODEL is empty: benchmarks need a model (add MODEL=train:small)"),
+        "setting model: is empty, but benchmarks need one (give train:small)"),
     Typed("pipeline --benchmarks winobias --model gpt2", 4,
         "benchmark winobias: its released files, unstereo-eval/data/datasets/raw, are not "
         "installed (give --source PATH, or set PLUMBLINE_DATA, or `data` of plumbline.toml, to "
@@ -1189,12 +1189,12 @@ CALLS = [
     of_file(settings, "wrong.toml", 'window = ',
         "settings file wrong.toml: is not valid TOML: ..."),
     Called("benchmark without a model", lambda: plan(benchmarks="winobias"),
-        "MODEL is empty: benchmarks need a model (add MODEL=train:small)"),
+        "setting model: is empty, but benchmarks need one (give train:small)"),
     Called("trained on no corpus", lambda: plan(benchmarks="winobias", model="train:small"),
-        "MODEL=train:small: needs a corpus to learn from (add CORPUS='shards')",
+        "model train:small: needs a corpus to learn from (give its shards)",
         ),
     Called("unknown preset", lambda: plan(corpus="a/x.jsonl", model="train:huge"),
-        "MODEL=train:huge: only train:small can be trained here"),
+        "model train:huge: only train:small can be trained here"),
     Called("twin of a corpus", lambda: plan(corpus="a/x.jsonl", twin=True),
         "setting twin: only the closed world has a twin (leave it out, or run without corpus, "
         "benchmarks and model)"),

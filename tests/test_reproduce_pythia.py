@@ -204,7 +204,7 @@ def test_a_mean_of_checkpoints_varies_as_its_autocorrelation_says(rho: float) ->
         ({"value": "many"}, "row 1.*value is 'many'"),
         ({"stderr": "nan"}, "row 1.*stderr is 'nan'"),
         ({"stderr": "-0.1"}, "row 1.*stderr is '-0.1'"),
-        ({"step": "4000"}, "row 3.*pct_stereotype of pythia 1.3b 4000 is there twice"),
+        ({"step": "4000"}, "row 3.*pct_stereotype of pythia 1.3b 4000 occurs twice"),
         ({"metric": "perplexity"}, "pythia 1.3b 1000 has no pct_stereotype"),
     ],
 )

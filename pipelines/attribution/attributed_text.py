@@ -29,7 +29,7 @@ class TrainingText:
         documents: each document's shard, row, source, number of kept words and mark, which is the
             same for copies of a document.
         n_read: int64[document], tokens that the model read of it, repetitions counted; ``None``
-            if that isn't known, as for a model that was trained elsewhere.
+            if that isn't known, as for an adapter or a model that was trained elsewhere.
     """
 
     evidence: Evidence
@@ -94,7 +94,7 @@ def training_text(
 
 
 def _n_read(text: TrainingText, model: Path) -> Ints | None:
-    """Tokens of each document that a model read; ``None`` unless it was trained here on them.
+    """Tokens of each document that a model read; ``None`` if ``trained_on`` doesn't know it.
 
     An n-gram model read every word once.
     """

@@ -43,7 +43,7 @@ def attribute(
     """Attribute preferences by each method in turn; returns the rows asked for, new and stored.
 
     Rows that the table has for the same pairs, text and options are not computed again. ``n`` is
-    the number of documents and of words kept per side; all sources are kept.
+    the number of documents and of words kept per side; sources are left out only at a score of 0.
 
     Raises what the methods raise, and ``UsageProblem`` for pairs that the model can't score.
     """
@@ -155,7 +155,7 @@ def _ends(scores: Floats, n: int) -> tuple[list[int], Ints]:
 
 
 def _listed(sums: dict[str, Any], n: int) -> Iterator[tuple[int, Row]]:
-    """Index and row of each group whose sum is among the ``n`` highest or lowest scores."""
+    """Index and row of the groups with the ``n`` highest positive and lowest negative sums."""
     places, groups = _ends(sums["score"], n)
     rows = as_rows({"place": np.array(places), **{name: x[groups] for name, x in sums.items()}})
     return zip(groups.tolist(), rows, strict=True)

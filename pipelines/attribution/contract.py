@@ -75,8 +75,8 @@ class Subject:
     Attributes:
         store: the warehouse.
         model: as ``plumbline score`` takes it: a directory, or a name.
-        text: the documents that it was trained on.
-        contrast: the pair of words that stands for female and male, such as ``she/he``.
+        text: the documents of a counted corpus, which it was trained on.
+        contrast: a pair of female and male words such as ``she/he``, or the name of a word list.
         seed: seed of methods that sample.
     """
 

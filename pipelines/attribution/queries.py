@@ -32,7 +32,7 @@ def of_words(store: Store, words: Iterable[str], benchmark: str | None = None) -
 
 
 def of_benchmark(store: Store, benchmark: str) -> Query:
-    """A query: the mean over a benchmark's natural female/male pairs; ``UsageProblem`` if none."""
+    """The mean over female/male pairs that aren't judged unnatural; ``UsageProblem`` if none."""
     return _query(f"benchmark {benchmark}", _pairs(store, benchmark))
 
 

@@ -42,14 +42,14 @@ class Commands(Mapping[str, Any]):
         return registry.summary(self._prefix + name)
 
     def __getitem__(self, name: str) -> Any:
-        whole, inside = registry.current(self._prefix + name), f"{self._prefix}{name} "
-        is_group = any(one.startswith(inside) for one in (*registry.targets(), *registry.OLD))
-        if whole in registry.targets():
-            return _command(whole, name, Commands(inside) if is_group else None)
+        full_name, prefix = registry.current(self._prefix + name), f"{self._prefix}{name} "
+        is_group = any(one.startswith(prefix) for one in (*registry.targets(), *registry.OLD))
+        if full_name in registry.targets():
+            return _command(full_name, name, Commands(prefix) if is_group else None)
         if not is_group:
             raise KeyError(name)
-        how: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "rich"}
-        return LazyGroup(name=name, help=self.help(name), commands=Commands(inside), **how)
+        look: dict[str, Any] = {"no_args_is_help": True, "rich_markup_mode": "rich"}
+        return LazyGroup(name=name, help=self.help(name), commands=Commands(prefix), **look)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -58,18 +58,18 @@ class Commands(Mapping[str, Any]):
         return len(self._names)
 
 
-def _command(whole: str, name: str, inside: Commands | None) -> Any:
-    """Typer's command ``name`` of the class ``whole``; with ``inside`` also a group of these."""
+def _command(full_name: str, name: str, subcommands: Commands | None) -> Any:
+    """Typer's command ``name`` for ``full_name``; with ``subcommands`` also a group of these."""
     from plumbline.pipelines.command import command_line
     from plumbline.pipelines.command.base import class_of
 
-    kind = class_of(whole)
+    kind = class_of(full_name)
     settings, function = command_line.context_settings(kind), command_line.function_of(kind)
-    if inside is None:
+    if subcommands is None:
         app = typer.Typer(add_completion=False, rich_markup_mode="rich")
         app.command(name, context_settings=settings)(function)
         return typer.main.get_command(app)
-    commands = inside
+    commands = subcommands
 
     class Both(LazyGroup):
         def __init__(self, **attributes: Any) -> None:

@@ -82,7 +82,7 @@ class Done:
     """The result of a command.
 
     Attributes:
-        rows: one row for each thing worked on, columns with their units.
+        rows: one row for each thing worked on; columns are named with their units.
         most: how many of them a terminal shows, 0 for all; JSON, CSV and Python have all.
         table: rows that Python, JSON and CSV have instead of a table that is printed as text.
         said: lines for people, beyond the rows; in Python a line that begins with ``WARNING``
@@ -152,7 +152,8 @@ class Command:
     records: ClassVar[bool] = True
     #: Its steps are recorded in its run; otherwise each step has a run of its own.
     joins: ClassVar[bool] = True
-    #: Its options stand at the top of the settings file, and its variables are ``PLUMBLINE_NAME``.
+    #: Its options may stand at the top of the settings file, and its variables be
+    #: ``PLUMBLINE_NAME``.
     at_top: ClassVar[bool] = False
     #: Inherited fields that are not options of this command.
     without: ClassVar[tuple[str, ...]] = ()
@@ -165,7 +166,7 @@ class Command:
 
     @classmethod
     def of_settings(cls, content: Mapping[str, Any], file: str) -> Mapping[str, object]:
-        """Its options in a settings file: the table of its name, less those of its subcommands."""
+        """Its options in a settings file: its table, without the tables of its subcommands."""
         name, table = name_of(cls), content
         for word in name.split():
             table = table.get(word.replace("-", "_"), {}) if isinstance(table, Mapping) else {}
@@ -177,19 +178,19 @@ class Command:
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Defaults of missing fields that depend on the ``given`` ones."""
+        """Defaults, by field, that depend on the ``given`` fields."""
         return {}
 
     def check(self) -> None:
-        """Raise the errors that can be detected before anything is opened or recorded."""
+        """Raise the errors that can be detected before the run; writes and records nothing."""
 
     def ready(self) -> None:
         """Raise the errors that prevent a run but not a plan, such as a missing key."""
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Rows of ``planned``: what `--dry-run` prints; none where nothing is left to do.
+        """Rows of ``planned``, which `--dry-run` prints; no row means that nothing is left to do.
 
-        Nothing is written. ``store`` is ``None`` where there is no warehouse yet.
+        Nothing is written. ``store`` is ``None`` if the command opens no warehouse, or none exists.
         """
         raise NotImplementedError
 
@@ -219,7 +220,7 @@ class Parameter:
 
     @property
     def is_list(self) -> bool:
-        """True if it is given as several values, not as one text with commas."""
+        """True if it is given as several values, not as one text with separators."""
         repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
         return get_origin(self.kind) is tuple and repeats
 
@@ -259,12 +260,15 @@ _PARAMETERS: dict[type, tuple[Parameter, ...]] = {}
 
 
 def parameters(kind: type[Command]) -> tuple[Parameter, ...]:
-    """Arguments, then options of a command; of each, required ones first, inherited ones last."""
+    """Arguments, then options of a command; of each, required ones first, nested ones last.
+
+    Among these own ones come before inherited ones, and the warehouse comes last.
+    """
     return tuple(p for p in all_fields(kind) if p.path[0] not in kind.without)
 
 
 def all_fields(kind: type[Command]) -> tuple[Parameter, ...]:
-    """``parameters``, and the inherited fields in ``without``, which a file may have."""
+    """``parameters``, and the inherited fields in ``without``, which `--config` may set."""
     if kind in _PARAMETERS:
         return _PARAMETERS[kind]
     own, last = inspect.get_annotations(kind), inspect.get_annotations(Command)
@@ -348,17 +352,17 @@ def has_plan(kind: type[Command]) -> bool:
 
 
 def plan_of(command: Command) -> Iterator[Row]:
-    """The rows of a command's plan. Raises as opening does where its warehouse is missing."""
+    """The rows of a command's plan. Raises as ``execute`` if its warehouse can't be opened."""
     from plumbline.warehouse.storage.store import Store
 
     store = Store.existing(command.warehouse) if command.opens_warehouse else None
     if store is None and command.opens_warehouse and not command.makes_warehouse:
-        Store.open(command.warehouse, create=False, reads=command.reads)  # says what is missing
+        Store.open(command.warehouse, create=False, reads=command.reads)  # raises
     yield from command.plan(store)
 
 
 def execute(command: Command, stages: Stages | None = None) -> Done:
-    """Run a command and record the run, so that it can be replayed.
+    """Run a command; if it ``records``, record the run, so that it can be replayed.
 
     Raises what the command raises; an error in ``Done.failed`` is returned with the result.
     """
@@ -404,7 +408,7 @@ def values_of(command: Command) -> dict[str, object]:
 
 
 def of_values(kind: type[Command], values: str, warehouse: Path) -> Command:
-    """The command that a run recorded as JSON, on a warehouse.
+    """The command whose ``values`` a run recorded as JSON, on ``warehouse``.
 
     Raises ``UsageProblem`` for values that the command doesn't take any more.
     """

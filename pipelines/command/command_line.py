@@ -72,7 +72,7 @@ def function_of(kind: type[Command]) -> Callable[..., None]:
         option_names = {p.name for p in parameters(kind)}
         general = {n: None if n in option_names else values.pop(n, None) for n in GENERAL}
         if general["format"] not in (None, *FORMATS):
-            problem = f"there is {', '.join(FORMATS)}"
+            problem = "is not table, json or csv"
             raise UsageProblem(f"--format {general['format']}", problem)
         typed = {n: v for n, v in values.items() if v is not None and _is_typed(ctx, n)}
         command = made(kind, typed, general["config"], here(kind, general["conf"]))
@@ -102,7 +102,7 @@ def _is_typed(ctx: typer.Context, name: str) -> bool:
 
 
 def context_settings(kind: type[Command]) -> dict[str, Any]:
-    """Values from settings and variables, which Typer shows as defaults and takes as typed."""
+    """Values from settings and variables, which Typer takes as defaults, even if required."""
     known = {p.name: p for p in parameters(kind)}
     values = {name: as_typed(known[name], one.value) for name, one in here(kind).items()}
     return {"default_map": {name: value for name, value in values.items() if value is not None}}
@@ -119,7 +119,7 @@ def _show_plan(command: Command, form: str) -> None:
 def show(done: Done, command: Command, form: str) -> None:
     """Print the result of a command; raise ``done.failed``, if there is one.
 
-    With JSON or CSV, standard output has nothing else; other lines go to standard error.
+    With JSON, one object holds everything; with CSV, other lines go to standard error.
     """
     rows = done.rows if form == "table" else done.rows or done.table
     if form == "json":
@@ -155,7 +155,7 @@ def _lines(done: Done, command: Command) -> Iterator[str]:
 
 
 def _next(done: Done, command: Command) -> str:
-    """``done.next`` with --warehouse added to each command, unless it is the default one."""
+    """``done.next`` with --warehouse added to commands without it, unless it is the default."""
     where = done.warehouse or command.warehouse
     if where == DEFAULT_WAREHOUSE:
         return done.next
@@ -189,7 +189,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
 
 
 def _csv_cell(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula, and that can't steer a terminal."""
+    """A cell that no spreadsheet takes for a formula, escaped if it goes to a terminal."""
     cell = csv_cell(value)
     return terminal(cell) if isinstance(cell, str) and sys.stdout.isatty() else cell
 

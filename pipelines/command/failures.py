@@ -12,7 +12,7 @@ from plumbline.warehouse.text.escape import say
 
 
 class ShardsFailed(BadInput):
-    """Everything is done but for shards that can't be read."""
+    """Everything is done except the shards that can't be read."""
 
 
 class Failures:

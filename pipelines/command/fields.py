@@ -19,7 +19,7 @@ _OF_OUTPUTS = (regular_files.check_output_file, regular_files.check_output_direc
 
 
 def _checked(check: Callable[[Path], None]) -> AfterValidator:
-    """Check a local path now; an address is checked when it is read."""
+    """Check a path now, but an input's address when it is read."""
 
     def checked(path: Path) -> Path:
         if not isinstance(path, Address) or check in _OF_OUTPUTS:

@@ -1,4 +1,4 @@
-"""The options that every command has: `--dry-run`, `--config` or `--conf`, and `--format`."""
+"""General options: `--dry-run` (with a plan), `--config` or `--conf`, and `--format`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def general_options(kind: type[Command]) -> Iterator[inspect.Parameter]:
 
 
 def _taken_from(kind: type[Command]) -> Callable[..., Path | None]:
-    """Typer's callback for `--config`, whose file may set required options but no arguments."""
+    """Typer's `--config` callback: its file can give required options, not required arguments."""
     known = {p.name: p for p in parameters(kind) if not p.on.positional}
 
     def taken(ctx: typer.Context, config: Path | None) -> Path | None:
@@ -62,9 +62,9 @@ def _taken_from(kind: type[Command]) -> Callable[..., Path | None]:
 
 
 def as_typed(parameter: Parameter, value: Any) -> Any:
-    """A value of a file as it would be typed; ``None`` if it isn't of the parameter's type.
+    """A value of a file or variable as it would be typed; ``None`` if its type is wrong.
 
-    ``value_sources.made`` refuses such a value, with the file in its message.
+    ``value_sources.made`` refuses such a value, with its source in the message.
     """
     if parameter.is_list:
         return [str(v) for v in (value if isinstance(value, list | tuple) else [value])]

@@ -16,7 +16,7 @@ from inspect import cleandoc
 from plumbline.warehouse.plugins import Registry
 
 _PACKAGE = "plumbline.pipelines.commands"
-#: A command's class with its docstring; parsing all modules would take longer.
+#: Name of a command's class and its docstring; parsing all modules would take longer.
 _CLASS = re.compile(
     r'^class ([A-Z]\w*)\([^)]*\bCommand,?\s*\):\n    """(.*?)(?:\n\n|""")', re.M | re.S
 )
@@ -26,7 +26,7 @@ ORDER = (
     *("disclosure", "measure", "report", "reproduce", "sql", "runs", "warehouse", "doctor"),
 )
 _ABOUT = re.compile(r'"""`plumbline [^`]*`: (.*?)(?:\n\n|""")', re.S)
-#: Earlier names of commands, for this version.
+#: Earlier names of commands, which still work -> today's names.
 OLD: dict[str, str] = {
     "config": "pipeline config",
     "constrain": "benchmark constrain",

@@ -35,7 +35,7 @@ Made = TypeVar("Made", bound=Command)
 
 @dataclass(frozen=True)
 class Value:
-    """A value and its source; the source of a typed value is empty."""
+    """A value and its source, empty if the value was typed."""
 
     value: Any
     source: str = ""
@@ -52,8 +52,8 @@ def made(
 ) -> Made:
     """Make a command of the ``given`` values, else those of a TOML file, else ``weaker`` ones.
 
-    Raises ``UsageProblem`` for a value that the command doesn't take, ``BadInput`` for a file that
-    is not TOML; both name the source that holds it.
+    Raises ``UsageProblem`` for a value that the command doesn't take, and the errors of
+    ``of_config``; both name the source.
     """
     typed = {name: Value(value) for name, value in given.items()}
     values = {**(weaker or {}), **(of_config(config) if config else {}), **typed}
@@ -91,7 +91,8 @@ def here(
     """Values of a command in the settings file and the environment.
 
     ``conf`` is a path, or ``cluster`` for the file of that name that comes with Plumbline. Raises
-    ``BadInput`` for a file that is not TOML, ``UsageProblem`` for an unknown name.
+    ``BadInput`` for a file that is not TOML, ``UsageProblem`` for a missing file, an unknown name
+    or a variable with an open quote.
     """
     environment = os.environ if environment is None else environment
     file = conf or environment.get("PLUMBLINE_CONF")
@@ -171,7 +172,7 @@ def _of_environment(
 
 
 def _parsed(parameter: Parameter, text: str, variable: str) -> Any:
-    """A variable's text, converted to the field's type if it can be; else ``made`` reports it.
+    """A variable's text as the field's type, or unconverted, for ``made`` to report.
 
     Raises ``UsageProblem`` for words with a quote left open.
     """

@@ -29,7 +29,7 @@ Argument: TypeAlias = Annotated[str, Field(min_length=1), On(positional=True)]
 Several: TypeAlias = Annotated[tuple[str, ...], On(repeated=True)]
 #: A count or limit, at least 1.
 Number: TypeAlias = Annotated[int, Field(ge=1, le=10**9)]
-#: State of a shard in a plan that has no partial counts yet.
+#: In a plan, the state of a shard without partial counts.
 TO_COUNT = "to count"
 
 
@@ -77,7 +77,7 @@ def shard_row(path: Path, partials: Path | None) -> Row:
 
 
 def missing_rows(command: CorpusName, done: Associated) -> Iterator[str]:
-    """Lines on words without rows, contrasts that are gone and rows whose deltas have changed."""
+    """Lines on words without rows, contrasts that are gone and rows of changed deltas."""
     if done.rare:
         words = ", ".join(done.rare)
         yield f"No rows: {words} (not in the corpus, or rarer than the corpus's --min-count)"

@@ -31,9 +31,9 @@ class Attribute(ContrastOption, Command):
 
     The preference is the mean log ratio over a word's pairs, or over a benchmark's. Each method
     scores every document that the model read: above 0, having it makes the model more female. The
-    table attribution has the documents and words with the highest and lowest scores, and all
-    sources. After an interruption run the same command again: a method that is done is not
-    repeated.
+    table attribution has the documents and words with the highest and lowest scores, and every
+    source with a score. After an interruption run the same command again: a method that is done is
+    not repeated.
 
     Example: plumbline attribute --model models/small-novels --corpus novels --word nurse
     """
@@ -143,6 +143,6 @@ def _read(text: TrainingText) -> str:
     """The line on the documents that the model read."""
     if text.n_read is None:
         unknown = f"what the model read of {text.corpus} isn't known"
-        return f"{WARNING}{unknown}, as it was trained on others: every document is taken as read"
+        return f"{WARNING}{unknown}: every document is taken as read"
     others = "" if len(text.read) == len(text) else "; the others have a score of 0"
     return f"The model read {len(text.read):,} of {len(text):,} documents{others}."

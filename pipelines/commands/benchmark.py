@@ -270,7 +270,7 @@ class BenchmarkCompare(Command):
     def run(self, context: Context) -> Done:
         root, benchmarks = context.store.root, list(dict.fromkeys(self.names))
         if len(benchmarks) < 2:
-            raise UsageProblem("benchmarks", "one can't be compared", "name two or more")
+            raise UsageProblem("benchmarks", "are fewer than two", "name two or more")
         params = {"benchmarks": benchmarks}
         words = {row["benchmark"]: row for row in rows_of(root, sql("benchmarks/made_for"), params)}
         for name in benchmarks:
@@ -343,7 +343,7 @@ class BenchmarkBuild(BuildSpec, Command):
             _ = self.price(), self.writing(), self.judging().price()
 
     def check(self) -> None:
-        """Raise the errors that can be detected before anything is made; asks no server."""
+        """Raise the errors that can be detected before anything is made; asks no chat model."""
         from plumbline.jobs.corpus_lookup import corpus_deltas
 
         build.check_name(self.name)
@@ -428,8 +428,8 @@ class BenchmarkBuild(BuildSpec, Command):
 class Constrain(Command):
     """Compute MaxPMI of a benchmark's pairs: the largest lean among the words of each.
 
-    A pair with a word counted more rarely than `--least-count` is undecided, unless another word
-    leans beyond the limit: constrained subsets hold only pairs all of whose words are known.
+    A pair with a word of fewer than `--least-count` co-occurrences on a side is undecided, unless
+    another word leans beyond the limit: constrained subsets hold only pairs of known words.
 
     Example: plumbline benchmark constrain --corpus novels --benchmark winobias
     """
@@ -455,7 +455,7 @@ class Constrain(Command):
         Field(
             ge=1,
             le=1_000_000_000,
-            description="Co-occurrences on either side from which a word's delta counts.",
+            description="Co-occurrences on each side from which a word's delta counts.",
         ),
     ] = LEAST_COUNT
 

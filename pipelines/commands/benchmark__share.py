@@ -97,7 +97,7 @@ class BenchmarkExport(_WithMaxPMI, Command):
 
     records = False
 
-    to: Annotated[Literal["lm-eval", "inspect"], Field(description="Who runs the task.")] = (
+    to: Annotated[Literal["lm-eval", "inspect"], Field(description="Harness for the task.")] = (
         "lm-eval"
     )
     out: Annotated[
@@ -129,7 +129,7 @@ class BenchmarkPush(_WithMaxPMI, Command):
     records = False  # ``run`` itself records a push, with what was pushed
 
     repo: Annotated[str, Field(description="Data set of the hub, OWNER/NAME.")]
-    private: Annotated[bool, Field(description="Where it is created: for its owner alone.")] = False
+    private: Annotated[bool, Field(description="A new one: only its owner can see it.")] = False
     dry_run: Annotated[
         OutputDirectory | None,
         Field(description="Write the files to this directory, push nothing."),

@@ -206,7 +206,7 @@ class CorpusCompare(Command):
     deployable = True
 
     a: Annotated[Argument, Field(description="A corpus, or a source of one as CORPUS:SOURCE.")]
-    b: Annotated[Argument, Field(description="What to compare it with: the same.")]
+    b: Annotated[Argument, Field(description="What to compare it with: CORPUS, or CORPUS:SOURCE.")]
     contrast: Annotated[str, Field(min_length=1, description="Pair such as she/he.")] = "she/he"
     min_pairs: Annotated[
         Number, Field(description="Co-occurrences that a word needs on each side in both.")
@@ -304,7 +304,7 @@ class Status(CorpusName, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Verify(CorpusName, Command):
-    """Prove that the tables of a corpus equal its ledger; status 3 when they do not.
+    """Check that the tables of a corpus equal its ledger; status 3 when they do not.
 
     Example: plumbline corpus verify --corpus novels
     """
@@ -335,7 +335,7 @@ class Verify(CorpusName, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CorpusWords(CorpusName, ContrastOption, Command):
-    """Sample seed words among those that lean least: from the interval of delta that holds 0.
+    """Sample seed words that lean least: from the middle one of 19 equal intervals of delta.
 
     If the corpus has a vocabulary (`corpus vocabulary`), only its kept words are sampled. Words
     rejected with `corpus vet` are left out.

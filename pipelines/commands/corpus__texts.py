@@ -205,8 +205,8 @@ class Pack(Command):
     A document's source is its folder; the file itself in one folder of up to 100 files. The file
     is in `meta.file`, too: `corpus count --source-field meta.file`.
 
-    Files are UTF-8, or of the --encoding named. Those that can't be used are left out, and rows of
-    the table `reject`; of one that is not UTF-8 the reason says what it may be.
+    Files are UTF-8, or of the --encoding named. Those that can't be used are left out; `reject` has
+    the reasons, with a likely encoding of a file that is not UTF-8.
 
     Example: plumbline corpus pack letters --out letters.jsonl.zst
     """

@@ -120,7 +120,7 @@ class Prompts(DataOption, Command):
         return [f"--{name.replace('_', '-')}" for name in names if getattr(self, name)]
 
     def check(self) -> None:
-        """Raise for missing sets, released files, wordings, keys and prices."""
+        """Raise for unknown sets, and missing released files, wordings, keys and prices."""
         name = self.probe_set
         if self.write:
             _ = self.spec(), find_key(checked_url(self.base_url or DEFAULT_URL))
@@ -202,7 +202,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     model: Annotated[tuple[str, ...], Field(description="Hub ids or directories, by commas.")] = ()
     models: Annotated[
         str | None,
-        Field(description="Instead of --model a list: a TOML file, or unstereoeval."),
+        Field(description="Instead of --model a list: a TOML file, or a name: unstereoeval."),
     ] = None
     out: ReportDirectory = Path("out/report")
 
@@ -228,9 +228,9 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         from plumbline.eval_workers.models import open_backend
 
         subjects = self.subjects()
-        held = Store.existing(self.warehouse)
-        prompt_sets.missing_sets(held, self.sets, self.data or "")
-        load_words(held, self.word_list)
+        store = Store.existing(self.warehouse)
+        prompt_sets.missing_sets(store, self.sets, self.data or "")
+        load_words(store, self.word_list)
         if len(subjects) == 1:
             _ = open_backend(*subjects[0]).identity
 
@@ -275,7 +275,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Sweep(ProbeOptions, ModelOptions, Command):
-    """Measure a set under many ways to decode, or under many instructions, beside none.
+    """Measure a set under many ways to decode, or under many instructions and without one.
 
     By decoding one value is varied at a time, the others off, and GAS alone can differ. By
     instruction GAS, GLD and ADD are compared with those without one. Finished work is kept: after
@@ -324,7 +324,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
                 raise UsageProblem(option, f"is for --by {other}", "leave it out")
 
     def grid(self) -> Grid:
-        """Settings of decoding to compare. Raises ``UsageProblem`` for values that draw nothing."""
+        """Settings of decoding to compare. Raises ``UsageProblem`` for values without a use."""
         temperatures = _numbers("--temperature", self.temperature, float)
         top_ps = _numbers("--top-p", self.top_p, float)
         top_ks = _numbers("--top-k", self.top_k, int)
@@ -369,7 +369,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
         drawn = {r["sampling_key"]: r["is_best"] for r in rows if r["parameter"] != "greedy"}
         said = [f"{sum(one.n_new for one in done):,} new continuations"]
         if 1 < sum(drawn.values()) == len(drawn):
-            said.append("All that is drawn ties: no value has the lowest GAS.")
+            said.append("All settings that sample have the same GAS: none is marked as best.")
             rows = [{**row, "is_best": False} for row in rows]
         if rejected := sum(one.n_rejected for one in done):
             said.append(f"{rejected:,} continuations could not be drawn: table reject")

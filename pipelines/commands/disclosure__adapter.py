@@ -114,13 +114,13 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         return (*self.sets, *self.dev_sets, *(names(self.test_sets) or ()))
 
     def tested(self, store: Store | None) -> tuple[str, ...]:
-        """The sets that are measured with --probe. Raises ``UsageProblem`` where there are none."""
+        """The sets to measure with --probe. Raises ``UsageProblem`` if there are none."""
         test_sets = names(self.test_sets)
         if test_sets is None:
             known = set(store.read("probe_prompt")["probe_set"].to_pylist()) if store else set()
             test_sets = tuple(sorted(known - {*self.sets, *self.dev_sets}))
         if not test_sets:
-            raise UsageProblem("--probe", "all sets were tuned on", "name one with --test-sets")
+            raise UsageProblem("--probe", "leaves no set to measure", "name one with --test-sets")
         return test_sets
 
     def check(self) -> None:
@@ -128,15 +128,15 @@ class Tune(TuneOptions, ProbeOptions, ModelOptions, DataOption, Command):
         from plumbline.eval_workers.models import open_backend
         from plumbline.eval_workers.training.trained_models import plain_name
 
-        how, held = self.base(), Store.existing(self.warehouse)
+        how, store = self.base(), Store.existing(self.warehouse)
         if self.as_published and find_spec("bitsandbytes") is None:
             fix = "pip install bitsandbytes"
             raise MissingComponent("--as-published", "needs bitsandbytes", fix)
         plain_name(self.name)
-        prompt_sets.missing_sets(held, self.wanted(), self.data or "")
-        load_words(held, self.word_list)
+        prompt_sets.missing_sets(store, self.wanted(), self.data or "")
+        load_words(store, self.word_list)
         if self.probe:
-            self.tested(held)
+            self.tested(store)
         _ = open_backend(self.model, how).identity
 
     def plan(self, store: Store | None) -> Iterator[Row]:
@@ -240,7 +240,7 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
     base: Annotated[str, Field(description="The base: hub id, or directory."), On(positional=True)]
     tuned: Annotated[
         str,
-        Field(description="The adapter that was tuned on it: the same."),
+        Field(description="The adapter that was tuned on it: hub id, or directory."),
         On(positional=True, metavar="adapter"),
     ]
     sets: Annotated[
@@ -266,9 +266,7 @@ class DisclosureCompare(ProbeOptions, ModelOptions, Command):
     ] = ()
     window: Annotated[
         int | None,
-        Field(
-            ge=1, le=10**9, description="Tokens of a window of it; default: the model's context."
-        ),
+        Field(ge=1, le=10**9, description="Tokens of its windows; default: the model's context."),
     ] = None
     gas_tokens: Annotated[
         int, Field(ge=1, le=100_000, description="Tokens of GAS's continuations.")

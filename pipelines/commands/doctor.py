@@ -98,11 +98,11 @@ def _python(_: Doctor) -> str:
 
 
 def _packages(_: Doctor) -> str:
-    """The core and the extras, in versions that Plumbline can run with."""
+    """The core and the extras of ``EXTRA_OF``, in versions that Plumbline can run with."""
     absent, problems = _requirements("")
     problems = [f"{name} is not installed" for name in absent] + problems
-    lacking = []
-    for extra in sorted(set(EXTRA_OF.values())):
+    lacking, extras = [], sorted(set(EXTRA_OF.values()))
+    for extra in extras:
         absent, wrong = _requirements(extra)
         # Limits of an absent extra don't matter, such as that of Spark on pandas.
         problems += [] if absent else wrong
@@ -113,7 +113,7 @@ def _packages(_: Doctor) -> str:
         kind = Absent if _PIPELINE_EXTRAS.isdisjoint(lacking) else Missing
         seen = f"extras that are not installed: {', '.join(lacking)}"
         raise kind(seen, install_line(",".join(lacking)))
-    return "the core and all extras"
+    return f"the core and the extras {', '.join(extras)}"
 
 
 def _requirements(extra: str) -> tuple[list[str], list[str]]:
@@ -269,7 +269,7 @@ def _language_model(_: Doctor) -> str:
 
     path = Path(os.environ.get("PLUMBLINE_LID") or model_path())
     if not path.is_file():
-        raise Absent(f"{path} is not there: `corpus vocabulary` goes by WordNet alone")
+        raise Absent(f"{path} is not there: `corpus vocabulary` uses WordNet alone")
     return str(path)
 
 

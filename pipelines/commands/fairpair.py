@@ -173,7 +173,7 @@ class FairpairScore(FairPairSpec, Command):
     without = tuple(f.name for f in fields(FairPairSpec) if f.name not in (*_MEASURING, "model"))
 
     probe_set: _PromptSet
-    model: Annotated[str, Field(description="Only that of these names or keys, by commas.")] = ""
+    model: Annotated[str, Field(description="Only models of these names or keys, by commas.")] = ""
 
     def run(self, context: Context) -> Done:
         store = context.store
@@ -201,7 +201,7 @@ class FairpairScore(FairPairSpec, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class FairpairReport(Command):
-    """Write the report of all that is measured: one HTML page, and its plots as SVG files.
+    """Write the report of all that is measured, as `plumbline report` does.
 
     Example: plumbline fairpair report --out out/report
     """
@@ -299,7 +299,7 @@ def _perturbing(run: FairpairRun, rows: Sequence[Row]) -> Iterator[Row]:
     )
     n_out = texts * run.n * n_models
     who = f"perturbed by {run.perturber}"
-    yield planned(who, "requests", n_texts, "", "at most, one a different text")
+    yield planned(who, "requests", n_texts, "", "at most, one per different text")
     yield from _asked(who, n_out + n_texts * wording, n_out, run.price(run.perturber))
 
 
@@ -310,7 +310,7 @@ def _asked(subject: str, n_in: int, n_out: int, price: Price | None) -> Iterator
         yield planned(subject, "cost", None, "", "unknown without --prices FILE")
     else:
         cost = money(price.cost(n_in, n_out), price.currency)
-        yield planned(subject, "cost", cost, "", "about, at the most")
+        yield planned(subject, "cost", cost, "", "about, at most")
 
 
 def _tokens(text: str) -> int:

@@ -74,7 +74,7 @@ class InterveneRun(StudyOptions, ModelOptions, Command):
     corpus: Annotated[str, Field(description="The same text, counted in the warehouse.")]
     benchmark: Annotated[
         tuple[str, ...],
-        Field(min_length=1, description="Benchmark; give it once for each."),
+        Field(min_length=1, description="Benchmark; repeatable."),
         On(repeated=True),
     ]
     out: Annotated[OutputDirectory, Field(description="Directory of texts and models.")] = Path(

@@ -130,7 +130,7 @@ class Pipeline(PipelineOptions, Command):
             yield planned(model.name, what, None, "", ", ".join(plan.scored()))
 
     def run(self, context: Context) -> Done:
-        """Run the parts in the order data flows; a failed shard or model doesn't stop others."""
+        """Run the parts in order; an unreadable shard or unusable benchmark stops no others."""
         if self.prefect:
             from plumbline.pipelines.flows import here_as_flow
 
@@ -138,7 +138,7 @@ class Pipeline(PipelineOptions, Command):
         return self.parts(context)
 
     def parts(self, context: Context) -> Done:
-        """Run the parts in this process."""
+        """Run the parts of ``steps``."""
         from plumbline.pipelines.pipeline_parts import Parts, alone, recovered, worth
         from plumbline.pipelines.stages import CONSOLE
 

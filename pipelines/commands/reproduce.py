@@ -96,8 +96,8 @@ class _Published:
 class Unstereoeval(_Release, _Published, _Figures, Command):
     """Compute the tables of UnStereoEval from its released scores and count what agrees.
 
-    All figures of Tables 1-3 and 8-22; those that differ are printed first, all are in --out.
-    Those of models without scores are not run. Leaves with status 1 when a figure differs by more
+    All figures of Tables 1-3 and 8-22: outcomes by table, then those that differ; all are in --out.
+    Figures of models without scores are not run. Leaves with status 1 when a figure differs by more
     than 0.011, or scores are incomplete.
 
     Example: plumbline reproduce unstereoeval --data unstereo-eval --warehouse out/released
@@ -111,8 +111,8 @@ class Unstereoeval(_Release, _Published, _Figures, Command):
         printed = (
             printed_figures.read(self.published) if self.published else printed_figures.packaged()
         )
-        store, given = context.store, (printed, self.corpus, _announce, context.run_id)
-        outcome = run.reproduce(store, self.data, *given)
+        arguments = (printed, self.corpus, _announce, context.run_id)
+        outcome = run.reproduce(context.store, self.data, *arguments)
         n_off = sum(c.outcome == OFF for c in outcome.compared)
         failed = None
         if n_off or outcome.incomplete:
@@ -152,9 +152,9 @@ class Atlas(_Release, Command):
         from plumbline.pipelines.report.write import write_report
         from plumbline.pipelines.reproduce import atlas, printed_figures, run
 
-        store, given = context.store, (self.corpus, _announce, context.run_id)
+        store, arguments = context.store, (self.corpus, _announce, context.run_id)
         files = atlas.files(self.data)
-        outcome = run.reproduce(store, self.data, printed_figures.packaged(), *given)
+        outcome = run.reproduce(store, self.data, printed_figures.packaged(), *arguments)
         _announce("what the lean goes with")
         command = f"plumbline reproduce atlas --data {self.data.name}"
         site = atlas.site(store, outcome, files, self.corpus, command, self.docs)
@@ -201,7 +201,7 @@ class _Beside(_Published, _Figures):
         return Done(
             rows=[
                 beside_runs.shown_row(figure)
-                for figure in sorted(measured, key=beside_runs.is_known_to_agree)
+                for figure in sorted(measured, key=beside_runs.is_not_outside)
             ],
             most=_MOST - len(said),
             said=[*said, *beside_runs.tally(compared)],
@@ -315,7 +315,7 @@ class Pythia(_Release, _Figures, Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Anatomy(_Release, Command):
-    """Split the lean of the released models into parts, on sentences whose words don't lean too.
+    """Split the lean of the released models into parts; with --eta, on sentences that hardly lean.
 
     A constant of the model, pronoun first, number and form of pronouns, the text's delta, length,
     word and pair: each one's share, and US when what goes with it is taken away.
@@ -382,7 +382,7 @@ class _Planned:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Cause(_Planned, Command):
-    """Run the pre-specified study: does the text make the lean? (docs/cause.md)
+    """Run the pre-specified study: does the text make the lean? (docs/cause-study.md)
 
     Counts the text, changes it by doses, trains and scores every arm, and says of each prediction
     what came of it. The packaged study takes about an hour on two cores; after an interruption
@@ -433,8 +433,8 @@ class Attribution(_Planned, Command):
     """Run the pre-specified study: is an attribution right? (docs/attribution-study.md)
 
     Trains on random halves of a text's documents, and compares the preference of each model with
-    what every method of attribution predicts for its half; then the same in a closed world where
-    one source was planted. After an interruption run the same command again to resume.
+    what every method of attribution predicts for its half; then the same in a closed world in which
+    words lean in one source only. After an interruption run the same command again to resume.
 
     Example: plumbline reproduce attribution --data data --out out/attribution
     """

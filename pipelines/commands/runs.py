@@ -131,7 +131,7 @@ class RunsShow(Command):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class RunsCompare(Command):
-    """Hold two runs side by side: options and versions that differ, metrics of both.
+    """Compare two runs: options and versions that differ, metrics of both.
 
     The difference is the second less the first; `a` and `b` of a metric are the models.
 

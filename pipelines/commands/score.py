@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Names of the benchmarks that are scored.
 Benchmarks = Annotated[
     tuple[str, ...],
-    Field(min_length=1, description="Benchmark; give it once for each."),
+    Field(min_length=1, description="Benchmark; repeatable."),
     On(repeated=True),
 ]
 
@@ -52,14 +52,14 @@ class Score(ModelOptions, Command):
     model: Annotated[
         tuple[str, ...],
         Field(
-            description="Hub id, or directory of a saved model; dummy is uniform over words. Give "
-            "it once for each."
+            description="Hub id, or directory of a saved model; dummy is uniform over words. "
+            "Repeatable."
         ),
         On(repeated=True),
     ] = ()
     models: Annotated[
         str | None,
-        Field(description="Instead of --model a list: a TOML file, or unstereoeval."),
+        Field(description="Instead of --model a list: a TOML file, or a name: unstereoeval."),
     ] = None
     revisions: Annotated[
         str | None,
@@ -312,7 +312,7 @@ _NOT_USED = ("n_rejected", "n_missing")
 class Choose(ChoiceOptions, Command):
     """Ask a served model which sentence of each pair is likelier, in both orders.
 
-    For models without log-probabilities; its figures are none of US and PD. The key comes from
+    For models without log-probabilities; its figures are not US or PD. The key comes from
     PLUMBLINE_API_KEY or OPENAI_API_KEY. What was asked is never asked again: after an interruption
     run the same command again to resume.
 

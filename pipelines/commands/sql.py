@@ -80,8 +80,8 @@ class Sql(Command):
     def __post_init__(self) -> None:
         name = self.form()
         if name not in get_args(_Form):
-            there = f"there is {', '.join(get_args(_Form))}"
-            raise UsageProblem(f"format {name!r}", there, "use --format")
+            problem = f"is not one of {', '.join(get_args(_Form))}"
+            raise UsageProblem(f"format {name!r}", problem, "use --format")
         if name == "parquet" and self.out is None:
             raise UsageProblem("format parquet", "goes to a file", "add --out FILE")
         if name == "table" and self.out is not None:
@@ -98,7 +98,7 @@ class Sql(Command):
             raise UsageProblem("the shell", "prints tables", f"give a query with --format {name}")
 
     def run(self, context: Context) -> Done:
-        """Answer the query, which prints its rows as they come, or open the shell."""
+        """Answer the query, open the shell, or write the file of ``init``."""
         store = OpenWarehouse.open(self.warehouse, create=False)
         if self.init is None:
             store = store.looking()

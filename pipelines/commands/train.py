@@ -36,9 +36,8 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
     """Train a small GPT-NeoX on a corpus, on CPU in minutes, to see what it takes up from the text.
 
     With --preset 5gram the model is a count of the text's n-grams of up to five words, the control
-    for what a neural model takes up beyond them (docs/cause.md). With --base continue a model that
-    there is, or train an adapter for it; --revision and what else says how a model is loaded is for
-    the base.
+    for what a neural model takes up beyond them (docs/cause.md). With --base continue an existing
+    model, or train an adapter for it; --revision and other options of loading are for the base.
 
     After an interruption run the same command again to resume from the last checkpoint; a finished
     run is not repeated.

@@ -27,11 +27,12 @@ _CHECK = "plumbline warehouse check"
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Check(Command):
-    """Read every file of every version: hash, schema, run, partition, unique keys, leftovers.
+    """Check every version's files by hash; the newest's by schema, run, partition and unique keys.
 
-    Rows are read in a process with limited memory and time: check what others send you first. In an
-    object store the stored bytes are read, not copies. Names each problem with its fix; status 3 if
-    there is one. With --since 7d, in a daily cron job, each file is read about once a week.
+    Leftovers are found, too. Rows are read in a process with limited memory and time: check what
+    others send you first. In an object store the stored bytes are read, not copies. Names each
+    problem with its fix; status 3 if there is one. With --since 7d, in a daily cron job, each file
+    is read about once a week.
 
     Example: plumbline warehouse check --since 7d
     """
@@ -45,7 +46,7 @@ class Check(Command):
     ] = ""
 
     def run(self, context: Context) -> Done:
-        """Return a row for each problem; any problem makes the command fail."""
+        """Return a row for each problem, if any with an error."""
         after = check.moment(self.since) if self.since else math.inf
         with progress("check", "files") as update:
             faults = check.check(context.store, apart=True, since=after, update=update)

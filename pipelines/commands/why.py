@@ -271,7 +271,7 @@ def _without_documents(store: Store, corpus: str) -> PlumblineError | None:
 
 
 def rendered(word_answers: WordAnswers, form: str) -> Iterator[str]:
-    """The answers as lines in a format; csv has one row per word, json everything."""
+    """The answers as lines in a format; csv has the rows of word_evidence, json everything."""
     sections = map(word_section, answers(word_answers.rows))
     if form == "json":
         yield json.dumps(json_value(dict(word_answers.rows)), indent=1, allow_nan=False)

@@ -54,9 +54,10 @@ def sigterm_interrupts(
 ) -> None:
     """Make SIGTERM raise SIGINT; ``handler`` handles SIGINT where it has been ignored so far.
 
-    Python's default for SIGTERM ends this process at once and leaves the processes that it started
-    running. Prefect sets its own handler of SIGTERM, so flows call this again: Prefect's raises an
-    exception inside the event loop, while SIGINT lets the loop cancel its tasks in order.
+    Only in the main thread. Python's default for SIGTERM ends this process at once and leaves the
+    processes that it started running. Prefect sets its own handler of SIGTERM, so flows call this
+    again: Prefect's raises an exception inside the event loop, while SIGINT lets the loop cancel
+    its tasks in order.
     """
 
     def interrupt(*_: object) -> None:
@@ -106,7 +107,7 @@ def _interrupt_after(lock: AbstractContextManager[None]) -> None:
 
 
 def _end_in_time(signals: int) -> None:
-    """End the process at a second signal, at the latest ``_GRACE_S`` after the first.
+    """End the process at a second, equal signal, at the latest ``_GRACE_S`` after the first.
 
     The handler can't: a long call, such as a query, keeps it from running. ``signals`` is the read
     end of the pipe that gets the number of each signal.

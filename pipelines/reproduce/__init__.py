@@ -1,1 +1,1 @@
-"""Published tables from published scores: what a paper printed beside what its data give here."""
+"""Figures that papers printed beside those of their data or of runs; pre-specified studies."""

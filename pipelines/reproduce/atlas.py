@@ -46,7 +46,7 @@ STUDIES = {
 
 @dataclass(frozen=True)
 class ListedFile:
-    """A file of the release: its path in it, size, SHA-256, and contents.
+    """A file of the release: its path in it, size, SHA-256, and what it holds.
 
     ``kind`` is the section that lists it; ``benchmark`` and ``model`` are empty if it covers all.
     """
@@ -69,7 +69,7 @@ KINDS = {
 
 
 def files(data: Path) -> list[ListedFile]:
-    """The files of a release that are read, by kind, then sorted by path."""
+    """The statistics, pairs, MaxPMI and scores of a release, by kind, then sorted by path."""
     release = Release.at(data)
     scores = {file.path: file for file in score_files(release.results)}
     of_kind = {
@@ -102,9 +102,9 @@ def digest(of: Sequence[ListedFile]) -> str:
 
 def sources(every: Sequence[ListedFile], name: str = "") -> list[SourceFiles]:
     """The files behind a page: of each kind those of the model or benchmark ``name``, else all."""
-    behind = []
+    behind, has_statistics = [], any(f.kind == "statistics" for f in every)
     for file_kind, (_, pattern) in KINDS.items():
-        if file_kind == "max-pmi":  # pages show MaxPMI computed from the statistics, not this one
+        if file_kind == "max-pmi" and has_statistics:  # pages show MaxPMI computed from these
             continue
         whole = [f for f in every if f.kind == file_kind]
         page_files = [f for f in whole if name and name in (f.model, f.benchmark)] or whole
@@ -144,7 +144,7 @@ def site(
         Link(
             "Studies",
             "studies.html",
-            f"{agree:,} printed figures computed again; what the lean goes with; model size.",
+            f"{agree:,} printed figures confirmed; what the lean goes with; model size.",
         ),
         Link("Files", _FILES, f"{len(every):,} released files with their SHA-256."),
     ]

@@ -1,4 +1,4 @@
-"""Printed figures beside figures of a warehouse's runs, for papers that released no results. Pure.
+"""Printed figures beside figures of a warehouse's runs, for papers that released no results.
 
 A row of ``warehouse/sql/reproduce/<paper>.sql`` is a figure of a run with its settings; settings
 that differ from the paper's are shown beside the figures.
@@ -20,7 +20,7 @@ Row = Mapping[str, Any]
 
 #: Columns of a file of printed figures.
 COLUMNS = ("table", "inputs", "method", "model", "metric", "value")
-#: Columns that belong to a figure; all others identify its run.
+#: Columns that belong to a figure; all others, except ``Paper.by_set``, identify its run.
 _OF_A_FIGURE = ("inputs", "method", "metric", "measured", "low", "high")
 #: Outcomes: the interval holds the printed figure, doesn't hold it, or why that is not known.
 OUTCOMES = (HOLDS, OUTSIDE, NO_INTERVAL, NOT_DEFINED, NOT_MEASURED) = (
@@ -59,8 +59,8 @@ class Paper:
         half_units: metric -> half a unit of its last printed digit.
         settings: column of the query -> the paper's setting, for a row.
         by_set: columns that may differ between the sets of one run.
-        misfits: lines on printed figures that contradict each other.
-        remarks: lines on differences of every run.
+        misfits: lines on contradictions of printed figures, and on claims that these can check.
+        remarks: lines on how to read any comparison with it.
         claims: lines on claims without a figure, from a warehouse and the printed names of its
             models.
     """
@@ -89,7 +89,7 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class Beside:
-    """A printed figure beside a run's: undefined or without a run None, with ends that are NaN."""
+    """A printed figure beside a run's; ``measured`` None, or ends NaN, if undefined or not run."""
 
     printed: Printed
     run: MeasuredRun | None
@@ -103,8 +103,8 @@ class Beside:
 def read(path: Path) -> list[Printed]:
     """Printed figures of a CSV with the columns ``COLUMNS``, in any order.
 
-    Hyphens and LaTeX are removed from names of methods. Raises ``BadInput`` for a file that can't
-    be read and for an invalid row, with its number.
+    In names of methods a hyphen becomes a blank, and ``\\mathcal{L}`` an L. Raises ``BadInput`` for
+    a file that can't be read and for an invalid row, with its number.
     """
     figures = []
     for record in records(path, COLUMNS):
@@ -273,8 +273,8 @@ def as_rows(beside: Sequence[Beside]) -> list[dict[str, object]]:
     ]
 
 
-def is_known_to_agree(b: Beside) -> bool:
-    """Sort key: False, and so first, for a figure outside of the interval."""
+def is_not_outside(b: Beside) -> bool:
+    """Sort key: False, and so first, for a printed figure outside of the run's interval."""
     return b.outcome != OUTSIDE
 
 
@@ -289,4 +289,5 @@ def lines(run: MeasuredRun) -> Iterator[str]:
     """Differences of a run from the paper."""
     differs = "; ".join(run.differs) or "in nothing that is known"
     yield f"run {run.number}, {run.printed_model} by {run.model}: differs in {differs}"
-    yield f"  the paper's is not known: {'; '.join(run.unknown)}"
+    if run.unknown:
+        yield f"  settings that the paper doesn't give: {'; '.join(run.unknown)}"

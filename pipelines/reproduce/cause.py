@@ -159,7 +159,7 @@ def run(
 
 
 def count_text(store: Store, corpus: str, shards: tuple[Path, ...]) -> None:
-    """Count a text and its words' leans."""
+    """Count a text and compute its words' deltas."""
     from plumbline.jobs.association.associations import associate
     from plumbline.jobs.count_corpus import CountRequest, count_corpus
 
@@ -187,7 +187,7 @@ def import_pairs(benchmark: TemplatePairs, out: Path, store: Store, run_id: str)
 
 
 def _controls(design: StudyDesign, shards: tuple[Path, ...], out: Path, warehouse: Path) -> None:
-    """Score an n-gram model of the unchanged text, then compute every metric."""
+    """Train and score an n-gram model of the unchanged text, then compute every metric."""
     from plumbline.eval_workers.models.ngram import NgramOptions
     from plumbline.eval_workers.scoring.pair_scores import score_benchmarks
     from plumbline.eval_workers.scoring.statistics.metrics_by_sql import measure

@@ -29,8 +29,8 @@ class ComparedFigure:
     """A printed figure beside ours, from the imported data.
 
     Attributes:
-        ours: our figure, None if the release has no scores for it.
-        ci: ends of its 95% interval, in the figure's unit; None if undefined.
+        ours: our figure, None if it is undefined or the release has no scores for it.
+        ci: ends of its 95% interval, in the figure's unit; None if undefined, and for deviations.
         outcome: one of ``OUTCOMES``. ``note``: convention or contradiction.
     """
 
@@ -81,7 +81,7 @@ def compare(
     """Each figure beside its row of ``metric_value``, in the same order.
 
     A difference of more than 0.011 is ``off``, unless the figure is a size that is known to
-    contradict the released data and ours equals the released size. Our size is that of the model
+    contradict the released data and ours agrees with the release. Our size is that of the model
     with most pairs. ``metrics`` also has the rows of ``run.deduplication_rows``.
     """
     rows = _by_key(metrics)

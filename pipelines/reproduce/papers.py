@@ -210,7 +210,7 @@ def printed_names(paper: Paper, printed: Iterable[Printed], given: Iterable[str]
         if not (equals and model and name.strip().casefold() in spelled):
             printed_models = ", ".join(sorted(set(spelled.values()) - {"Average"}))
             fix = f"give PRINTED=MODEL, printed are {printed_models}"
-            raise UsageProblem(f"--as {option}", "names no printed model and another", fix)
+            raise UsageProblem(f"--as {option}", "doesn't map a printed name to a model", fix)
         for place in (model.strip(), Path(model.strip()).name):
             names[place] = spelled[name.strip().casefold()]
     return names

@@ -34,7 +34,7 @@ class PrintedFigure:
         eta_nats: limit of the table on |MaxPMI|, None without one.
         model: hub id, empty for sizes of benchmarks.
         log_base: base of the log ratios under an AuFC.
-        value: US and its deviation in percent, PD, gap and ``deduplication`` in percentage points.
+        value: US and its deviation in percent; PD, gap and ``deduplication`` in percentage points.
     """
 
     table: int

@@ -26,7 +26,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.text.csv_rows import Record, records
 
 COLUMNS = ("kind", "size", "step", "task", "metric", "value", "stderr", "file")
-#: Task that is read; others, such as the French pairs, are left out and counted.
+#: Task that is read; rows of others, such as the French pairs, are left out and counted.
 TASK = "crows_pairs_english_gender"
 #: Share of pairs whose likelier sentence is the stereotype; mean |difference| of log-likelihoods.
 SHARE, DISTANCE = "pct_stereotype", "likelihood_difference"
@@ -91,11 +91,12 @@ class Noise:
 
 
 def read(path: Path) -> tuple[list[EvaluatedCheckpoint], int]:
-    """Checkpoints of a CSV with ``COLUMNS``, by kind, size and step; number of rows of other tasks.
+    """Checkpoints of a CSV with ``COLUMNS``, by kind, size and step; number of other rows.
 
     Raises:
-        BadInput: the file can't be read, a column is missing, a row is damaged or there twice (its
-            number from 1, the header not counted), a checkpoint has only one of the two figures.
+        BadInput: the file can't be read, a column is missing, a row is damaged or occurs twice (its
+            number from 1, the header not counted), a checkpoint has only one of the two figures, or
+            none is of an unmodified model.
     """
     figures_of: dict[tuple[str, str, int], dict[str, tuple[float, float]]] = {}
     n_other = 0
@@ -106,7 +107,7 @@ def read(path: Path) -> tuple[list[EvaluatedCheckpoint], int]:
             continue
         key = (record.fields["kind"], record.fields["size"], int(record.fields["step"]))
         if metric in figures_of.setdefault(key, {}):
-            problem = f"{metric} of {' '.join(map(str, key))} is there twice"
+            problem = f"{metric} of {' '.join(map(str, key))} occurs twice"
             raise BadInput(f"{path}, row {record.number}", problem, "remove one of the rows")
         figures_of[key][metric] = value
     for key, figures in figures_of.items():
@@ -146,7 +147,7 @@ def _figures(path: Path, record: Record) -> tuple[float, float]:
 
 
 def _evaluated(checkpoints: list[EvaluatedCheckpoint]) -> list[EvaluatedCheckpoint]:
-    """Set ``evaluation`` to 2 below the largest gap in sorted distances, if that is threefold."""
+    """Set ``evaluation`` to 2 below the largest gap in sorted distances, if at least threefold."""
     distances = np.sort([c.distance_nats for c in checkpoints if c.distance_nats > 0])
     ratios = distances[1:] / distances[:-1]
     if not ratios.size or ratios.max() < _OTHER_EVALUATION:
@@ -187,7 +188,7 @@ def noise(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[Noise]:
 
 
 def doses(checkpoints: Sequence[EvaluatedCheckpoint]) -> list[tuple[str, str, float]]:
-    """Kind and size of each swapped model, and share of the steps that its checkpoints cover."""
+    """Kind and size of swapped models with two checkpoints, and the share of steps these cover."""
     steps: dict[tuple[str, str], list[int]] = {}
     for c in checkpoints:
         if c.kind != PLAIN:
@@ -248,8 +249,7 @@ def _against(
 
 #: Limits of these figures.
 LIMITS = (
-    "No scores of swapped checkpoints on these pairs are at hand: this is a power analysis, not a "
-    "result.",
+    "UnStereoEval has no scores of swapped checkpoints: this is a power analysis, not a result.",
     "Shares of pronouns assume that a lean follows the text in proportion to the dose, and that "
     "exchanging all of them turns it round. Our own study contradicts both (docs/cause-study.md).",
     "How alike two models' errors on the CrowS-Pairs are is unknown: unpaired takes them as "

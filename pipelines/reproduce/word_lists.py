@@ -34,7 +34,7 @@ from plumbline.warehouse.text.csv_rows import as_csv
 
 #: Fewest common words for a tau: below, it has no interval and its cell stays grey.
 _FEWEST_WORDS = 50
-#: Deltas that are equal to these digits are ties: equal quotients of counts differ by rounding.
+#: Deltas equal to so many decimals are ties: equal quotients of counts differ by rounding.
 _TIE_DIGITS = 9
 #: Percent of the Pile's words that co-occur with *he*, with *she*, and with both (App. A, Fig. 4a).
 NEAR_PRONOUNS = (66.11, 43.86, 42.22)
@@ -176,7 +176,7 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
     """Kendall tau-b between the deltas of every two contrasts, on the words that both define.
 
     NaN with fewer than two common words, or when one of the two is constant on them. Deltas that
-    differ by less than 1e-9 nats are ties.
+    are equal when rounded to nine decimals are ties.
 
     >>> few = {"a": (np.array([1, 2, 3]), np.array([0.1, 0.2, 0.3]))}
     >>> few["b"] = np.array([1, 2, 3, 9]), np.array([1.0, 3.0, 2.0, 0.0])
@@ -195,7 +195,7 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
 
 
 def alike(agreements: Sequence[TauAgreement]) -> Iterator[str]:
-    """Lines on Kendall's tau of pairs with 50 words in common, and the paper's claims on the Pile.
+    """Lines on tau of pairs with 50 or more common words, and the paper's claims on the Pile.
 
     Nothing for a list of one pair.
 

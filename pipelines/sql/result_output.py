@@ -100,9 +100,10 @@ def write_result(
 ) -> int:
     """Run a query and write its rows as they come; returns the number of rows.
 
-    A file appears under its name once it is whole. On a terminal, control characters are escaped.
-    Text cells of CSV that a spreadsheet would take for formulas get a ``'`` in front.
-    Raises ``BadInput`` for a file that can't be written.
+    ``kind`` is csv, json, jsonl or, with ``out``, parquet. A file appears under its name once it is
+    whole. On a terminal, control characters are escaped. Text cells of CSV that a spreadsheet would
+    take for formulas get a ``'`` in front. Raises ``BadInput`` for a file that can't be written,
+    ``UsageProblem`` for a statement or column that Parquet can't hold.
     """
     if out is None:
         return _write_text(connection.execute(query), kind, stdout, stdout.isatty())

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 DESCRIPTION = "influence functions of the model (EK-FAC, by kronfluence)"
 UNIT = "nats, to first order at the end of training"
-#: Tokens used from the start of each document if it isn't known what the model read.
+#: Tokens, BOS included, used of each document if it isn't known what the model read.
 _MOST_TOKENS = 256
 
 Ints = NDArray[np.int64]
 
 
 def scores(queries: Sequence[Query], subject: Subject, progress: Progress = silent) -> Floats:
-    """Influence of a document's tokens in each training row, weighted by the row's reads, summed.
+    """Influence of a document's tokens in each row, weighted by its share of all reads, summed.
 
     For a model that was trained elsewhere, the first tokens of every document count as one row.
     """

@@ -48,7 +48,7 @@ def _interval(name: str, value: float, low: float, high: float) -> Mapping[str, 
 
 
 def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
-    """Sentences on a benchmark; a finding is named if its interval excludes 0."""
+    """Sentences on a benchmark: shares with intervals above 0, gains whose intervals exclude 0."""
     yield (
         f"{anatomy.benchmark}: {anatomy.n_pairs:,} pairs in {anatomy.n_clusters} clusters, "
         f"{len(anatomy.models)} models of {anatomy.n_families} families; "
@@ -58,7 +58,7 @@ def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
     totals = [s for s in shares if s.shared == SHARED[-1]]
     clear = list(filter(_is_clear, totals))
     yield f"  percent of the mean square by part: {_listed(map(_percent, clear))}"
-    yield f"  parts not shown to differ from 0: {_listed(s.part for s in totals if s not in clear)}"
+    yield f"  parts not shown to be above 0: {_listed(s.part for s in totals if s not in clear)}"
     general = [s for s in clear if verdict(s.share, s.families_low, s.families_high) == "above"]
     yield f"  parts shown for other families of models too: {_listed(s.part for s in general)}"
     sharers = ("shared by all models", "shared in a family", "a model's own")

@@ -20,7 +20,7 @@ def shown_row(row: Row) -> dict[str, Any]:
 
 
 def lines(design: AttributionDesign, rows: Sequence[Row]) -> list[str]:
-    """Outcome of each prediction; then for each outcome the methods to trust, if any."""
+    """Outcome of each prediction; then for each outcome, except placebos, the methods to trust."""
     shown = [f"{p.name}: expected {p.expected}, found {_side(p, rows)}" for p in design.prediction]
     for group in Rows(rows).groups("corpus", "outcome"):
         first = group[0]

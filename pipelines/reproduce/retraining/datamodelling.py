@@ -84,7 +84,8 @@ def score(predicted: Floats, true: Floats, other: Floats | None = None) -> Estim
     """Mean datamodelling score of words, or its difference from that of ``other`` predictions.
 
     All are float64[word, half]. The interval is for new words and new halves: the variance over
-    each, by a jackknife, minus the noise that both contain. For one word it is for new halves only.
+    each, by a jackknife, minus the noise that both contain, but at least the larger of the two. For
+    one word it is for new halves only.
     Student's quantile has the smaller number, less one, as degrees of freedom.
     """
     n_words, n_halves = true.shape
@@ -119,7 +120,7 @@ def ceiling(first: Floats, second: Floats) -> Estimate:
     """The score that a perfect prediction can reach, from two trainings of each half.
 
     The root of the score with which one training predicts the other. Each training has noise around
-    the mean of many: a prediction of that mean misses one noise, another training misses two.
+    the mean of many: a prediction of that mean is off by one noise, another training by two.
     """
     rho = score(first, second)
     return Estimate(*(sqrt(min(max(end, 0), 1)) for end in (rho.value, rho.low, rho.high)))

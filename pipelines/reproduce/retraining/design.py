@@ -144,7 +144,7 @@ class RealText:
 class ClosedWorld:
     """Sources of a written world: words lean in the source ``planted`` only.
 
-    The benchmark has the ``n_leaning`` words whose lean moves most occurrences and, as placebos,
+    Preferences are of the ``n_leaning`` words whose lean moves most occurrences and, as placebos,
     the ``n_placebo`` words with the smallest lean. Whole sources are left out.
     """
 

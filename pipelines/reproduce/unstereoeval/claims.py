@@ -167,7 +167,7 @@ def verdict(printed: str, ours: float | str | None) -> str:
 
 
 def summary(checked: Iterable[CheckedClaim]) -> str:
-    """Number of claims by outcome.
+    """Number of printed values of claims by outcome.
 
     >>> summary([CheckedClaim("App. A", "words", "", "3", 3.0, AGREE, "")])
     'claims: 1 agree, 0 off, 0 not run'
@@ -177,7 +177,7 @@ def summary(checked: Iterable[CheckedClaim]) -> str:
 
 
 def table(checked: Iterable[CheckedClaim]) -> list[dict[str, object]]:
-    """A row per claim, values separated by ` / `; ours with one decimal more than printed.
+    """A row per claim, values separated by ` / `; ours whole or with one decimal more than printed.
 
     >>> two = [CheckedClaim("App. A", "words", of, "3", 3.0, AGREE, "") for of in ("a", "b")]
     >>> (row,) = table(two)
