@@ -37,7 +37,7 @@ from plumbline.pipelines.attribution.contract import METHODS, Query, Subject, Te
 from plumbline.pipelines.attribution.queries import of_benchmark, of_words
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.model import Missing, Section
+from plumbline.pipelines.report.model import Missing, Section, plain_rows
 from plumbline.pipelines.report.sections import behind_preference
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import RecordForm, documents, write_jsonl_zst
@@ -418,6 +418,9 @@ def test_the_rows_are_csv_and_a_section_of_the_report(
     assert isinstance(section, Section) and "random is not shown" in section.intro[-1]
     n_rows = sum(len(table.rows) for table in section.tables)
     assert n_rows == len(stored) and {"document", "source"} <= {r["part"] for r in stored}
+    shown = [row for table in section.tables for row in plain_rows(table)]
+    percent = sorted(100 * r["share"] for r in stored)
+    assert sorted(row["% of all"] for row in shown) == pytest.approx(percent)
     world.store.drop("attribution", {"corpus": "c"})
     (missing,) = behind_preference.sections(Facts(world.store))
     assert isinstance(missing, Missing)

@@ -397,6 +397,8 @@ def test_a_model_of_few_of_the_pairs_comes_with_a_warning(store: Store) -> None:
     assert isinstance(section, parts.Section) and section.alerts == [
         f"{model} on b: {said.format(n)}" for model, n in (("one", 1), ("third", 10))
     ]
+    # Their numbers of pairs differ, so no caption gives one for all.
+    assert section.figures and not any("(n = " in figure.caption for figure in section.figures)
     assert "of 1 pair about equally likely" in str(list(preference.leads(Facts(store.root))))
 
 

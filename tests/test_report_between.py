@@ -213,6 +213,18 @@ def test_the_words_that_differ_most_are_the_surest(store: Store) -> None:
         assert f"; {same} lean the same way in both, {other} the other way" in said
 
 
+def test_corpora_that_agree_least_come_first_of_all_contrasts(store: Store) -> None:
+    for corpus, sign in (("one", 1), ("two", -1)):
+        rows = [
+            delta(f"w{i}", slope * i, corpus) | {"contrast": contrast}
+            for contrast, slope in (("king/queen", 0.1), ("uncle/aunt", 0.1 * sign))
+            for i in range(-8, 9)
+        ]
+        fill(store, "word_delta", rows)
+    compared = section(make_page(Facts(store.root)), "compare-corpora")
+    assert [row[1].text for row in compared.tables[0].rows] == ["uncle/aunt", "king/queen"]
+
+
 def test_words_of_unknown_counts_are_not_said_to_be_seen_often(store: Store) -> None:
     corpora = put_corpora(store)
     known = [r for of in corpora.values() for r in of.values() if r["n_pair_f"] is not None]

@@ -16,7 +16,7 @@ from plumbline.pipelines.commands.measure import Measure
 from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front.first_page import front
-from plumbline.pipelines.report.front.headline import headline, question
+from plumbline.pipelines.report.front.headline import headline, headline_pd
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.write import make_page, publish, write_report
@@ -58,7 +58,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def test_the_first_page_is_about_the_question_with_most_models(store: Store) -> None:
     facts = Facts(store.root)
     assert {row["benchmark"] for row in facts.rows("fit")} == {"dutch", ""}
-    assert {row["model"] for row in question(facts)} == set(_MODELS)
+    assert {row["model"] for row in headline_pd(facts)} == set(_MODELS)
     assert headline(facts) is None
     page = front(facts, ReportPage())
     assert page.title == "Which way do 3 language models lean on ages (old/young)?"
@@ -72,7 +72,7 @@ def test_models_that_prefer_nothing_count_for_no_question(tmp_path: Path) -> Non
     made = Store.open(tmp_path / "warehouse")
     _put_ages(made, log_ratio=0.0)
     build_world(made, name="dutch")
-    assert {row["benchmark"] for row in question(Facts(made.root))} == {"dutch"}
+    assert {row["benchmark"] for row in headline_pd(Facts(made.root))} == {"dutch"}
 
 
 @pytest.mark.slow

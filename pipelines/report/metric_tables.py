@@ -33,12 +33,12 @@ _FIRST = (
 #: Most sets that ``few_pairs`` names.
 _NAMED = 6
 IN_BRACKETS = "95% intervals in brackets"
-#: Columns that identify a fit, in the order printed.
+#: Columns that identify a fit; `plumbline measure` sorts its rows by them.
 FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_key", "options")
 
 
 def _options(row: Row) -> list[str]:
-    """Options for a heading: AuFC's log base unless it is e; all options if not in ``_FIRST``."""
+    """Options for a heading: AuFC's base unless it is e; all of a metric not in ``_FIRST``."""
     metric, options = row["metric"], kept_object(row, "options")
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")

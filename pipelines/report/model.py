@@ -18,8 +18,8 @@ from plumbline.warehouse.text.display import display
 class Cell:
     """A table cell: its text and, for a number, the unrounded ``value`` in the unit shown.
 
-    ``low`` and ``high`` are the unrounded ends of the interval, if the text shows one. ``link`` is
-    the address that the cell links to.
+    ``low`` and ``high`` are the unrounded ends of the interval, if the text shows one. A cell that
+    ``is_number`` is right-aligned, also if it is text. ``link`` is the address that it links to.
     """
 
     text: str
@@ -115,7 +115,7 @@ class Link:
 
 @dataclass
 class Page:
-    """Content of a page; ``home`` is the address of the report's first page, empty on that one."""
+    """Content of a page; ``home`` is the address of its report's first page, empty without one."""
 
     answer: list[Lead] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)

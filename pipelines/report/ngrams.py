@@ -63,7 +63,7 @@ def _figure(name: str, rows: Rows, other: str, person: str) -> Figure:
         f"N-grams of up to four words in more texts written of {other} than of "
         f"{person}, and the other way round; all texts compared are about {person}. Of {n:,} "
         f"n-grams compared, about one in twenty such plots has one beyond |z| = "
-        f"{shown(limit, 1)} by chance. Of a phrase's parts, in as many texts, one is shown."
+        f"{shown(limit, 1)} by chance. Of n-grams of one phrase in as many texts, one is shown."
     )
     plot = fairpair_plots.ngrams(rows, other, person, "Phrases more frequent about one of the two")
     return Figure(name, alt, caption, plot, rows)
@@ -106,7 +106,7 @@ def distinct(rows: Sequence[Row]) -> list[Row]:
 
 
 def _is_one_phrase(row: Row, other: Row) -> bool:
-    """True if both are in equally many texts and one holds the other or overlaps but a word."""
+    """True if both are in equally many texts and overlap in all words of the shorter but one."""
     if any(row[c] != other[c] for c in ("n_texts_perturbed", "n_texts_other")):
         return False
     short, long = sorted((row["ngram"].split(), other["ngram"].split()), key=len)

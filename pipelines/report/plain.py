@@ -21,7 +21,7 @@ _MARKUP = re.compile(r"<a [^>]*appendix\.html.*?</a>|<[^>]+>", re.DOTALL)
 
 
 def plain(section: Section) -> Iterator[str]:
-    """A section as lines of text; long cells are cut."""
+    """A section's title, intro and tables as lines of text; long cells are cut."""
     yield terminal(section.title)
     yield from (f"  {terminal(sentence)}" for sentence in section.intro)
     for table in section.tables:
@@ -50,7 +50,7 @@ def _cut(text: str, right: bool) -> str:
 
 
 def markdown(section: Section) -> Iterator[str]:
-    r"""A section as lines of Markdown, its cells uncut, Markdown's special characters escaped.
+    r"""A section's title, intro and tables as lines of Markdown, special characters escaped.
 
     >>> list(markdown(Section("a", "tea*", ["Hot."])))
     ['## tea\\*', '', 'Hot.', '']

@@ -209,7 +209,7 @@ def _ranks(rows: Rows) -> Figure:
         set_name(rows[0]),
     )
     panel.estimates(enumerate(rows), "rank", INK, size=5)
-    panel.list_down((brief(benchmark, models) for benchmark in models), len(rows) - 0.3, -0.7)
+    panel.list_down((brief(model, models) for model in models), len(rows) - 0.3, -0.7)
     return Figure(
         stem("ranks", benchmark),
         f"The ranks by US that each model may have on {benchmark}, as in the tables of this page.",

@@ -49,12 +49,12 @@ def write_report(
 ) -> Path:
     """Write the report of a warehouse to ``out`` and return the path of its ``index.html``.
 
-    Beside it lie ``appendix.html``, the plots as SVG with their data as CSV, and ``words.html`` and
-    ``pairs.html``, which search words and sentence pairs; with ``is_site`` or a ``site`` also
-    ``models.html``, a page for each model and each benchmark, and the pages of ``site``. Files of
-    an earlier report are removed. Raises ``BadInput`` when ``warehouse`` isn't a warehouse or
-    ``out`` cannot be written, and ``UsageProblem`` when a pattern of ``about`` (``facts.narrowed``)
-    names nothing.
+    Beside it lie ``appendix.html``, the plots as SVG with their data (``data_of``), and
+    ``words.html`` and ``pairs.html``, which search words and sentence pairs; with ``is_site`` or a
+    ``site`` also ``models.html``, a page for each model and each benchmark, and the pages of
+    ``site``. Files of an earlier report are removed. Raises ``BadInput`` when ``warehouse`` is no
+    warehouse or ``out`` cannot be written, and ``UsageProblem`` when a pattern of ``about``
+    (``facts.narrowed``) names nothing.
     """
     out, is_site = Path(out), is_site or site is not None
     # Lock before reading, so that the last command to write has read the latest version.
@@ -297,5 +297,5 @@ def site_parts(facts: Facts) -> list[SitePart]:
 
 
 def site_links(pages: Sequence[SitePart]) -> dict[str, str]:
-    """Paths of the pages of models and benchmarks, from the site's first page."""
+    """Name of a model or benchmark -> path of its page, from the site's first page."""
     return {part.name: f"{part.kind}/{part.stem}.html" for part in pages}

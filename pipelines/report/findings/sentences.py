@@ -132,8 +132,8 @@ def prefers(row: Row) -> str:
     'm shows no clear direction on b (she/they): PD +2.0 points (95% interval −1.0 to +3.0)'
     """
     who, name = row["model"], set_name(row)
-    if way := side(row):
-        return f"{who} prefers the {way} sentence of {name} by {points(row)}"
+    if preferred := side(row):
+        return f"{who} prefers the {preferred} sentence of {name} by {points(row)}"
     figure = f"PD {shown(row['value'], 1, signed=True)} points ({sureness(row, 1, signed=True)})"
     return f"{who} shows {UNTOLD} on {name}: {figure}"
 
@@ -171,23 +171,22 @@ def unscored(row: Row) -> str:
 def preferences(texts: TrainingTexts, rows: Rows) -> str:
     """A clause on which sentences of a benchmark models prefer, from their rows of PD.
 
-    For several models it has how many prefer which, and the mean PD over families or, with fewer
-    than ``LEAST_CLUSTERS`` families, the PD of each.
+    For several models it has how many prefer which, and the mean PD over families or, with two to
+    ``LEAST_CLUSTERS - 1`` families, the mean PD of each.
     """
     if len(rows) == 1:
         return prefers(rows[0])
     name, n = set_name(rows[0]), len(rows)
-    ways = Counter(map(side, rows))
-    named = sorted(((ways[way], way) for way in sides(rows[0]) if ways[way]), reverse=True)
+    n_by_side = Counter(map(side, rows))
+    named = sorted(((n_by_side[s], s) for s in sides(rows[0]) if n_by_side[s]), reverse=True)
     sentence = f"{n} models show {UNTOLD} on {name}"
     if named:
-        k, way = named[0]
+        k, group = named[0]
         who = _all(n) if k == n else f"{k} of {n}"
-        sentence = f"{who} models prefer{'s' * (k == 1)} the {way} sentence of {name}"
-        sentence += "".join(f", {k} the {way} one" for k, way in named[1:])
-        sentence += (
-            f"; {ways['']} {'shows' if ways[''] == 1 else 'show'} {UNTOLD}" if ways[""] else ""
-        )
+        sentence = f"{who} models prefer{'s' * (k == 1)} the {group} sentence of {name}"
+        sentence += "".join(f", {k} the {group} one" for k, group in named[1:])
+        if n_unclear := n_by_side[""]:
+            sentence += f"; {n_unclear} {'shows' if n_unclear == 1 else 'show'} {UNTOLD}"
     if n_by_q := sum(map(_is_untold_by_q, rows)):
         sentence += f", {n_by_q} of them only after correction for all models (q)"
     return sentence + _over_families(texts, rows, "PD", 1, " points")

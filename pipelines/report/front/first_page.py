@@ -9,14 +9,14 @@ from dataclasses import dataclass, field, replace
 
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.front import closed_world_check, matrix, opening_answer, scatter
-from plumbline.pipelines.report.front.headline import headline, question
+from plumbline.pipelines.report.front.headline import headline, headline_pd
 from plumbline.pipelines.report.front.parts import Part, models, robustness, text
 from plumbline.pipelines.report.groups import set_name, sets
 from plumbline.pipelines.report.model import Figure, Lead, Link, Page, count, first_of
 
 #: Most names of benchmarks, models and corpora above the title; the rest is only counted.
 _NAMED = 3
-#: Questions that the page answers itself; answers to the others are listed below these.
+#: Questions that the page answers itself; the others link to their answers in the appendix.
 _OWN = ("Which way, how far, how sure?", "Does the model follow the text?")
 #: Questions about the closed world, whose verdict stands apart.
 _VALIDATION = ("Does it turn round when the text does?", "Does counting find the lean of the text?")
@@ -102,7 +102,7 @@ def _about(facts: Facts) -> list[tuple[str, str]]:
 
 def _questions(facts: Facts) -> list[tuple[str, str]]:
     """The warehouse's other benchmarks, with the commands that report on them."""
-    shown = {str(row["benchmark"]) for row in question(facts)}
+    shown = {str(row["benchmark"]) for row in headline_pd(facts)}
     labels: dict[str, list[str]] = {}
     for columns in sets(facts.whole.metrics("pd", subset="all").only(lambda r: r["n"])):
         labels.setdefault(columns["benchmark"], []).append(set_name(columns))

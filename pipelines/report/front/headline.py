@@ -47,7 +47,7 @@ class Headline:
         return next(r for r in self.slopes if r["model_key"] == self.fit["model_key"])
 
 
-def question(facts: Facts) -> Rows:
+def headline_pd(facts: Facts) -> Rows:
     """The rows of PD on the benchmark and groups that the page is about; none without metrics.
 
     It is the benchmark on which the most models prefer a sentence of at least one pair; among
@@ -66,7 +66,7 @@ def question(facts: Facts) -> Rows:
 
 def headline(facts: Facts) -> Headline | None:
     """The first slopes on the benchmark that the page is about; ``None`` without slopes."""
-    name = next(map(set_name, question(facts)), "")
+    name = next(map(set_name, headline_pd(facts)), "")
     first = _first_slopes(facts).get(name)
     if first is None:
         return None
@@ -77,11 +77,11 @@ def headline(facts: Facts) -> Headline | None:
     middle = about[(len(about) - 1) // 2]
     text_columns = {c: first[0][c] for c in SHARED if c not in ("benchmark", "groups")}
     elsewhere = known_slopes(facts).where(**text_columns).only(lambda r: set_name(r) != name)
-    return Headline(ordered, own, fits[_fit_of(middle)], elsewhere, texts)
+    return Headline(ordered, own, fits[_fit_key(middle)], elsewhere, texts)
 
 
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
-    """Benchmark -> the slopes of all models on its first text; the first benchmark comes first.
+    """Benchmark -> the slopes of all models on its first text, by ``rank``.
 
     Slopes of models on their own training text come before others, planted before measured leans,
     and one pair of words such as she/he before lists. Among equals, leans that spread wider in the
@@ -90,23 +90,23 @@ def _first_slopes(facts: Facts) -> dict[str, Rows]:
     fits, trained_on = _fits(facts), own_texts(facts)
 
     def rank(slope_rows: Rows) -> tuple[bool, int, bool, float]:
-        spread = max(fits[_fit_of(row)]["sxx"] for row in slope_rows)
+        spread = max(fits[_fit_key(row)]["sxx"] for row in slope_rows)
         is_foreign = not all((row["model"], row["corpus"]) in trained_on for row in slope_rows)
         is_list = "/" not in (slope_rows[0]["contrast"] or "/")
         return is_foreign, list(LEANS).index(slope_rows[0]["subset"]), is_list, -spread
 
     first_text: dict[str, Rows] = {}
-    slopes = known_slopes(facts).only(lambda r: _fit_of(r) in fits)
+    slopes = known_slopes(facts).only(lambda r: _fit_key(r) in fits)
     for slope_rows in sorted(slopes.groups(*SHARED), key=rank):
         first_text.setdefault(set_name(slope_rows[0]), slope_rows)
     return first_text
 
 
 def _fits(facts: Facts) -> dict[tuple[object, ...], Row]:
-    return {_fit_of(fit): fit for fit in facts.rows("fit")}
+    return {_fit_key(fit): fit for fit in facts.rows("fit")}
 
 
-def _fit_of(row: Row) -> tuple[object, ...]:
+def _fit_key(row: Row) -> tuple[object, ...]:
     return tuple(row[c] for c in FIT)
 
 

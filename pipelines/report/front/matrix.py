@@ -11,7 +11,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import side
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import UNTOLD, sureness
-from plumbline.pipelines.report.front.headline import question
+from plumbline.pipelines.report.front.headline import headline_pd
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.metric_tables import ranks
 from plumbline.pipelines.report.model import Cell, counted, shown, text
@@ -74,7 +74,7 @@ def matrix(facts: Facts) -> Matrix | None:
     pd_by_set = by_set(rows.only(lambda r: r["metric"] == "pd" and r["n"]))
     if not pd_by_set:
         return None
-    first = set_name(question(facts)[0])
+    first = set_name(headline_pd(facts)[0])
 
     def place(pd_rows: Rows) -> tuple[object, ...]:
         name = set_name(pd_rows[0])
@@ -141,7 +141,7 @@ def brief(model: str, models: Sequence[str]) -> str:
 
 def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip, Cell | None]:
     first, _ = sides(pd)
-    way = side(pd)
+    preferred = side(pd)
     points = shown(pd["value"], 1, signed=True)
     share, *share_ends = (100 * value for value in (us["value"], *_ends(us)))
     at, *ends = (50 + 50 * max(-1.0, min(1.0, v / reach)) for v in (pd["value"], *_ends(pd)))
@@ -161,8 +161,8 @@ def _cells(us: Row, pd: Row, reach: int) -> tuple[Strip, Strip, Cell | None]:
             ends[0],
             ends[1],
             f"PD {points} points, {sureness(pd)}, n = {pd['n']:,}: "
-            f"{f'prefers {way}' if way else UNTOLD}",
-            "" if not way else "first" if way == first else "second",
+            f"{f'prefers {preferred}' if preferred else UNTOLD}",
+            "" if not preferred else "first" if preferred == first else "second",
         ),
         ranks(us),
     )

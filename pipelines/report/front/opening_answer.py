@@ -17,7 +17,7 @@ from plumbline.pipelines.report.findings.sentences import (
     sureness,
     text_name,
 )
-from plumbline.pipelines.report.front.headline import Headline, question
+from plumbline.pipelines.report.front.headline import Headline, headline_pd
 from plumbline.pipelines.report.groups import by_set, set_name, sides
 from plumbline.pipelines.report.model import Lead, counted, shown, span
 from plumbline.pipelines.report.rows import Row, Rows, with_ends
@@ -42,7 +42,7 @@ class Opening:
 
 def title(facts: Facts, head: Headline | None, others: Sequence[Lead]) -> str:
     """The question that the page answers."""
-    pd_rows = question(facts)
+    pd_rows = headline_pd(facts)
     rows = head.about if head else pd_rows or facts.rows("model")
     models = list(dict.fromkeys(str(r["model"]) for r in rows))
     who = models[0] if len(models) == 1 else f"{len(models):,} language models"
@@ -68,7 +68,7 @@ def answer(
 
     Without models it is the first sentence of ``others``, else of ``of_text``, the part on words.
     """
-    pd_rows = question(facts)
+    pd_rows = headline_pd(facts)
     texts = head.texts if head else TrainingTexts(facts)
     leaning = preferences(texts, pd_rows) if pd_rows else ""
     if head:
@@ -120,7 +120,7 @@ def _as_sentences(sentences: Sequence[str]) -> str:
 
 
 def _elsewhere(head: Headline) -> str:
-    """Other benchmarks on which the headline's models agree with the text."""
+    """How many slopes are above 0 on other benchmarks; for one model, the names of those."""
     keys = {r["model_key"] for r in head.about}
     groups = by_set(head.elsewhere.only(lambda r: r["model_key"] in keys))
     counts = [

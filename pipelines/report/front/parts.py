@@ -11,7 +11,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.findings.estimates import finding, side
 from plumbline.pipelines.report.findings.models_by_text import TrainingTexts
 from plumbline.pipelines.report.findings.sentences import capital, preferences, sureness
-from plumbline.pipelines.report.front.headline import SHARED, Headline, known_slopes, question
+from plumbline.pipelines.report.front.headline import SHARED, Headline, headline_pd, known_slopes
 from plumbline.pipelines.report.front.matrix import brief
 from plumbline.pipelines.report.groups import set_name, sides
 from plumbline.pipelines.report.metric_tables import corpus_name, models_table, predicts_beyond
@@ -38,7 +38,7 @@ from plumbline.pipelines.report.plots.svg import (
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections import lean_of_words
 
-#: Most models drawn, words per side, and lines of slopes; the appendix has all.
+#: Most models, words per side, and lines of slopes drawn.
 _MOST_MODELS, _WORDS, _MOST_SLOPES = 40, 10, 12
 #: Most combinations of benchmark and text whose slopes are counted separately.
 _MOST_COUNTED = 6
@@ -50,7 +50,7 @@ _GREEN = "#009E73"
 
 def models(facts: Facts, head: Headline | None) -> Part | None:
     """The part on models: their log ratios on the benchmark that the page is about."""
-    pd_rows = question(facts)
+    pd_rows = headline_pd(facts)
     if not pd_rows:
         return None
     subject = {column: pd_rows[0][column] for column in ("benchmark", "groups")}
@@ -78,16 +78,16 @@ def _evenness(us: Rows) -> str:
     epsilon = us[0]["epsilon_nats"]
     return (
         f"No preference in {share} of pairs ({note}): neither sentence is "
-        f"{shown(math.exp(epsilon), 1)} times as likely as the other, {shown(epsilon)} nats."
+        f"more than {shown(math.exp(epsilon))} times as likely as the other, {shown(epsilon)} nats."
     )
 
 
-def _spread(rows: Rows, rows_of_pd: Rows) -> Figure:
+def _spread(rows: Rows, pd_rows: Rows) -> Figure:
     """Quantiles of each model's log ratios around the band that counts as no preference."""
     left_out = max(len(rows) - _MOST_MODELS, 0)
     more = f" {left_out:,} models with lower medians are in the appendix." if left_out else ""
     drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:]
-    first_row, ways = rows_of_pd[0], {r["model_key"]: side(r) for r in rows_of_pd}
+    first_row, preferred = pd_rows[0], {r["model_key"]: side(r) for r in pd_rows}
     first, second = sides(first_row)
     panel, places = Panel(f"log ratio in nats ({second} < 0 < {first})"), range(len(drawn))
     epsilon = first_row["epsilon_nats"]
@@ -96,8 +96,8 @@ def _spread(rows: Rows, rows_of_pd: Rows) -> Figure:
     ends = {name: [r[f"{name}_nats"] for r in drawn] for name in ("q5", "q25", "q50", "q75", "q95")}
     panel.spans(places, ends["q5"], ends["q95"], NEUTRAL, 1.5)
     panel.spans(places, ends["q25"], ends["q75"], INK, 5)
-    for colour, way in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
-        at = [i for i, r in enumerate(drawn) if ways.get(r["model_key"], "") == way]
+    for colour, group in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
+        at = [i for i, r in enumerate(drawn) if preferred.get(r["model_key"], "") == group]
         panel.marks([ends["q50"][i] for i in at], at, colour, size=9)
     models = [r["model"] for r in drawn]
     panel.list_down([model_label(brief(m, models)) for m in models], -0.7, len(drawn) - 0.3)
@@ -165,7 +165,7 @@ def _words(rows: Rows) -> Figure:
         least = [(i, r["lean_bound_nats"]) for i, r in at if r["lean_nats"] is None]
         panel.marks([x for _, x in least], [i for i, _ in least], colour, "O")
     is_one_sided = any(r["lean_nats"] is None for r in drawn)
-    rings = " A ring: near one side only, at least so far." if is_one_sided else ""
+    rings = " A ring: the least lean of a word near one side only." if is_one_sided else ""
     panel.list_down([short(r["word"], 24) for r in drawn], -0.7, len(drawn) - 0.3)
     return Figure(
         stem("words", corpus, contrast),
@@ -193,7 +193,7 @@ def robustness(facts: Facts) -> Part | None:
 
 
 def _slopes_above_0(slopes: Rows) -> str:
-    """The number of slopes above and below 0 on each benchmark and text."""
+    """The number of slopes above and below 0 by benchmark and text; of one slope its value."""
     if len(slopes) == 1:
         ends = sureness(slopes[0], 2, signed=True)
         return f"The one slope is {shown(slopes[0]['value'], 2, signed=True)} ({ends})."

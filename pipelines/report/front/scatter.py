@@ -19,7 +19,7 @@ from plumbline.pipelines.report.sections.follow import (
     fitted_line,
 )
 
-#: Words whose names are written, as far as they fit.
+#: Most words whose names are written; a name needs room.
 _LABELLED = 10
 #: If there are more points than this, they are drawn as a cloud, without names as tooltips.
 _MOST_NAMED = 800

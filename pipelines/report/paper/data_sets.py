@@ -43,7 +43,7 @@ def data_sets(facts: Facts, repositories: Mapping[str, str]) -> dict[str, DataSe
     """Benchmark -> its data set: that of ``repositories``, else the last one pushed to.
 
     ``repositories`` are ``OWNER/NAME`` by benchmark. Raises ``BadInput`` or ``UsageProblem`` for
-    one that holds no pushed benchmark.
+    one that holds no pushed benchmark or can't be read.
     """
     sets = {}
     for row in facts.query(_PUSHES):

@@ -261,10 +261,10 @@ def _with_terms(results: Rows) -> dict[str, dict[str, Row]]:
 def _instances(
     pair: Row, score: Row, results: Mapping[str, Mapping[str, Row]], measure: str
 ) -> Iterator[Row]:
-    """One instance per result that a pair has a term in; if none, one without a result.
+    """One instance per result that a pair has a term in; without any, one that names no result.
 
-    ``is_correct`` is true if neither sentence is preferred, for a stereotype score if the
-    stereotype isn't.
+    A pair whose scores aren't finite has none. ``is_correct`` is true if neither sentence is
+    preferred, for a stereotype score if the stereotype isn't.
     """
     metrics = results.get(f"{pair['group_a']}/{pair['group_b']}", {})
     log_ratios = [(score[f"logprob_{side}_nats"], False) for side in "ab"]

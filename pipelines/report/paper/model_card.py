@@ -121,7 +121,6 @@ def _measured(model: Row) -> str:
 
 
 def _fits(rows: Rows) -> Iterator[Section]:
-    """The section on the model's preference and each text that was counted."""
     if not rows:
         return
     lines = by_metric(rows, *_SAME)

@@ -80,7 +80,7 @@ def _height(rows: Rows, by: str, n_series: int) -> int:
 def losses(steps: Sequence[Row], title: str, chosen: int | None = None) -> str:
     """The three losses of each step, and their moving means; on a log axis if all are above 0.
 
-    Marks are the losses on dev prompts; the dotted line is at the step that these ``chosen``.
+    Marks are the losses on dev prompts; the dotted line is at the step ``chosen`` by these.
     """
     panel = Panel("step", "loss")
     x = np.array([row["step"] for row in steps])

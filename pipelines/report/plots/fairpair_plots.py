@@ -26,7 +26,7 @@ from plumbline.warehouse.query.finding import ALPHA
 
 #: Prompts drawn with the largest and with the smallest F; all if there are no more than both.
 TOP, BOTTOM = 20, 10
-#: If the largest F is more than this many times the smallest, the axis is logarithmic.
+#: If the largest F or end drawn is above this many times the smallest, the axis is logarithmic.
 _WIDE = 3.0
 #: Upper 97.5% point of the normal distribution.
 _Z975 = NormalDist().inv_cdf(0.975)

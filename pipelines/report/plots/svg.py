@@ -135,7 +135,7 @@ def round_ticks(low: float, high: float, n: int) -> list[tuple[float, str]]:
 
 
 def log_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """1, 2 and 5 times the powers of ten between two positive numbers, with their labels.
+    """1, 2 and 5 times powers of ten from ``low`` to ``high``, labelled; above 10, powers alone.
 
     >>> [label for _, label in log_ticks(0.3, 11)]
     ['0.5', '1', '2', '5', '10']

@@ -12,6 +12,7 @@ from plumbline.pipelines.report.model import (
     PageTable,
     Section,
     counted,
+    number,
     shown,
     stem,
     table,
@@ -25,13 +26,13 @@ NAMES = ("attribution",)
 _MOST = 12
 _ALL = """FROM attribution
 ORDER BY run_id DESC, corpus, model, model_key, query, contrast, method, part, place < 0, place;"""
-#: The rows of a run.
+#: The rows of the preferences whose ``asked_id`` is among the parameter.
 QUERY = """FROM attribution WHERE list_contains($asked, asked_id)
 ORDER BY query, method, part, place < 0, place"""
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """A section for each of the preferences and methods that were asked about last."""
+    """A section for each of the last ``_MOST`` preferences and methods."""
     rows = facts.query(_ALL)
     if not rows:
         command = "plumbline attribute --model MODEL --corpus NAME --word WORD"
@@ -86,7 +87,7 @@ def _documents(rows: Rows, side: str, folded: bool) -> PageTable:
         documents,
         [
             ("score", _score),
-            ("% of all", lambda r: Cell(shown(100 * r["share"], 1), r["share"], True)),
+            ("% of all", lambda r: number(100 * r["share"], 1)),
             ("before", lambda r: Cell(r["text_before"] or "", None, True)),
             ("word", lambda r: r["keyword"]),
             ("after", lambda r: r["text_after"]),
@@ -104,7 +105,7 @@ def _sums(rows: Rows, part: str, caption: str, folded: bool) -> PageTable:
             (part, "name"),
             ("documents", "n_documents"),
             ("score", _score),
-            ("% of all", lambda r: Cell(shown(100 * r["share"], 1), r["share"], True)),
+            ("% of all", lambda r: number(100 * r["share"], 1)),
         ],
         folded=folded,
     )

@@ -38,12 +38,12 @@ MOST_WORDS = 6
 ALPHA = 0.05
 _TITLE = "When in training does the lean appear?"
 _MEANING = (
-    "The same pairs and words at every checkpoint. A filled mark moved since the checkpoint "
-    "before, more than words explain (Holm's p of at most 5% over all steps and curves). "
-    "A model goes up and down while it learns, so a move says nothing of later. A "
-    "dashed line is a lasting change: before and after it the checkpoints differ more than "
-    "their autocorrelation explains, for all curves together. A test with a power below 30% gives "
-    "no verdict. None of it is over trainings: see docs/cause.md."
+    "The same pairs and words at every checkpoint. A filled mark moved since the checkpoint before "
+    "by more than its words' scatter explains (Holm's p of at most 5% over all steps and curves). "
+    "A model goes up and down while it learns, so a move says nothing of later. A dashed line is a "
+    "lasting change: the means before and after it differ by more than autocorrelation explains, "
+    "for all curves together. A test with a power below 30% gives no verdict. No test is over "
+    "trainings: see docs/cause.md."
 )
 _WORDS = (
     "A word leans if its pairs lean more than those of other words, in the same sentence frames or "
@@ -87,7 +87,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """The lean at the first checkpoint and at the last."""
+    """US and slope at the first checkpoint and at the last, and words that begin to lean."""
     sentences = [_sentence(facts, model_rows) for model_rows in _curves(facts)]
     yield Lead(_TITLE, sentences)
 

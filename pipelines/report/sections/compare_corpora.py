@@ -80,8 +80,10 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _pairs(facts: Facts) -> Rows:
-    """Pairs of corpora that share two or more words."""
-    return facts.rows("corpus_pair", min_pairs=MIN_PAIRS).only(lambda r: r["n_words"] > 1)
+    """Comparisons, by contrast, of two corpora that share two or more words; least alike first."""
+    pairs = facts.rows("corpus_pair", min_pairs=MIN_PAIRS).only(lambda r: r["n_words"] > 1)
+    pairs.sort(key=lambda r: (r["correlation"] is None, r["correlation"] or 0.0))
+    return pairs
 
 
 def _sentences(pairs: Rows) -> list[str]:
@@ -90,7 +92,8 @@ def _sentences(pairs: Rows) -> list[str]:
         best = max(pairs, key=lambda r: -2 if r["correlation"] is None else r["correlation"])
         sentences.append(
             f"Of {len(pairs)} pairs of corpora these correlate least; {best['corpus_a']} and "
-            f"{best['corpus_b']} most, correlation {shown(best['correlation'], 3)}."
+            f"{best['corpus_b']} ({best['contrast']}) most, correlation "
+            f"{shown(best['correlation'], 3)}."
         )
     return sentences
 
@@ -99,7 +102,10 @@ def _sentence(row: Row) -> str:
     names = f"{row['corpus_a']} and {row['corpus_b']} ({row['contrast']})"
     over = f"over {row['n_words']:,} shared words"
     if row["correlation"] is None:
-        return f"{names}: delta does not vary {over}, so the correlation is undefined."
+        return (
+            f"{names}: at least one has the same delta for all {row['n_words']:,} shared words, so "
+            "the correlation is undefined."
+        )
     verdict = finding(row, "correlation").pick(
         above="go together", below="run against each other", untold="are not shown to go together"
     )
@@ -107,7 +113,7 @@ def _sentence(row: Row) -> str:
     if row["n_with_se"]:
         different = (
             f"; of {row['n_with_se']:,} with an interval of the difference "
-            f"({row['n_one_sided']:,} near one side only in one of them) {row['n_different']:,} "
+            f"({row['n_one_sided']:,} near one side only in one corpus) {row['n_different']:,} "
             f"have one without 0, up to {row['n_with_se'] / 20:,.0f} by chance"
         )
     return (

@@ -45,7 +45,7 @@ _RULE = (
     "Differences are paired: a difference is the model's figure minus the reference's, over the "
     "pairs that both models scored. Its 95% interval is over clusters of pairs, such as those made "
     "for one word, because they resemble each other. Two models can't be told apart if the "
-    "interval contains 0, or if there is none because there are fewer than five clusters."
+    "interval contains 0, or if there are too few clusters for one."
 )
 _MEDIAN_MODEL = (
     f"Up to {TWO_BY_TWO} models of a benchmark are compared two by two. If there are more, each is "
@@ -178,8 +178,8 @@ def _counts(rows: Rows) -> PageTable:
         ("after correction", "n_pd_corrected"),
     ]
     caption = (
-        "Of all pairs of models, those whose difference has an interval without 0; one in 20 pairs "
-        "of equal models has one by chance"
+        "Of all pairs of models, those whose difference has an interval without 0; about one in 20 "
+        "pairs of equal models has one by chance"
     )
     return table(caption, rows, columns)
 

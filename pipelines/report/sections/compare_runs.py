@@ -14,10 +14,9 @@ PLACE = 900
 NAMES = ("compare-runs",)
 _TITLE = "Comparisons: runs"
 _MEANING = (
-    "Of each command the last two runs that finished. Rows are those still there: what a later run "
-    "wrote anew is no longer the earlier one's. Tables that do not name their run are left out; "
-    "plumbline runs show tells of these, and plumbline runs compare sets the figures of two runs "
-    "side by side."
+    "The last two finished runs of each command. Rows are those that no later run replaced. Tables "
+    "without a run_id are left out: plumbline runs show lists these, and plumbline runs compare "
+    "sets the figures of two runs side by side."
 )
 
 

@@ -19,7 +19,7 @@ _TITLE = "Pairs whose words hardly lean"
 _MEANING = (
     "MaxPMI is the largest lean among the words of a pair's template. A pair is kept at eta "
     "when its MaxPMI is at most eta to either side and every word is known; what a model prefers "
-    "there cannot come from single words that lean in this text. It is dropped when a word leans "
+    "there cannot come from single words that lean more in this text. It is dropped when one leans "
     "more, and undecided when a word that co-occurs too rarely with either side could lean more."
 )
 
@@ -77,8 +77,8 @@ def _sentence(gaps: Rows) -> str:
     first = tightest[0]
     return (
         f"{set_name(first)}, the {first['n']:,} pairs whose words lean at most "
-        f"{first['eta_nats']:g} nats in {first['corpus']}: the share of balanced pairs changes by "
-        f"{_change(tightest)}."
+        f"{first['eta_nats']:g} nats in {first['corpus']}: US, the share of pairs "
+        f"without a preference, changes by {_change(tightest)}."
     )
 
 

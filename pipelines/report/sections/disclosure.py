@@ -39,8 +39,8 @@ _MEANING = (
     "over the pairs; it also grows with how likely they are. Means over prompts; p_f above p_m "
     "makes the leaning positive. GAS (F) is the share of gendered continuations whose first "
     "gendered word is female, of the others it is male; Δ is the difference of the two shares, "
-    "without its sign. A prompt is implicit where p_f and p_m, taken for one pair, are more than "
-    "0.005 nats apart. In SQL: views gas, gas_prompt and disclosed_continuation, "
+    "without its sign. A prompt is implicit where ADD of p_f and p_m, taken for one pair, is above "
+    "0.005 nats. In SQL: views gas, gas_prompt and disclosed_continuation, "
     "disclosure(smoothing := e), disclosure_prompt(smoothing := e), "
     "disclosure_strategy(smoothing := e); here e = {smoothing:g}."
 )
@@ -98,7 +98,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """Disclosure on whole sets, and the effect of tuning on prompts and words it never saw.
+    """Disclosure on whole sets, and the effect of tuning on prompts or words it never saw.
 
     If there are several lists of words or lengths of continuations, only the first is described.
     """
@@ -109,11 +109,17 @@ def leads(facts: Facts) -> Iterator[Lead]:
     yield Lead(question, list(map(_sentence, groups)))
     effects = facts.rows("tuning_effect").where(measure=("gas", "gld"))
     unseen = effects.only(lambda r: False in (r["on_training_set"], r["on_training_list"]))
-    question = "Does debias tuning hold for prompts and words that it never saw?"
+    question = "Does debias tuning hold for prompts or words that it never saw?"
     yield Lead(question, list(map(_effect_sentence, unseen)))
 
 
 def _sentence(row: Row) -> str:
+    """A sentence on GAS and GLD of one model and set.
+
+    >>> row = {"probe_set": "s", "n_prompts": 2, "model": "m", "gas": None, "gld": 0, "leaning": 0}
+    >>> _sentence(row)
+    's: after 2 prompts; GLD of m is 0.000, on average towards neither side.'
+    """
     start = f"{row['probe_set']}: after {row['n_prompts']:,} prompts"
     if row["gas"] is not None:
         words = ", ".join(
@@ -125,9 +131,10 @@ def _sentence(row: Row) -> str:
         start += f", {share} of {row['model']}'s continuations hold a gendered word, {words}"
     if row["gld"] is None:
         return f"{start}; no gendered word has any probability."
-    side = "female" if row["leaning"] > 0 else "male"
+    leaning = row["leaning"]
+    side = f"the {'female' if leaning > 0 else 'male'} words" if leaning else "neither side"
     gld = estimate(row, "gld").text
-    return f"{start}; GLD of {row['model']} is {gld}, on average towards the {side} words."
+    return f"{start}; GLD of {row['model']} is {gld}, on average towards {side}."
 
 
 def _effect_sentence(effect: Row) -> str:

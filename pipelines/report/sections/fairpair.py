@@ -32,8 +32,8 @@ PLACE = 500
 NAMES = ("fairpair",)
 _TITLE = "Counterfactual continuations"
 _MEANING = (
-    "FairPair (Dwivedi-Yu et al., 2024) continues a prompt about one and, in another sample, "
-    "about the other; the first texts, turned into the other's terms, p(g(x)), and the second, "
+    "FairPair (Dwivedi-Yu et al., 2024) continues a prompt about one person and, in other samples, "
+    "about another; the first texts, changed to be about the other, p(g(x)), and the second, "
     "g(p(x)), are then about the same person. B is the mean distance between the two groups, V_pg"
     " and V_gp the mean distance of two samples of one group, F = B² / (V_pg V_gp): 1 where the "
     "groups differ as two samples of one prompt do. Distance jaccard is the share of words that "
@@ -464,7 +464,7 @@ def _calibration(rows: Rows, first: Row) -> PageTable:
         # F is so close to 1 that it takes four digits
         ("F", "value", 4),
         (
-            "sets whose interval holds 1",
+            "splits whose interval holds 1",
             lambda r: f"{r['n_sets_holding']:,} of {r['n_sets_with']:,}",
         ),
         ("prompts with p at or below the level", _share("n_below", "n_tests")),

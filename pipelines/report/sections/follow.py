@@ -85,8 +85,8 @@ def _follow(facts: Facts) -> Section | Missing:
         "other text is taken as a sample of its kind, and the errors of its leans flatten a slope. "
         "Reliability is the share of their variance that isn't error, and the corrected slope is "
         "the slope over it; nothing is said of a slope on leans with a reliability below 0.3. "
-        "Where the words of all pairs were taken because they do not lean, or there are none, the "
-        "word of a point is the one that decides its pairs' MaxPMI."
+        "Where the words of all pairs were chosen because they do not lean, or pairs were made for "
+        "no word, a point is the word that decides its pairs' MaxPMI."
     ]
     if len(fits) > MAX_FITS:
         intro.append(f"Plotted are {MAX_FITS} of {len(fits)} fits; the table holds all.")
@@ -301,7 +301,7 @@ def leads(facts: Facts) -> Iterator[Lead]:
 
 
 def _follows(facts: Facts) -> Iterator[str]:
-    """Sentences on models that follow a text, on planted leans first."""
+    """Sentences on whether models follow a text, on planted leans first."""
     for subset, (_, lean) in LEANS.items():
         slopes = facts.rows("slope").where(subset=subset)
         keys = ("benchmark", "groups", "corpus", "contrast")
@@ -325,7 +325,7 @@ def _beyond(facts: Facts) -> Iterator[str]:
 
 
 def _of_models(n: int, rows: Sequence[Row]) -> str:
-    """The models that a sentence is about: ``n`` of the rows' models.
+    """The models that a sentence is about: ``n`` models of the rows, one row each.
 
     >>> _of_models(2, [{"model": "a"}, {"model": "b"}]), _of_models(1, [{"model": "a"}])
     ('of both models', 'of a')

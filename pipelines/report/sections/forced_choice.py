@@ -42,7 +42,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
         return
     alerts = [
         f"{r['model']} on {set_name(r)}: {r['n_neither']:,} of {r['n_asks']:,} replies name "
-        f"neither sentence, and {r['n_without']:,} pairs have no preference."
+        f"neither sentence, and {r['n_without']:,} pairs have no choice in one order or both."
         for r in rows
         if r["n_without"] or r["n_neither"] > _MANY * r["n_asks"]
     ]

@@ -44,7 +44,7 @@ _SUBJECT = ("study", "benchmark", "groups", "corpus", "contrast")
 
 
 def sections(facts: Facts) -> Iterator[Section | Missing]:
-    """Two plots and two tables for each study, benchmark and text."""
+    """Plots of both outcomes, and one or two tables, for each study, benchmark and text."""
     responses = facts.query("FROM dose_response ORDER BY ALL")
     if not responses:
         if facts.rows("score"):
@@ -103,7 +103,7 @@ def _responses(rows: Rows) -> PageTable:
         ("response to the whole dose", "response"),
         "unit",
         ("its size is at most", lambda r: _upwards(r["size_bound"], 3)),
-        ("and of the exchange's", lambda r: _percent(r["share_bound"])),
+        ("of the exchange's, at most", lambda r: _percent(r["share_bound"])),
         ("trainings of a dose", "n_seeds"),
     ]
     return table(f"Response to the dose: {_name(rows[0])}", rows, columns)
@@ -118,7 +118,7 @@ def _windows(rows: Rows) -> PageTable:
         "words",
         "outcome",
         ("response", "response"),
-        ("less than all the time by", "short_of_whole"),
+        ("less the lean of all steps", "short_of_whole"),
         ("trainings", "n_seeds"),
     ]
     caption = f"The changed text in a part of the training only: {_name(rows[0])}"
@@ -126,7 +126,7 @@ def _windows(rows: Rows) -> PageTable:
 
 
 def leads(facts: Facts) -> Iterator[Lead]:
-    """The response of the models' lean to the dose, and to the placebo."""
+    """The response of the models' lean to the dose of each kind of exchange."""
     rows = facts.query("FROM dose_response ORDER BY ALL").where(words="all", outcome="slope")
     yield Lead(_TITLE, [_sentence(row) for row in rows if row["response_low"] is not None])
 

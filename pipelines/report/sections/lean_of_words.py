@@ -37,24 +37,24 @@ PLACE = 1000
 NAMES = ("words", "delta", "pmi")
 #: Words listed for each side.
 TOP_WORDS = 15
-#: Least co-occurrences with each side for which the plots show a word's delta.
+#: Least co-occurrences with a side for which the plots show a word.
 MIN_PAIRS = 5
 _TITLE = "How words lean"
 _MEANING = (
     "delta is the PMI of a word with the first minus that with the second side of a contrast, "
-    f"in nats: above 0 leans to the first. The plots leave out words seen fewer than {MIN_PAIRS} "
-    "times with either side; no metric leaves them out. The tables rank words by the bound of "
-    "the 95% interval of their lean nearer 0, and list none whose interval holds 0. A word that "
-    "one side alone has nearby has no delta, but a bound: ≤ −1.90 is at least 1.90 nats to the "
-    "second. Intervals from the counts alone are a lower bound of the uncertainty: where "
-    "`plumbline why --top` was run, the tables are of the words it asked about, with intervals "
-    "over documents or sources. q is the share of false ones among the words at least as clear "
-    "(Benjamini and Hochberg)."
+    "in nats: above 0 leans to the first. Plots of delta leave out words seen fewer than "
+    f"{MIN_PAIRS} times with either side, plots of PMI with that side; no metric leaves them out. "
+    "The tables rank words by the bound nearer 0 of their lean's 95% interval, and list none whose "
+    "interval holds 0. A word near one side only has no delta, but a bound: ≤ −1.90 is at least "
+    "1.90 nats to the second. Intervals from the counts alone are a lower bound of the "
+    "uncertainty: where `plumbline why --top` was run, the tables are of the words it asked about, "
+    "with intervals over documents or sources. q is the false discovery rate among words at least "
+    "as clear (Benjamini and Hochberg)."
 )
 
 _LIST = (
-    "The lean of a list in the tables is that of one group's words, counted as one word, against "
-    "the other's; delta is a mean over its pairs."
+    "A list's lean in the tables counts each group's words as one word; delta is a mean over its "
+    "pairs. A sum's lean is its delta, and so is every lean from `plumbline why --top`."
 )
 
 
@@ -81,7 +81,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 def clear_words(facts: Facts, row: Row) -> Iterator[str]:
     """A sentence on how many words lean clearly: to each side, by chance, after correction."""
-    ways = contrast_sides(facts, row["corpus"], row["contrast"])
+    first, second = contrast_sides(facts, row["corpus"], row["contrast"])
     if not row["n_known"]:
         yield (
             f"{row['corpus']} has a lean for {row['n_words']:,} words, without the counts that an "
@@ -95,7 +95,7 @@ def clear_words(facts: Facts, row: Row) -> Iterator[str]:
         corrected = f"; {row['n_corrected']:,} are clear after correction for their number (q < 5%)"
     yield (
         f"Of {row['n_known']:,} words of {row['corpus']} whose lean has a 95% interval{over}"
-        f"{alone}, {row['n_first']:,} lean to {ways[0]} and {row['n_second']:,} to {ways[1]}. "
+        f"{alone}, {row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}. "
         f"If no word leaned, chance alone would make up to {row['n_chance']:,.0f} look clear"
         f"{corrected}."
     )
@@ -104,10 +104,10 @@ def clear_words(facts: Facts, row: Row) -> Iterator[str]:
 def other_languages(words: Rows) -> str:
     """A note on listed words from a language in which a target has another meaning; or empty."""
     notes, by_place = [], sorted(words, key=lambda r: r["place"])
-    for way, is_first in enumerate((True, False)):
+    for side, is_first in enumerate((True, False)):
         side_words = [r for r in by_place if (r["lean_bound_nats"] > 0) is is_first]
         if side_words and "/" in side_words[0]["contrast"]:
-            target = side_words[0]["contrast"].split("/")[way]
+            target = side_words[0]["contrast"].split("/")[side]
             notes.append(homographs(target, [r["word"] for r in side_words]))
     return " ".join(filter(None, notes))
 
@@ -182,9 +182,9 @@ def _joint(rows: Rows) -> Figure:
         stem("pmi", corpus, contrast),
         f"PMI of the words of {corpus} with {first} and with {second}: the distribution of each, "
         "and each word's PMI with one against that with the other.",
-        f"{corpus}: PMI with {first} and with {second} of the words that co-occur with it at least "
-        f"{MIN_PAIRS} times, each by itself (left) and both (right: {n:,} of {n_all:,} words have "
-        "both; fuller dots are more words). A word's delta is its height over the dashed line.",
+        f"{corpus}: PMI with {first} and with {second} of words seen with that side at least "
+        f"{MIN_PAIRS} times: each (left), both (right: {n:,} of {n_all:,} words have both; more "
+        "opaque: more words). A word's delta is its height over the dashed line.",
         svg(f"PMI with {first} and with {second}: {short(corpus)}", [alone, both]),
         rows,
     )

@@ -19,11 +19,10 @@ _DEFINITIONS = (
     "log p(sentence) sums log p(token | BOS, earlier tokens) over the sentence's tokens; BOS is "
     "given and not scored, no end token is added. The log ratio is log p(a) - log p(b), a "
     "being the first of a pair's two groups.",
-    "Standard deviations of shares are sqrt(p (1 - p) / n) with the subset's own n. Intervals are "
-    "95%: Wilson for US, Bonett and Price's adjusted Wald for PD, Student's t for the mean area "
-    "AuFC and for slopes, Newcombe's hybrid score for gaps (the kept pairs are part of all, so the "
-    "interval is that of kept against left out, scaled), Fisher's z for correlations, with Bonett "
-    "and Wright's standard error for ranks.",
+    "Intervals are 95%, over clusters of pairs that are alike, of slopes and correlations over "
+    "words: Wilson's for US, even share and (on 0 to 6) AuFC; Bonett and Price's adjusted Wald "
+    "for PD; Student's t for gaps and slopes; Fisher's z for correlations, also of ranks; "
+    "Scheffé's for divergence.",
     "Only pairs that their source does not call unnatural count.",
     "US, PD and AuFC follow UnStereoEval (ICLR 2024). The templates of WinoBias, Winogender and "
     "USE are as released, those of other benchmarks as imported.",

@@ -72,16 +72,16 @@ _GENERATORS = (
     "first's, word by word (shares from 0 to 1, pd in points, log_ratio in nats)"
 )
 _POWER = (
-    "The smallest PD, US off 50% and differences of two models that each benchmark finds with 80% "
-    "at the 5% level; a dash where none is as large"
+    "The smallest PD, US off 50% and differences of two models that each benchmark finds with a "
+    "power of 80% at the 5% level; a dash where none is large enough"
 )
 _RANKS = (
     "Ranks: the places that a model may have among all models of its benchmark, the largest figure "
-    "first. With 95% every model's true place is among its own."
+    "first. With 95% confidence all true places are among them."
 )
 #: Up to this many models of a benchmark are described one by one; more are summed up.
 ONE_BY_ONE = 4
-#: A model scored on a smaller share than this of a benchmark's pairs gets a warning.
+#: A model with finite scores of a smaller share of a benchmark's pairs gets a warning.
 _ENOUGH = 0.9
 #: Most models named that can't be told apart from the one of the highest US.
 _ALIKE = 3
@@ -147,21 +147,21 @@ def _figures(facts: Facts, benchmark: Mapping[str, str]) -> list[Figure]:
     name, (first, second) = set_name(benchmark), sides(benchmark)
     if not curve or not bars:
         return []
-    epsilon, n = bars[0]["epsilon_nats"], curve[0]["n"]
+    epsilon = bars[0]["epsilon_nats"]
     return [
         Figure(
             stem("pd", name),
             f"Preference disparity of each model on {name}.",
             f"{name}: percentage points by which pairs that prefer the {first} sentence "
-            f"outnumber those that prefer the {second} one, with 95% intervals "
-            f"(n = {counted(n, 'pair')}). Grey: which one can't be told.",
+            f"outnumber those that prefer the {second} one, with 95% intervals"
+            f"{_same_n(bars)}. Grey: which one can't be told.",
             _pd_bars(bars, name),
             bars,
         ),
         Figure(
             stem("us", name),
             f"Share of pairs without a preference against epsilon, each model on {name}.",
-            f"{name}: US against epsilon (n = {counted(n, 'pair')}). At the dotted line, "
+            f"{name}: US against epsilon{_same_n(curve)}. At the dotted line, "
             f"epsilon = {shown(epsilon)}, one sentence is {shown(math.exp(epsilon))} times as "
             "likely as the other.",
             _us_against_epsilon(curve, name, epsilon),
@@ -245,7 +245,7 @@ def _power(rows: Rows) -> PageTable:
     columns: Columns = [
         *("benchmark", "measure"),
         ("smallest, points", scaled("smallest")),
-        ("deviation", scaled("sd")),
+        ("standard deviation", scaled("sd")),
         ("correlation within clusters", "icc", 3),
         ("pairs", "n_pairs"),
         ("clusters", "n_clusters"),
@@ -374,7 +374,7 @@ def _names(rows: Sequence[Row]) -> list[str]:
 
 
 def _same_n(rows: Sequence[Row]) -> str:
-    """The number of pairs for a title if it is the same for all models; else empty."""
+    """The number of pairs in brackets if it is the same for all models; else empty."""
     numbers = {r["n"] for r in rows}
     return f" (n = {counted(numbers.pop(), 'pair')})" if len(numbers) == 1 else ""
 
@@ -389,8 +389,8 @@ def _pd_bars(rows: Sequence[Row], benchmark: str) -> str:
     ]
     first, second = sides(rows[0])
     panel = Panel(f"PD, percentage points ({short(second, 24)} < 0 < {short(first, 24)})")
-    for colour, way in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
-        at = [y for y, r in enumerate(rows) if side(r) == way]
+    for colour, group in ((FEMALE, first), (MALE, second), (NEUTRAL, "")):
+        at = [y for y, r in enumerate(rows) if side(r) == group]
         panel.bars(at, [rows[y]["value"] for y in at], colour)
     sure = [y for y, r in enumerate(rows) if r["value_low"] is not None]
     low, high = ([rows[y][end] for y in sure] for end in ("value_low", "value_high"))

@@ -40,12 +40,12 @@ _MEASURES = {"us": ("US", 100), "pd": ("PD", 1), "|pd|": ("|PD|", 1), "slope": (
 _DRAWN = {"us": "%", "pd": "points", "slope": "nats per nat"}
 _TENS = [(10.0**p, f"{10**p:,}") for p in range(8)]
 _UNITS = "US and PD in points, slopes in nats per nat; 95% intervals in brackets"
-_OF_MEANS: Columns = [("models", "n_models"), ("up", "n_rose"), ("down", "n_fell")]
+_OF_MEANS: Columns = [("models", "n_models"), ("clearly up", "n_rose"), ("clearly down", "n_fell")]
 _OF_MODELS: Columns = [("model's", "plain_figure"), ("twin's", "deduped_figure"), "n"]
 
 
 def sections(facts: Facts) -> Iterator[Section]:
-    """Size, if a benchmark has four models of known size; deduplication, if a model has a twin."""
+    """Size, if families of several sizes have four models; deduplication, if there is a twin."""
     if trends := facts.rows("size_trend"):
         yield _size(facts, trends)
     if means := facts.rows("deduplication_mean"):
@@ -59,7 +59,7 @@ def _size(facts: Facts, trends: Rows) -> Section:
         "By how much a measure changes per tenfold number of parameters: the slope of a line "
         "through the models of a family, for each family with several sizes, and the mean over "
         "families with Student's 95% interval over them. A family is models whose names begin "
-        "alike; one alone has no interval, and one of a single size is only in the figures.",
+        "alike. Its slope has no interval; with one size it is only in the figures.",
     ]
     points = facts.rows("size_point")
     figures = [_points(points.where(measure=m), m) for m in _DRAWN if trends.where(measure=m)]
@@ -71,12 +71,12 @@ def _size(facts: Facts, trends: Rows) -> Section:
 
 
 def _clear_changes(rows: Rows) -> str:
-    """A sentence on the mean changes with size over families, if their interval leaves out 0."""
+    """A sentence on the mean changes over families: those whose interval leaves out 0."""
     most = max(r["n_families"] for r in rows)
     if most < LEAST_CLUSTERS:
         return (
             f"The models of several sizes are of {most} {'family' if most == 1 else 'families'}: "
-            "too few to say whether larger models do otherwise."
+            "too few to say whether size matters."
         )
     estimates = [r for r in rows if r["per_tenfold_low"] is not None]
     if not estimates:
@@ -90,7 +90,7 @@ def _clear_changes(rows: Rows) -> str:
     )
     return (
         f"Over families {len(clear)} of {len(estimates)} changes of a measure per tenfold number "
-        "of parameters have an interval without 0, where chance alone makes about one in 20"
+        "of parameters have an interval without 0 (by chance alone, about one in 20 would)"
         f"{': ' + changes if changes else ''}."
     )
 
@@ -100,7 +100,7 @@ def _trend(row: Row) -> str:
 
 
 def _points(rows: Rows, measure: str) -> Figure:
-    """A measure against size, one panel per benchmark, one point per model."""
+    """A measure against size, one panel per benchmark and text, one point per model."""
     (title, scale), panels = _MEASURES[measure], []
     for group in rows.groups("benchmark", "groups", "corpus", "contrast", "subset"):
         panel = Panel()
@@ -114,7 +114,7 @@ def _points(rows: Rows, measure: str) -> Figure:
     title = f"{title} in {_DRAWN[measure]}"
     return Figure(
         stem("size", measure),
-        f"{title} of each model against its number of parameters, a panel for each benchmark.",
+        f"{title} of each model against its parameters, a panel for each benchmark and text.",
         f"{title} of each model by its number of parameters, on a logarithmic axis.",
         grid(f"{title}, by millions of parameters", panels, min(3, len(panels))),
         rows,
@@ -143,8 +143,8 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
         " ".join(_mean(r, rows) for r in of_pairs if r["measure"] == "us"),
         "A model is compared with the one whose name has -deduped, on what both scored: the twin's "
         "figure less the model's, with the 95% interval over clusters of pairs (words, frames), "
-        "and the mean over models with its interval over models. Twins are two trainings too: what "
-        "another training changes is in the interval over models alone.",
+        "and the mean over models with its interval over models. Twins also differ by training "
+        "run: only the interval over models covers that.",
     ]
     figures = [_changes(set_rows, of_pairs) for set_rows in by_set(rows.where(subset="all"))]
     tables = [
@@ -155,18 +155,16 @@ def _deduplication(facts: Facts, means: Rows) -> Section:
 
 
 def _mean(row: Row, rows: Rows) -> str:
-    """A sentence on the mean change of US, with the families of the models."""
     families = sorted({family(r["model"].partition(" (")[0]) for r in rows}, key=str.lower)
     return (
         f"{set_name(row)}: over {row['n_models']} models ({', '.join(families)}) US "
         f"{moved(finding(row, 'difference'))}, on average by "
-        f"{estimate(row, 'difference', 1).text} points; of "
-        f"single models it rose in {row['n_rose']} and fell in {row['n_fell']}."
+        f"{estimate(row, 'difference', 1).text} points; it clearly rose in {row['n_rose']} and "
+        f"fell in {row['n_fell']} of them."
     )
 
 
 def _changes(rows: Rows, means: Rows) -> Figure:
-    """A plot of the changes of US and PD of each model of a benchmark, and their means."""
     name = set_name(rows[0])
     of_set = means.where(**{c: rows[0][c] for c in ("benchmark", "groups")})
     models = sorted({(r["scores"], r["model"]) for r in rows}, reverse=True)

@@ -46,7 +46,7 @@ def sections(facts: Facts) -> Iterator[Section | Missing]:
 
 #: Collocates listed for each side, and sources; the tables of the warehouse hold more.
 _COLLOCATES, _SOURCES = 10, 12
-#: Queries of the tables behind a section, over all words; rows come in the order shown.
+#: Table -> query of its rows on all words; those of one word come in the order shown.
 QUERIES = {
     "word_evidence": "FROM word_evidence ORDER BY run_id DESC, corpus, contrast, word;",
     "word_source": "FROM word_source ORDER BY n_pair_f + n_pair_m DESC, source;",
@@ -103,11 +103,11 @@ def _ratio(lean: Row, sides: Mapping[str, str]) -> str:
     'A “he” has it nearby 2.0 times as often as a “she” (1.2 to 3.3 times).'
     """
     ends = [lean[end] for end in ("delta_nats_low", "delta_nats", "delta_nats_high")]
-    way = finding(lean, "delta_nats").verdict
-    if "/" not in lean["contrast"] or way == "cannot be told":
+    verdict = finding(lean, "delta_nats").verdict
+    if "/" not in lean["contrast"] or verdict == "cannot be told":
         return ""
     more, less = sides.values()
-    if way == "below":
+    if verdict == "below":
         more, less, ends = less, more, [-end for end in reversed(ends)]
     low, ratio, high = (shown(math.exp(end), 1) for end in ends)
     return f"A “{more}” has it nearby {ratio} times as often as a “{less}” ({low} to {high} times)."
@@ -124,7 +124,7 @@ def _counts(lean: Row, sides: Mapping[str, str]) -> str:
         f"tokens (rank {lean['frequency_rank']:,} by frequency), and has {near}."
     )
     if "/" not in lean["contrast"]:
-        sentence += f" It has both counts for {counted(lean['n_defined'], 'pair')} of the list."
+        sentence += f" It occurs near both words of {counted(lean['n_defined'], 'pair')}."
     if lean["delta_nats_se"] is not None and lean["delta_nats_count_se"] is not None:
         sentence += (
             f" The standard error of the lean is {lean['delta_nats_se']:.3f} nats over "
@@ -141,12 +141,12 @@ def _copies(lean: Row, copies: Rows) -> str:
     if not copies or lean["share_copied"] is None:
         return ""
     if {row["n_documents"] for row in copies} == {lean["n_documents"]}:
-        return "None of these documents is a copy, or nearly a copy, of another."
+        return "No document behind its lean is a copy or near copy of another."
     copied, often = (shown(100 * lean[share], 1) for share in ("share_copied", "share_often"))
-    leans = [f"{estimate(r, 'delta_nats').text} with {r['counted']}" for r in copies]
+    leans = [f"{estimate(r, 'delta_nats').text} counting {r['counted']}" for r in copies]
     return (
-        f"{copied}% of its co-occurrences are in documents that are there more than once, {often}% "
-        f"in ones that are there more than ten times; its lean is {' and '.join(leans)}."
+        f"{copied}% of its co-occurrences are in documents that occur more than once, {often}% in "
+        f"ones that occur more than ten times; its lean is {' and '.join(leans)}."
     )
 
 
@@ -226,7 +226,7 @@ def _where(row: Row) -> str:
     place = f"{row['shard'].rpartition('/')[2]}:{row['source_row']}"
     name = row["file"] or row["source"]
     source = f"{name}, " if name else ""
-    copies = f", there {row['n_copies']:,} times" if row["n_copies"] > 1 else ""
+    copies = f", {row['n_copies']:,} copies" if row["n_copies"] > 1 else ""
     return f"{source}{place}{copies}{'' if row['is_text'] else ', kept tokens only'}"
 
 

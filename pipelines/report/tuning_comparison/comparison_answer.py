@@ -29,7 +29,7 @@ _ONE_BY_ONE = 4
 
 
 def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
-    """Answers on disclosure (sets not tuned on), cost, what carried over, what wasn't measured."""
+    """Answers: disclosure on sets not known to be tuned on, cost, carry-over, what is missing."""
     unseen = results.disclosure.where(topic=None).only(lambda r: not r["n_tuned_on"])
     original = results.fairpair.where(side="original")
     sentences_by_question = {
@@ -50,7 +50,7 @@ def leads(results: Results, missing: Sequence[Missing]) -> list[Lead]:
 
 
 def _disclosure(rows: Rows) -> list[str]:
-    """A sentence for each measure of sets not tuned on; without such sets, one that says so."""
+    """A sentence per measure on sets not known to be tuned on; one that says so if none is."""
     sentences = []
     for measure, name in _MEASURES.items():
         measure_rows = rows.where(measure=measure)
@@ -93,7 +93,6 @@ def _by(row: Row, digits: int, scale: float = 1) -> str:
 
 
 def _perplexity(row: Row) -> str:
-    """The change of perplexity on a text."""
     percent, low, high = (
         None if row[name] is None else shown(100 * (row[name] - 1), 1, signed=True) + "%"
         for name in with_ends("perplexity_ratio")
@@ -118,7 +117,6 @@ def preference_sentence(row: Row) -> str:
 
 
 def _fairpair(row: Row) -> str:
-    """F before and after, each with its interval."""
     before, after = (
         "not defined" if row[f"{side}_f"] is None else estimate(row, f"{side}_f", 2).text
         for side in ("before", "after")

@@ -186,8 +186,8 @@ def _disclosure(rows: Rows) -> Section:
         "GAS is the share of prompts after which the greedy continuation holds a gendered word, "
         "GLD the distance between the probabilities of female and male words next, over their sum, "
         "ADD the distance within pairs of words. Lower is less disclosed. Means and differences "
-        "are over the prompts that both sides have; intervals are 95%, Wilson's for GAS, Student's "
-        "for all else, and those of differences are paired by prompt."
+        "are over the prompts that both sides have, differences prompt by prompt. Intervals are "
+        "95%, over topics or else prompts: Student's for ADD, Wilson's on the range for all else."
     ]
     alerts = [
         f"{name}: the adapter was, or may have been, tuned on {n:,} of these prompts. The set is "
