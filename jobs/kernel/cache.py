@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, cast
 
 import numba
 from filelock import FileLock
+from numba import types
 
 from plumbline.jobs.user_cache import user_cache
 
@@ -80,7 +81,14 @@ def kernel_directory() -> Path:
 
 def compiled(function: _Function) -> _Function:
     """Compile a function that only compiled code calls."""
-    return cast(_Function, numba.njit(**_ONLY_COMPILED)(function))
+    dispatcher = numba.njit(**_ONLY_COMPILED)(function)
+    template = dispatcher.get_call_template
+    # A constant argument, as the 0 that a variable starts with, would be a type of its own: another
+    # compilation of the function.
+    dispatcher.get_call_template = lambda args, kws: template(
+        [types.unliteral(arg) for arg in args], kws
+    )
+    return cast(_Function, dispatcher)
 
 
 def compiled_files() -> dict[str, bytes]:

@@ -26,6 +26,7 @@ from plumbline.jobs.kernel.chunk_words import (
 )
 from plumbline.jobs.kernel.memory import (
     address,
+    aligned_zeros,
     get8,
     get32,
     get64,
@@ -453,7 +454,7 @@ class ChunkCache:
     def __init__(self, most: int = 1 << 20) -> None:
         self._most = most
         self.state = new_record(ChunkState)
-        self._cache = np.zeros((min(1 << 17, most), 4), np.uint64)
+        self._cache = aligned_zeros(min(1 << 17, most), 4)
         self._kept = np.empty(1 << 16, np.int32)
         self._batch = np.empty((8, _MAX_BATCH_CHUNKS), np.int64)
         starts = address(self._batch)
@@ -482,7 +483,7 @@ class ChunkCache:
 
     def grow(self) -> None:
         """Double its room."""
-        cache = np.zeros((2 * len(self._cache), 4), np.uint64)
+        cache = aligned_zeros(2 * len(self._cache), 4)
         _move(address(self._cache), len(self._cache), address(cache), len(cache) - 1)
         self._cache = cache
         self._kept = np.concatenate([self._kept, np.empty_like(self._kept)])

@@ -45,6 +45,14 @@ def address(array: NDArray[Any]) -> int:
     return int(array.ctypes.data)
 
 
+def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.uint64]:
+    """Zeros in rows of 8, 16, 32 or 64 bytes, none of which lies in two cache lines."""
+    n_bytes = 8 * n_rows * n_columns
+    memory = np.zeros(n_bytes + 64, np.uint8)
+    start = -address(memory) % 64
+    return memory[start : start + n_bytes].view(np.uint64).reshape(n_rows, n_columns)
+
+
 def _item(builder: Any, base: Any, index: Any, bits: int) -> Any:
     """Pointer to item ``index`` of the array of ``bits``-bit items at the address ``base``."""
     pointer = builder.inttoptr(base, ir.IntType(bits).as_pointer())
