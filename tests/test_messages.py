@@ -549,12 +549,12 @@ CALLS = [
         "benchmark use-5: no usable pair in USE-5.csv, 1 rows rejected; the first: the "
         "template holds no placeholder, expected one of {pronoun}, {pronoun1}, {pronoun2}"),
     of_file(lambda path: import_benchmark(store(), "winobias", path, "r"), "USE-5.csv", "",
-        "benchmark winobias: USE-5.csv is one file, expected a directory with a table each of "
-        "dev and test"),
+        "benchmark winobias: USE-5.csv is a file, expected a directory with one table per part: "
+        "dev, test"),
     of_file(lambda path: import_benchmark(store(), "winobias", path.parent, "r"),
         "pro_stereotyped_type1.txt.dev", "1 [The cook] lost [his] pan.\n",
-        "anti_stereotyped_type1.txt.dev: does not exist (give --source the directory of all "
-        "eight)"),
+        "anti_stereotyped_type1.txt.dev: does not exist (give as --source a directory of all "
+        "8 files)"),
     Called("no file of pairs", lambda: taken(Path("none.csv")),
         "none.csv: no such file (give --source FILE: CSV, TSV, JSON, JSON lines or Parquet)",
         BadInput),

@@ -1,4 +1,4 @@
-"""Checked reading of users' files: a pipe or device is an error, never an endless wait."""
+"""Checks and reads of users' files: a pipe or device is an error, never an endless wait."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from plumbline.warehouse.paths import as_url, replacing
 
 #: Most bytes of a file that is read as a whole: settings, ledgers, commits, lists of words.
 LARGEST = 256 << 20
-#: Top directories that are not on a disk, and the one below them that does hold files.
-_NOT_ON_DISK, _ON_DISK = frozenset(("proc", "sys", "dev")), ("dev", "shm")
+#: Top directories that take no users' files, and the one below them that does.
+_NO_FILES, _FILES = frozenset(("proc", "sys", "dev")), ("dev", "shm")
 _ANOTHER = "give another path"
 
 
@@ -102,13 +102,13 @@ def check_output_directory(path: Path, what: str = "output") -> None:
 
 def _check_place(path: Path, what: str) -> None:
     if url := as_url(path):
-        fix = "give a directory or file; only warehouses can be at s3://, gs:// and az://, too"
+        fix = "give a local path; of outputs, only a warehouse can be at s3://, gs:// or az://"
         raise UsageProblem(f"{what} {url}", "is not a path of this machine", fix)
     try:
         real = Path(os.path.realpath(path))
     except ValueError as e:  # the path holds a zero byte
         raise UsageProblem(f"{what} {path}", "is not a valid path", _ANOTHER) from e
-    if not _NOT_ON_DISK.isdisjoint(real.parts[1:2]) and real.parts[1:3] != _ON_DISK:
+    if not _NO_FILES.isdisjoint(real.parts[1:2]) and real.parts[1:3] != _FILES:
         raise UsageProblem(f"{what} {path}", "files can't be written there", _ANOTHER)
     above = next(p for p in (*real.parents, Path("/")) if kind_of(p) is not None)
     if kind_of(above) != stat.S_IFDIR:
@@ -167,12 +167,12 @@ def object_of(text: str | bytes) -> dict[str, Any]:
     return value
 
 
-def kept_object(row: Mapping[str, Any], column: str) -> dict[str, Any]:
+def stored_object(row: Mapping[str, Any], column: str) -> dict[str, Any]:
     """The JSON object in a column of a table's row.
 
-    Raises ``BadInput`` naming the row's run for anything else.
+    For anything else raises ``BadInput`` with the row's run.
 
-    >>> kept_object({"run_id": "r", "options": '{"log_base": "e"}'}, "options")
+    >>> stored_object({"run_id": "r", "options": '{"log_base": "e"}'}, "options")
     {'log_base': 'e'}
     """
     try:

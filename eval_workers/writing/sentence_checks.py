@@ -1,7 +1,7 @@
 """Checks of a written sentence, which give a verdict with its reason. Pure.
 
-A sentence has a word if the word stands there whole, in any case; hyphens, and an apostrophe after
-the word, end it (`the engineer's` has `engineer`, `o'clock` does not have `clock`).
+A sentence has a word if it occurs there whole, ignoring case; hyphens bound it, and so does an
+apostrophe after it (`the engineer's` has `engineer`, `o'clock` does not have `clock`).
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def n_words(sentence: str) -> int:
 
 
 def has_word(sentence: str, word: str) -> bool:
-    """True if the word stands in the sentence whole, in any case.
+    """True if the sentence has the whole word, ignoring case.
 
     >>> has_word("The Nurse's bag.", "nurse"), has_word("She was nursed.", "nurse")
     (True, False)

@@ -73,7 +73,7 @@ class _ReadAhead:
         self._read = reader.submit(stream.readinto, self._ahead)
 
     def readinto(self, buffer: NDArray[np.uint8]) -> int:
-        """Fill a buffer of the block's size; returns the bytes read, 0 only at the end."""
+        """Read up to a block into a buffer; returns the number of bytes, 0 only at the end."""
         if n := self._read.result():
             buffer[:n] = self._ahead[:n]
             self._read = self._reader.submit(self._stream.readinto, self._ahead)
@@ -101,7 +101,7 @@ def _long_line(
             problem = f"a line of more than {size:,} bytes does not fit: {e.strerror}"
             fix = "set TMPDIR to a directory with more room"
             raise UsageProblem(f"directory {tempfile.gettempdir()}", problem, fix) from e
-        # A private mapping is writable, as the kernel's buffers are; nothing is written.
+        # Private, so it is writable like the other blocks; nothing is written.
         mapped = mmap.mmap(file.fileno(), size + SLACK, access=mmap.ACCESS_COPY)
         yield np.frombuffer(mapped, np.uint8), size
     return rest

@@ -14,7 +14,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import describe, located
 from plumbline.warehouse.input.shards import fingerprint
 from plumbline.warehouse.options import words
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.storage.store import Store
 
 #: States of a shard that counting again would change.
@@ -114,7 +114,7 @@ def _as_given(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
     """Options as the user gave them to the corpus's run; its row of ``corpus`` lacks paths."""
     listed = store.read("run").select(["run_id", "config"])  # Arrow's times would load pandas
     runs = [run for run in listed.to_pylist() if run["run_id"] == row["run_id"]]
-    config = _with_count(kept_object(runs[0], "config"), row) if runs else row
+    config = _with_count(stored_object(runs[0], "config"), row) if runs else row
     # In the corpus's row, ``tokenizer`` is the version of the token rules.
     tokenizer = config.get("tokenizer", "") if runs else ""
     language = str(config.get("language") or "en")

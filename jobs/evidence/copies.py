@@ -12,10 +12,10 @@ from plumbline.jobs.evidence.sightings import Ints, Sightings, mixed
 
 #: Kept words of a shingle; permutations of a MinHash signature, and how many make a band.
 _SHINGLE, _PERMUTATIONS, _BAND = 5, 128, 4
-#: Least Jaccard similarity of the shingles of near copies, as estimated. It is 0.63 if one word in
-#: twenty differs, and a third if half of the text is the same.
+#: Least estimated Jaccard similarity of the shingles of near copies. Two texts have 0.63 if one
+#: word in twenty differs, and a third if half of the text is the same.
 NEAR = 0.5
-#: Documents in more copies than this are also counted by themselves.
+#: Documents in more copies than this also have a count of their own.
 OFTEN = 10
 
 
@@ -50,7 +50,7 @@ def signatures(
 
 
 def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hashes of all runs of _SHINGLE words; of a shorter document one of all its words."""
+    """Hashes of all runs of _SHINGLE words; one hash of all words if there are fewer."""
     n = max(keys.size - _SHINGLE + 1, 1)
     hashed = np.zeros(n, np.uint64)
     for k in range(min(_SHINGLE, keys.size)):
@@ -59,7 +59,7 @@ def _shingles(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def first_copies(seen: Sightings, among: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
-    """Mask of the documents, all or only those ``among``, without later copies of one document."""
+    """Mask of each text's first copy, among all documents or only those in ``among``."""
     every = np.arange(seen.documents.mark.size)
     chosen = every if among is None else every[among]
     _, first = np.unique(seen.documents.mark[chosen], return_index=True)
@@ -81,8 +81,9 @@ def first_of_near(
     """Mask of the first copies that remain after near-duplicate removal (MinHash, single linkage).
 
     Documents with a signature are compared: if ``among`` is given, only those; if ``word`` (an
-    index) is given, only those where it co-occurs. Of documents with an equal band those are near
-    copies of the first whose signatures are equal in at least ``NEAR``; chains of copies join.
+    index) is given, only those where it co-occurs. A document is a near copy of the first one with
+    an equal band if at least a share ``NEAR`` of their signatures' values is equal; chains of
+    copies join.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components

@@ -33,7 +33,7 @@ from plumbline.warehouse.storage.store import Store
 
 @dataclass(frozen=True)
 class QueryResult:
-    """The result of a query: its row of counts, and the rows of the lines drawn."""
+    """The result of a query: its row of counts, and the rows of the sampled lines."""
 
     counts: Row
     lines: list[Row]
@@ -46,10 +46,10 @@ def occurrences(
     sampling: Sampling,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> QueryResult:
-    """Count a word or phrase in a corpus's documents, and draw lines with it.
+    """Count a word or phrase in a corpus's documents; sample lines that hold it.
 
     ``WORD NEAR OTHER...`` counts the occurrences of WORD less than a window away from any of the
-    other words; a group of the corpus's lists in capitals (``FEMALE``) stands for its words.
+    other words; a group's name in capitals (``FEMALE``) stands for its listed words.
     ``n_pair`` follows the corpus's counting rule, with the other words taken as one: under `pairs`
     it counts pairs of WORD with any of them, under `windows` the windows that hold both.
 
@@ -108,7 +108,7 @@ def occurrences(
 
 
 class _BatchCounts(NamedTuple):
-    """Columns of ``DocumentTable`` for some documents of a shard, and occurrences in each."""
+    """Documents' columns of ``DocumentTable``; occurrences, those near (``n``), and ``n_pair``."""
 
     shard: Ints
     row: Ints

@@ -21,7 +21,7 @@ LONGEST_PHRASE = 5
 def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]:
     """The word or phrase of a query, and the words after ``NEAR``; no words without ``NEAR``.
 
-    A group of the corpus's lists in capitals (``nurse NEAR FEMALE``) stands for its words. Raises
+    A group's name in capitals (``nurse NEAR FEMALE``) stands for its listed words. Raises
     ``UsageProblem`` if a side of ``NEAR`` is empty, or counting didn't keep a word after it.
     """
     left, near, right = f" {normalised(query)} ".partition(f" {NEAR} ")

@@ -21,7 +21,7 @@ from plumbline.warehouse.input.shards import expand_shards, record_form
 from plumbline.warehouse.options import STRICT, part, words
 from plumbline.warehouse.storage.store import Store
 
-#: Options of models that a model to be continued doesn't have.
+#: Model options that don't apply to a model to be continued.
 NOT_OF_BASES = ("adapter", "backend", "base_url", "concurrency", "tensor_parallel", *OF_SCORES)
 #: The text that a model is trained on.
 Shards: TypeAlias = Annotated[
@@ -61,8 +61,8 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
         Field(
             ge=0,
             le=10_000,
-            description="Keep the model before training and so many times in it, and the text "
-            "read.",
+            description="Checkpoints to save besides step 0, with the text as read; "
+            "0: none at all.",
         ),
     ] = 0
 
@@ -88,10 +88,10 @@ class Train(LearnerOptions, ModelOptions, RecordOptions, Command):
         yield planned(self.corpus, "shards", len(expand_shards(self.shards)))
         options, base = self.how()
         if isinstance(options, TrainOptions):
-            note = f"at most, of {base.model if base else 'a new model'}"
+            note = f"limit for {base.model if base else 'a new model'}"
             yield planned(self.name, "tokens to train on", options.max_tokens, "tokens", note)
         if trained_models.read_marker(self.out / self.name) is not None:
-            note = "kept if it was trained alike, else replaced"
+            note = "kept if trained the same way, else replaced"
             yield planned(self.name, "is there", 1, "model", note)
 
     def run(self, context: Context) -> Done:

@@ -19,7 +19,7 @@ from plumbline.pipelines.report.model import (
 )
 from plumbline.pipelines.report.rows import Row, Rows, with_ends
 from plumbline.warehouse.query.finding import LEAST_PAIRS
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.text.display import display
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ FIT = ("subset", "model", "benchmark", "groups", "corpus", "contrast", "model_ke
 
 def _options(row: Row) -> list[str]:
     """Options for a heading: AuFC's base unless it is e; all of a metric not in ``_FIRST``."""
-    metric, options = row["metric"], kept_object(row, "options")
+    metric, options = row["metric"], stored_object(row, "options")
     if metric == "aufc":
         base = str(options.get("log_base")).removesuffix(".0")
         return [] if base == "e" else [f"base {base}"]

@@ -26,7 +26,7 @@ from plumbline.pipelines.report.rows import Row, Rows
 KEY = ("probe_set", "model_key", "sampling_key", "perturber")
 #: N-grams shown per side, n-grams per side that ``distinct`` chooses from, texts per n-gram.
 _SHOWN, _READ, _TEXTS = 12, 60, 3
-#: Length of an excerpt (``cutting``), in characters.
+#: Length of an ``excerpt``, in characters.
 _LENGTH = 120
 
 
@@ -34,7 +34,7 @@ def ngram_parts(facts: Facts, set_row: Row) -> tuple[Figure, PageTable] | None:
     """A plot of the log-odds of a set's n-grams, and a table with texts; ``None`` without n-grams.
 
     ``set_row`` is a row of ``fairpair_set``. The texts compared are those of its two groups. All
-    are about the same person: one group was written so, the other was perturbed.
+    are about the same person: one group as written, the other as perturbed.
     """
     key = {column: set_row[column] for column in KEY}
     rows = facts.rows("fairpair_ngram", side=set_row["side"], most=_READ).where(**key)
@@ -60,10 +60,10 @@ def _figure(name: str, rows: Rows, other: str, person: str) -> Figure:
     ]
     alt = f"N-grams in more texts of {other}: {lists[0]}. Of {person}: {lists[1]}."
     caption = (
-        f"N-grams of up to four words in more texts written of {other} than of "
-        f"{person}, and the other way round; all texts compared are about {person}. Of {n:,} "
-        f"n-grams compared, about one in twenty such plots has one beyond |z| = "
-        f"{shown(limit, 1)} by chance. Of n-grams of one phrase in as many texts, one is shown."
+        f"N-grams of up to four words in more texts written about {other} than about {person}, or "
+        f"in fewer; all texts are now about {person}. With {n:,} n-grams, about one in twenty such "
+        f"plots has one beyond |z| = {shown(limit, 1)} by chance. Of overlapping, equally frequent "
+        f"n-grams one is shown."
     )
     plot = fairpair_plots.ngrams(rows, other, person, "Phrases more frequent about one of the two")
     return Figure(name, alt, caption, plot, rows)
@@ -73,9 +73,9 @@ def _table(rows: Rows, texts: Rows, other: str, person: str) -> PageTable:
     def share_of_texts(n: str, total: str) -> Column:
         return lambda r: Cell(f"{count(r[n]).text} of {count(r[total]).text}", r[n], True)
 
-    def cuttings(row: Row) -> Cell:
+    def excerpts(row: Row) -> Cell:
         hits = texts.only(lambda r: r["ngram"] == row["ngram"])
-        return text("\n".join(cutting(r["text"], r["ngram"]) for r in hits) or None)
+        return text("\n".join(excerpt(r["text"], r["ngram"]) for r in hits) or None)
 
     columns: Columns = [
         ("n-gram", "ngram"),
@@ -84,7 +84,7 @@ def _table(rows: Rows, texts: Rows, other: str, person: str) -> PageTable:
         "z",
         (f"texts of {other}", share_of_texts("n_texts_perturbed", "n_perturbed")),
         (f"texts of {person}", share_of_texts("n_texts_other", "n_other")),
-        ("in texts such as", cuttings),
+        ("in texts such as", excerpts),
     ]
     caption = "Phrases more frequent about one of the two, and where"
     return table(caption, rows, columns, folded=True, searchable=True)
@@ -106,7 +106,7 @@ def distinct(rows: Sequence[Row]) -> list[Row]:
 
 
 def _is_one_phrase(row: Row, other: Row) -> bool:
-    """True if both are in equally many texts and overlap in all words of the shorter but one."""
+    """True if equally many texts hold both and all but at most one word of the shorter overlap."""
     if any(row[c] != other[c] for c in ("n_texts_perturbed", "n_texts_other")):
         return False
     short, long = sorted((row["ngram"].split(), other["ngram"].split()), key=len)
@@ -116,12 +116,12 @@ def _is_one_phrase(row: Row, other: Row) -> bool:
     return bool(long[-shared:] == short[:shared] or short[-shared:] == long[:shared])
 
 
-def cutting(text: str, ngram: str) -> str:
+def excerpt(text: str, ngram: str) -> str:
     """The part of a text around an n-gram (else its start), on one line, dots where it was cut.
 
-    >>> cutting("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[46:74]
+    >>> excerpt("a " * 100 + "She, CARES for" + " b" * 100, "she cares")[46:74]
     'a a a a a She, CARES for b b'
-    >>> cutting("short", "not there")
+    >>> excerpt("short", "not there")
     'short'
     """
     text = " ".join(text.split())

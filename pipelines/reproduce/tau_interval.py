@@ -1,6 +1,6 @@
-"""Interval of Kendall's tau between the deltas of two pairs, by resampling documents.
+"""Interval of Kendall's tau of two contrasts' deltas, by resampling documents.
 
-Words aren't independent: both pairs co-occur with words in the same windows, and words of a
+Words aren't independent: both contrasts co-occur with words in the same windows, and words of a
 document come together. An interval over words is too narrow or too wide.
 """
 
@@ -25,8 +25,8 @@ FEWEST_CLUSTERS = 10
 class TauAgreement:
     """Kendall tau-b of two contrasts on the words that both define; NaN where undefined.
 
-    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (:func:`tau_interval`), NaN if
-    undefined, as below 50 words.
+    ``tau_low`` and ``tau_high`` are the ends of its 95% interval (:func:`tau_interval`); NaN
+    without one, as below 50 words.
     """
 
     contrast_a: str
@@ -52,27 +52,27 @@ def tau_errors(
     counts: ClusterCounts,
     sides: Sequence[tuple[int, int]],
     words: Sequence[NDArray[np.int64]],
-    both: Sequence[tuple[int, int]],
+    compared: Sequence[tuple[int, int]],
     n_resamples: int = RESAMPLES,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Floats:
-    """Standard errors of atanh(tau) over clusters of documents, for each entry of ``both``.
+    """Standard errors of atanh(tau) over clusters of documents, for each entry of ``compared``.
 
-    A bootstrap: clusters are drawn with replacement and their co-occurrences added. A contrast's
-    delta is the log of the quotient of its two counts plus a constant, which doesn't change tau.
-    Words are those with all four counts in the resample. NaN if tau is undefined, 1 or -1 in a
-    resample, and with fewer than ten clusters.
+    A bootstrap: clusters are drawn with replacement and their co-occurrences added. Up to a
+    constant, which doesn't change tau, a contrast's delta is the log of its counts' ratio. Words
+    are those with all four counts in the resample. NaN if tau is undefined, 1 or -1 in a resample,
+    and with fewer than ten clusters.
 
     Args:
         sides: female and male target of each contrast, by index.
         words: words of each contrast, by index.
-        both: indices of two contrasts to compare.
+        compared: index pairs of contrasts.
         progress: called with (resamples done, all).
     """
     from scipy.sparse import csr_array
 
-    if counts.n_clusters < FEWEST_CLUSTERS or not both:
-        return np.full(len(both), np.nan)
+    if counts.n_clusters < FEWEST_CLUSTERS or not compared:
+        return np.full(len(compared), np.nan)
     used, word = np.unique(counts.word, return_inverse=True)
     n_targets = 1 + max(map(max, sides))
     shape = len(used) * n_targets, counts.n_clusters
@@ -82,18 +82,18 @@ def tau_errors(
     counted = np.array([np.isin(used, contrast_words) for contrast_words in words])
     female, male = np.array(sides).T
     draw, n = np.random.default_rng(0), counts.n_clusters
-    z = np.empty((n_resamples, len(both)))
+    z = np.empty((n_resamples, len(compared)))
     for k in range(n_resamples):
         drawn = (of_cluster @ draw.multinomial(n, np.full(n, 1 / n))).reshape(-1, n_targets).T
         defined = counted & (drawn[female] > 0) & (drawn[male] > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             odds = drawn[female] / drawn[male]
-            for i, (a, b) in enumerate(both):
+            for i, (a, b) in enumerate(compared):
                 common = defined[a] & defined[b]
                 z[k, i] = np.arctanh(kendall(odds[a][common], odds[b][common]))
         progress(k + 1, n_resamples)
     is_finite = np.isfinite(z).all(axis=0)
-    errors: Floats = np.full(len(both), np.nan)
+    errors: Floats = np.full(len(compared), np.nan)
     errors[is_finite] = z[:, is_finite].std(axis=0, ddof=1)
     return errors
 
@@ -101,7 +101,7 @@ def tau_errors(
 def tau_interval(tau: float, error: float, n_clusters: int) -> tuple[float, float]:
     """95% interval tanh(atanh(tau) +- t error), with Student's t of n_clusters - 1 degrees.
 
-    NaN where the error is.
+    NaN for a NaN error.
 
     >>> [round(end, 3) for end in tau_interval(0.5, 0.1, 1_000)]
     [0.339, 0.632]

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.locks import lives
 from plumbline.warehouse.storage.run_records import publish, recorded_versions
@@ -55,7 +55,7 @@ def _with_state(store: Store, row: Row) -> Row:
 
 
 def _last_write(store: Store, row: Row) -> datetime:
-    """Time of a run's last write or, without one, its start; merged files don't count."""
+    """Time of a run's last write, or its start; files of several runs don't count."""
     now, run = store.snapshot(), {row["run_id"]}
     written_ms = (
         file.written_ms
@@ -93,7 +93,7 @@ def note(store: Store, prefix: str, text: str) -> Row:
 
 
 def written(store: Store, run_id: str) -> dict[str, int]:
-    """Number of rows that a run wrote and that still exist, by table, without `run` itself.
+    """Number of rows that a run wrote and that still exist, by table except table `run`.
 
     Rows are found by the column ``run_id`` where a table has one (`run_written`), otherwise by the
     units of the table's files.
@@ -114,7 +114,7 @@ def details(store: Store, prefix: str) -> Row:
     ``written`` is by table, ``rejects`` by reason. Raises as ``find``.
     """
     row = find(store, prefix)
-    options = kept_object(row, "config")
+    options = stored_object(row, "config")
     rejects = Counter(
         reject["reason"]
         for reject in store.read("reject").to_pylist()
@@ -163,7 +163,7 @@ def changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> dict[str, dict[str, t
         {**recorded_versions(row), "git commit": row["git_commit"], "command": row["command"]}
         for row in (a, b)
     ]
-    options = [flat(kept_object(row, "config")) for row in (a, b)]
+    options = [flat(stored_object(row, "config")) for row in (a, b)]
     return {"options": differences(*options), "versions": differences(*versions)}
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from plumbline.warehouse.distribution import NAME, OLD_NAME, distribution
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem, disk_problems
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.storage import log
 from plumbline.warehouse.storage.locks import may_live, this_process
 from plumbline.warehouse.storage.store import Store
@@ -197,7 +197,7 @@ def recorded_versions(row: Mapping[str, Any]) -> dict[str, Any]:
     >>> recorded_versions({"packages": '{"plumbline": "0.1.0", "numpy": "2.1"}'})
     {'plumbline-lm': '0.1.0', 'numpy': '2.1'}
     """
-    versions = kept_object(row, "packages")
+    versions = stored_object(row, "packages")
     return {NAME if name == OLD_NAME else name: version for name, version in versions.items()}
 
 

@@ -129,7 +129,7 @@ def _in_notebook() -> bool:
 
 
 def _tick(step: _Step, ended: threading.Event) -> None:
-    """Print a line every 30 s until the step has ended, while no step is open inside it."""
+    """Print a line every 30 s until the step ends, unless a step inside it is open."""
     while not ended.wait(EVERY_S):
         if _open[-1] is step:
             say(step.line(), err=True)

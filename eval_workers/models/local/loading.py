@@ -19,7 +19,7 @@ from transformers.utils import is_protobuf_available, is_sentencepiece_available
 from transformers.utils.hub import cached_file, extract_commit_hash
 
 from plumbline.eval_workers.models import model_lists
-from plumbline.eval_workers.models.local.source import ADAPTER_CONFIG, Source, gguf
+from plumbline.eval_workers.models.local.source import ADAPTER_CONFIG, Source, gguf_error
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.warehouse.errors import (
     BadInput,
@@ -106,7 +106,7 @@ def _refuse_gguf(source: Source) -> None:
     except Exception:  # the next step reports that the hub can't be reached
         return
     if any(name.endswith(".gguf") for name in names) and names.isdisjoint((*_SAFE, *_PICKLES)):
-        raise gguf(source.name)
+        raise gguf_error(source.name)
 
 
 def _listed() -> set[str]:

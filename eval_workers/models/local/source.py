@@ -118,7 +118,7 @@ def find_source(model: str, revision: str | None, trusts_code: bool = False) -> 
 
 
 def _check_spelling(path: Path) -> None:
-    """Refuse a misspelt ``models/NAME``, which would pass for a hub id, if one is similar."""
+    """Refuse ``models/NAME``, which would pass for a hub id, if a similar name exists."""
     if path.parent.name != "models" or not path.parent.is_dir():
         return
     if like := get_close_matches(path.name, [p.name for p in path.parent.iterdir()], 1):
@@ -148,7 +148,7 @@ def check_directory(model: str) -> None:
         _check_saved_model(path)
 
 
-def gguf(model: str) -> BadInput:
+def gguf_error(model: str) -> BadInput:
     """The error for a model whose weights are GGUF."""
     fix = "give the model it was made from; --quantisation nf4 takes as little memory"
     return BadInput(f"model {model}", "is GGUF, which isn't read here", fix)
@@ -158,7 +158,7 @@ def _check_saved_model(path: Path) -> None:
     fix = "give a hub id or a directory saved with save_pretrained"
     weights = [file for pattern in _WEIGHTS for file in path.glob(pattern)]
     if path.suffix == ".gguf" or (not weights and any(path.glob("*.gguf"))):
-        raise gguf(str(path))
+        raise gguf_error(str(path))
     if not path.is_dir():
         problem = "is a file, not a directory" if path.exists() else "does not exist"
         raise BadInput(f"model {path}", problem, fix)

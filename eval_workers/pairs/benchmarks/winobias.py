@@ -3,8 +3,8 @@
 These are the development and test parts together, as the published figures use them. They are read
 from UnStereoEval's released tables, or from WinoBias' own files of marked sentences.
 
-In the released tables a template comes from a sentence that was pro- or anti-stereotypical with
-its own pronoun. The pair has both genders; ``stereotype`` is `pro` or `anti` by that sentence.
+In the released tables a template's original pronoun was pro- or anti-stereotypical, which is its
+``stereotype`` (`pro` or `anti`). The pair has both genders.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEFAULT_LOCATION = "unstereo-eval/data/datasets/raw"
 _SPLITS = ("dev", "test")
 _INDEX = ""  # the released tables' index column has no name
 _COLUMNS = (_INDEX, "word", "template", "stereotype")
-_OWN_FILE = "{kind}_stereotyped_type{type}.txt.{split}"
+_OWN_FILE = "{side}_stereotyped_type{kind}.txt.{split}"
 _WORD = re.compile(r"[a-z]+")
 _PRONOUN_MARK = re.compile(r"\[(he|she|his|hers?|him|himself|herself)\]", re.IGNORECASE)
 _REFERENT_MARK = re.compile(r"\[(?:the|an?) (?:\w+ )*(\w+)\]", re.IGNORECASE)
@@ -47,9 +47,9 @@ def read(name: str, source: Path | None) -> Parsed:
     if source is None:
         raise UsageProblem(f"benchmark {name}", "needs its released tables", "give --source PATH")
     if not source.is_dir():
-        problem = f"{source} is one file, expected a directory with a table each of dev and test"
+        problem = f"{source} is a file, expected a directory with one table per part: dev, test"
         raise BadInput(f"benchmark {name}", problem)
-    if (source / _OWN_FILE.format(kind="pro", type=1, split="dev")).is_file():
+    if (source / _OWN_FILE.format(side="pro", kind=1, split="dev")).is_file():
         return _read_own(name, source)
     parsed = Parsed(name)
     for split in _SPLITS:
@@ -85,7 +85,7 @@ def _read_own(name: str, source: Path) -> Parsed:
     for split in _SPLITS:
         for kind in (1, 2):
             pro, anti = (
-                source / _OWN_FILE.format(kind=side, type=kind, split=split)
+                source / _OWN_FILE.format(side=side, kind=kind, split=split)
                 for side in ("pro", "anti")
             )
             lines = zip_longest(_lines(pro), _lines(anti), fillvalue="")
@@ -109,7 +109,7 @@ def _read_own(name: str, source: Path) -> Parsed:
 
 def _lines(path: Path) -> list[str]:
     if not path.is_file():
-        raise BadInput(f"{path}", "does not exist", "give --source the directory of all eight")
+        raise BadInput(f"{path}", "does not exist", "give as --source a directory of all 8 files")
     text = read_text(path)
     lines = text.removesuffix("\n").split("\n") if text else []
     return [_LINE_NUMBER.sub("", line, count=1).strip() for line in lines]

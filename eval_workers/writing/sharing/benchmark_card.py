@@ -21,7 +21,7 @@ from plumbline.eval_workers.writing.sharing.card_text import DatasetCard, card_t
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
 from plumbline.warehouse.query.connection import connect, query, sql
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import toml_file
@@ -277,7 +277,7 @@ def json_lines(rows: pa.Table) -> str:
 
 def _built_with(run: Mapping[str, Any] | None) -> Constraint | None:
     """Constraint of the build that made the pairs; ``None`` for a run without corpus and eta."""
-    config = kept_object(run, "config") if run else {}
+    config = stored_object(run, "config") if run else {}
     if config.get("corpus") and "eta" in config:
         return Constraint(config["corpus"], config["contrast"], config["eta"])
     return None

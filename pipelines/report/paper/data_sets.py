@@ -14,7 +14,7 @@ from plumbline.eval_workers.writing.sharing.dataset import DATA
 from plumbline.pipelines.report.facts import Facts
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import located, open_file, unreadable
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.regular_files import stored_object
 
 _PUSHES = (
     "FROM run WHERE command = 'benchmark push' AND status = 'finished' ORDER BY started_at, run_id"
@@ -47,7 +47,7 @@ def data_sets(facts: Facts, repositories: Mapping[str, str]) -> dict[str, DataSe
     """
     sets = {}
     for row in facts.query(_PUSHES):
-        push = kept_object(row, "config")
+        push = stored_object(row, "config")
         limit: dict[str, object] = {}
         if push.get("eta_nats") is not None:
             limit = {column: push[column] for column in ("corpus", "contrast", "eta_nats")}

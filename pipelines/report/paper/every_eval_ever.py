@@ -27,7 +27,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.paper.data_sets import DataSet, data_sets
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.errors import UsageProblem
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import parsed
 
@@ -302,7 +302,7 @@ _STEREOTYPE = "stereotype score"
 
 def _result_id(row: Row) -> str:
     """Identifier of a result among those of its record."""
-    options = [f"{name} {value}" for name, value in kept_object(row, "options").items()]
+    options = [f"{name} {value}" for name, value in stored_object(row, "options").items()]
     parts = (row["metric"], row["groups"], row["subset"], row["corpus"], row["contrast"], *options)
     return "; ".join(part for part in parts if part)
 

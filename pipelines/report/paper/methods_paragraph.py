@@ -11,7 +11,7 @@ from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.model import counted, shown
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.history import flat
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.regular_files import stored_object
 from plumbline.warehouse.storage.run_records import recorded_versions
 
 _CORPORA = """
@@ -111,7 +111,7 @@ def _seeds(runs: Rows) -> Iterator[str]:
     """The seeds of each command that recorded any."""
     seeds_by_command: dict[str, set[str]] = {}
     for row in runs:
-        options = kept_object(row, "config")
+        options = stored_object(row, "config")
         for step in (options, *options.get("steps", [])):
             for name, value in flat(step).items():
                 if name.split(".")[-1] == "seed" and value is not None:

@@ -26,7 +26,7 @@ from plumbline.pipelines.report.ngrams import KEY, ngram_parts
 from plumbline.pipelines.report.plots import fairpair_plots
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.warehouse.query.finding import ALPHA
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.regular_files import stored_object
 
 PLACE = 500
 NAMES = ("fairpair",)
@@ -193,7 +193,7 @@ def verdict(row: Row) -> str:
     f = f"F = {_f_in_words(row)}" if row["fairpair_f"] is not None else "F not defined"
     notes = [f"{n_prompts:,} prompt{'' if n_prompts == 1 else 's'}"]
     if row["fairpair_f_high"] is not None:
-        level = kept_object(row, "options").get("level", 0.95)
+        level = stored_object(row, "options").get("level", 0.95)
         notes.append(f"{100 * level:g}% interval")
     return (
         f"After {where}, {row['model']}'s continuations {result} two continuations of the "

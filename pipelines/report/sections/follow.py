@@ -43,7 +43,7 @@ from plumbline.pipelines.report.model import (
 from plumbline.pipelines.report.plots.svg import FEMALE, INK, MALE, NEUTRAL, Panel, short, svg
 from plumbline.pipelines.report.rows import Row, Rows
 from plumbline.pipelines.report.sections.preference import ONE_BY_ONE
-from plumbline.warehouse.regular_files import kept_object
+from plumbline.warehouse.regular_files import stored_object
 
 PLACE = 200
 NAMES = ("follow", "swapped", "planted")
@@ -257,7 +257,7 @@ def _swapped(facts: Facts) -> Section | Missing:
 
 
 def _swapped_model(row: Row) -> str:
-    return str(kept_object(row, "options")["swapped_model"])
+    return str(stored_object(row, "options")["swapped_model"])
 
 
 def _planted(facts: Facts) -> Section | Missing:
