@@ -283,7 +283,7 @@ def test_what_cannot_be_added(
     assert "its count dropped the stop words her, they of list they" in line
     assert "count it with a list that holds them" in line
     assert "is not one lowercase token" in line_of(
-        2, word_list(tmp_path / "two.toml", ("queen bee", "king"))
+        2, word_list(tmp_path / "two.toml", ("step-mother", "king"))
     )
     assert "there are gendered, names" in line_of(2, "nobody")
     (tokens,) = store.root.glob("_work/count/*/*.tokens.parquet")

@@ -22,7 +22,10 @@ from plumbline.jobs.kernel import (
     count_texts,
 )
 from plumbline.jobs.kernel.cooccurrences import DENSE_WORDS, TargetPairs
-from plumbline.warehouse.errors import BadInput
+from plumbline.jobs.kernel.memory import new_record
+from plumbline.jobs.kernel.records import ReaderState
+from plumbline.jobs.kernel.token_stream import DocumentLog
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.shards import documents, write_jsonl_zst
 from plumbline.warehouse.wordlists import load
 from tests.oracle_counts import as_oracle, oracle
@@ -89,6 +92,28 @@ def test_many_pairs_outgrow_the_table(rule: str) -> None:
     text = " ".join([*rare_words(DENSE_WORDS), *late])
     counts = as_oracle(count_texts([text], CountOptions(TARGETS, rule, 5)))
     assert counts == oracle([text], TARGETS, rule, 5)
+
+
+def test_a_wide_window_outgrows_the_table_at_once() -> None:
+    # The rows that are set aside for one call are more than the table has slots.
+    late = [word for i in range(30_000) for word in (f"v{i}", *TARGETS[: 4 * (i % 50 == 0)])]
+    text = " ".join([*rare_words(DENSE_WORDS), *late])
+    counts = as_oracle(count_texts([text], CountOptions(TARGETS, "pairs", 1000)))
+    assert counts == oracle([text], TARGETS, "pairs", 1000)
+
+
+def test_a_long_target_is_refused() -> None:
+    with pytest.raises(UsageProblem, match="is not one lowercase token"):
+        CountOptions(("a" * 1_000_000,))
+
+
+def test_documents_without_a_source_take_no_room_among_sources() -> None:
+    log = DocumentLog(new_record(ReaderState), "")
+    for _ in range(3):
+        log.add(np.array([1, 2]), ["", None])
+    assert len(log.sources) == len(DocumentLog(new_record(ReaderState), "").sources)
+    log.add(np.array([3]), ["a"])
+    assert log.take(7, is_open=False)[2].to_pylist() == [None] * 6 + ["a"]
 
 
 def test_counts_beyond_32_bits() -> None:

@@ -28,8 +28,9 @@ _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., object])
 
-#: Modules that hold compiled functions or constants compiled into them.
+#: Modules that hold compiled functions, constants compiled into them, or how they are compiled.
 _COMPILED = (
+    "cache",
     "chunks",
     "cooccurrences",
     "language_tables",
@@ -83,8 +84,8 @@ def compiled(function: _Function) -> _Function:
     """Compile a function that only compiled code calls."""
     dispatcher = numba.njit(**_ONLY_COMPILED)(function)
     template = dispatcher.get_call_template
-    # A constant argument, as the 0 that a variable starts with, would be a type of its own: another
-    # compilation of the function.
+    # A constant argument, such as the 0 that a variable starts with, would be a type of its own and
+    # one more compilation of the function.
     dispatcher.get_call_template = lambda args, kws: template(
         [types.unliteral(arg) for arg in args], kws
     )

@@ -196,13 +196,13 @@ def _write_lowercase(out: int, s: int, n: int) -> None:
     """Write the n letters and apostrophes at s in lowercase to ``out``; up to 7 bytes follow."""
     for k in range((n + 7) >> 3):
         eight = get64(s, k)
-        # The bit is set already in an apostrophe, and left alone in other bytes.
+        # Sets 0x20 in letters; an apostrophe has it, and bytes above 0x7F stay as they are.
         put64(out, k, eight | _SPACES & ~(eight >> np.uint64(2)))
 
 
 @compiled
 def prefetch_first_word(split: SplitState, words: WordState, s: int, e: int) -> None:
-    """Prefetch what :func:`split_words` reads first of the table of words: for ASCII letters."""
+    """Prefetch the slot of the chunk's first run of ASCII letters, mostly its first word."""
     n = min(e - s, _MAX_PLAIN)
     letters = range_bits(s, ord("A"), 26) | range_bits(s, ord("a"), 26)
     letters &= (np.uint64(1) << np.uint64(n)) - np.uint64(1)

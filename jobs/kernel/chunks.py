@@ -43,13 +43,13 @@ from plumbline.jobs.kernel.memory import (
 )
 from plumbline.jobs.kernel.words import Words, WordState, add_word, find_word
 from plumbline.jobs.spacy_rules import language_shapes, pieces, tokenizer_of
-from plumbline.jobs.spacy_shapes import N_SHAPED
 from plumbline.warehouse.languages import TokenRules
 
 #: End of a document in a buffer of texts: a byte that UTF-8 never has, as a chunk of its own.
 END = b"\n\xff\n"
 _END_BYTE = 0xFF
-#: Longest chunk that the cache takes, in bytes.
+#: Longest chunk that the cache takes, in bytes: the last byte of a key is its length, and that of a
+#: longer chunk's key is 24 or more.
 _MAX_CACHED = 23
 #: Longest chunk in bytes that another tokenizer is asked about; a longer one is cut first, since
 #: spaCy's time grows with the square of the length.
@@ -70,11 +70,11 @@ _NEW = _ONES
 class ChunkState:
     """The cache and the current batch: fields are addresses and numbers of items."""
 
-    cache: int  # hash table: 24 bytes of chunk and length; n words << 56 | n kept << 48 | value
+    cache: int  # hash table: 24 bytes of chunk and length; n words << 56 | n kept << 48 | word
     mask: int
     n: int
     room: int
-    kept: int  # kept words of chunks with several; the chunk's value is the index of the first
+    kept: int  # kept words of chunks with several, whose `word` is the index of the first in here
     n_kept: int
     kept_room: int
     starts: int
@@ -135,7 +135,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
     inside, carry = np.uint64(c.inside), np.uint64(c.carry)
     starts, ends, n_starts, n_ends = c.starts, c.ends, 0, 0
     if c.open:
-        put64(c.starts, 0, c.open)
+        put64(starts, 0, c.open)
         n_starts = 1
     stop, one = min(at + _BATCH_BYTES, end), np.uint64(1)
     while at < stop:
@@ -243,7 +243,8 @@ def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
             put64(values, k, get64(get_int(keys, 4 * k + 3), 3))
         else:
             put64(values, k, _NEW)
-            prefetch_first_word(split, words, get_int(c.starts, k), get_int(c.ends, k))
+            if not c.is_asking:
+                prefetch_first_word(split, words, get_int(c.starts, k), get_int(c.ends, k))
 
 
 @compiled
@@ -272,7 +273,7 @@ def _append_ids(
         n_kept = np.int64(value >> np.uint64(48)) & 0xFF
         first = np.int64(value) & 0xFFFFFFFF
         if n_kept <= 1:
-            # As above: always written, and kept only if n_ids advances.
+            # As in `_fetch_values`: always written, and kept only if n_ids advances.
             put32(to, n_ids, first)
             n_ids += n_kept
         else:
@@ -298,8 +299,6 @@ def _shape(split: SplitState, marks: WordState, s: int, e: int) -> int:
             c, size = (c & 0x0F) << 12 | (get8(s, 1) & 0x3F) << 6 | get8(s, 2) & 0x3F, 3
         elif c >= 0x80:
             c, size = (c & 0x1F) << 6 | get8(s, 1) & 0x3F, 2
-        if c >= N_SHAPED:
-            return 0
         kind = get8(split.kinds, c)
         if kind == 0:
             return 0
@@ -350,8 +349,8 @@ def _new_chunk(
 ) -> int:
     """Append the ids of chunk k of the batch and cache it in its slot; returns its word count.
 
-    From the first chunk on that another tokenizer must be asked about, no ids are appended. Further
-    such chunks are only noted, so that the tokenizer is asked about many at a time.
+    From the first chunk on that another tokenizer must be asked about, ids no longer count: `scan`
+    drops them. Further such chunks are noted, so that the tokenizer is asked about many at a time.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0
@@ -518,7 +517,9 @@ class Answers:
         self._tokenizer = tokenizer_of(rules)
         self._split, self._most = split, most
         shapes = language_shapes(rules)
-        self._kinds = shapes.kinds  # compiled code reads them
+        # Compiled code reads the kind of any code point of up to three bytes.
+        self._kinds = np.zeros(1 << 16, np.uint8)
+        self._kinds[: shapes.kinds.size] = shapes.kinds
         split.kinds = address(self._kinds)
         if shapes.stand_ins[0]:
             split.stand_in_lower, split.stand_in_upper = map(ord, shapes.stand_ins)

@@ -35,14 +35,14 @@ RULES = ("pairs", "windows")
 #: Words with ids below this, which are the frequent ones, have a cell of an array per target;
 #: pairs of later words are in a hash table.
 DENSE_WORDS = 1 << 14
-#: 32-bit cells of a target's array. The cell after those of the words takes what isn't counted. The
-#: odd number of cache lines keeps cells of one word from all falling in the same cache set.
+#: 32-bit cells of a target's array. The cell after those of the words takes words that have none
+#: and is never read. The odd number of cache lines spreads a word's cells over the cache's sets.
 _CELLS = DENSE_WORDS + 16
 #: A cell holds counts below this.
 _CELL_LIMIT = 1 << 32
 #: Least room for rows set aside before they are counted: with targets, and with all pairs.
 _ROWS, _ALL_ROWS = 1 << 12, 1 << 20
-#: Rows ahead of the one that is counted whose slots are fetched.
+#: Rows ahead of the one that is counted whose slots are prefetched.
 _AHEAD = 12
 
 
@@ -59,9 +59,9 @@ class PairState:
     n_targets: int
     window: int
     all_pairs: int
-    last: int  # address of scratch for the distinct words of a window
+    distinct: int  # address of scratch for the distinct words of a window
     start: int  # index of the id at which the document starts
-    first: int  # ids before it have been paired with all others
+    first: int  # pairing continues at this id
     tallied: int  # ids before it are counted as words
     n_gone: int  # kept tokens of the document whose ids are counted and dropped
     n_documents: int
@@ -133,8 +133,8 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
 def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
     """Count the words around the targets before ``stop``; False when there is no room for rows.
 
-    Goes from target to target, with no branch that depends on what is between them. Words without
-    a cell are set aside, because the search for them does not fit this loop.
+    The inner loops have no branch that depends on a word near the target. Words without a cell are
+    set aside, because the search for them does not fit these loops.
     """
     n_targets, reach = p.n_targets, p.window - 1
     j, rows, n_rows = p.first, p.rows, p.n_rows
@@ -214,7 +214,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
 @compiled
 def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
     """Count one window ids[low:high]."""
-    distinct, repeated, seen = 0, 0, p.last
+    distinct, repeated, seen = 0, 0, p.distinct
     # Item k of `seen`: distinct word k as 2 * id + (1 when it occurs again).
     for j in range(low, high):
         word = get32(ids, j)
@@ -236,18 +236,15 @@ def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
                 p.n_rows += 1
         elif first < p.n_targets:
             for j in range(distinct):
-                if j != k or again:
-                    _count_one(p, get_int(seen, j) >> 1, first)
-
-
-@compiled
-def _count_one(p: PairState, word: int, target: int) -> None:
-    if word < DENSE_WORDS:
-        cell = _CELLS * target + word
-        put32(p.dense, cell, get32(p.dense, cell) + 1)
-    else:
-        put64(p.rows, p.n_rows, word * p.n_targets + target)
-        p.n_rows += 1
+                if j == k and not again:
+                    continue
+                word = get_int(seen, j) >> 1
+                if word < DENSE_WORDS:
+                    cell = _CELLS * first + word
+                    put32(p.dense, cell, get32(p.dense, cell) + 1)
+                else:
+                    put64(p.rows, p.n_rows, word * p.n_targets + first)
+                    p.n_rows += 1
 
 
 @EntryPoint
@@ -256,7 +253,7 @@ def _add_rows(p: PairState) -> None:
     for k in range(p.n_rows):
         key = np.uint64(get_int(p.rows, k) + 1)
         at = slot_of(key, p.mask)
-        # A row that is not set is a row like any other: the slot is only fetched.
+        # After the last row stand earlier ones: their slots are only prefetched, too.
         ahead = np.uint64(get_int(p.rows, k + _AHEAD) + 1)
         prefetch(p.table + 16 * slot_of(ahead, p.mask))
         while get64(p.table, 2 * at) != key:
@@ -279,12 +276,15 @@ class TargetPairs:
         #: Counts taken out of the cells before these overflow.
         self._large: NDArray[np.int64] | None = None
         self._most_in_a_cell = 0
-        self._table = np.zeros((1 << 14, 2), np.uint64)
-        self._rows = np.empty(_ROWS + window * window + _AHEAD, np.int64)
-        self._last = np.empty(window, np.int64)
+        n_rows = _ROWS + (2 * window if rule == "pairs" else window * window)
+        self._rows = np.empty(n_rows + _AHEAD, np.int64)
+        # Twice the rows, so that a table which is doubled when it lacks room has enough.
+        self._table = np.zeros((1 << max(14, (2 * n_rows - 1).bit_length()), 2), np.uint64)
+        self._distinct = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
-        s.dense, s.rows, s.last = address(self._dense), address(self._rows), address(self._last)
-        s.n_targets, s.window, s.rows_room = len(targets), window, self._rows.size - _AHEAD
+        s.dense, s.rows = address(self._dense), address(self._rows)
+        s.distinct = address(self._distinct)
+        s.n_targets, s.window, s.rows_room = len(targets), window, n_rows
         self._publish()
 
     @property
@@ -311,7 +311,8 @@ class TargetPairs:
 
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids; False when it must be called again, with room for more pairs."""
-        most = 2 * self.state.window * int(ids.n)
+        # Each id makes fewer than `window` pairs with earlier ids, and ends at most one window.
+        most = self.state.window * int(ids.n)
         if self._most_in_a_cell + most >= _CELL_LIMIT:
             self._empty_cells()
         self._most_in_a_cell += most
@@ -369,9 +370,9 @@ class AllPairs:
         self._count = count_pairs if rule == "pairs" else count_windows
         self._runs = PairRuns(n_rows)
         self._rows = np.empty(_ALL_ROWS + window * window, np.int64)
-        self._last = np.empty(window, np.int64)
+        self._distinct = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
-        s.rows, s.last = address(self._rows), address(self._last)
+        s.rows, s.distinct = address(self._rows), address(self._distinct)
         s.all_pairs, s.window, s.rows_room = 1, window, self._rows.size
 
     @property

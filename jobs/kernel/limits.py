@@ -14,7 +14,7 @@ class Limits:
 
     Attributes:
         n_bytes: total size of tables above which counts are handed over instead of growing one.
-        cache_slots: most slots of the chunk cache, which may be emptied without losing counts.
+        cache_slots: most slots of the chunk cache, a power of 2; emptying it loses no counts.
     """
 
     n_bytes: int = 1 << 62

@@ -155,7 +155,7 @@ def range_bits(typingctx: Any, where: Any, low: Any, n: Any) -> Any:
 
 @intrinsic
 def trailing_zeros(typingctx: Any, value: Any) -> Any:
-    """Index of the lowest set bit of a non-zero uint64, as int64."""
+    """Index of the lowest set bit of a uint64, as int64; any number for 0."""
 
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))

@@ -61,7 +61,8 @@ class DocumentLog:
         if sources is not None:
             id_of: dict[str | None, int] = {None: NO_SOURCE, "": NO_SOURCE}
             for source in dict.fromkeys(sources):
-                id_of.setdefault(source, self._id(str(source)))
+                if source not in id_of:
+                    id_of[source] = self._id(str(source))
             ids[:] = [id_of[source] for source in sources]
         self._waiting.append(np.stack([rows, ids], axis=1))
 

@@ -51,7 +51,7 @@ class WordState:
 
 @compiled
 def _word_key(s: int, e: int) -> int:
-    """Key of the word s..e: its bytes and length up to 7 bytes, else a hash; never 0."""
+    """Key of the word s..e, which isn't empty: bytes and length up to 7 bytes, else a hash."""
     n = e - s
     if n <= 7:
         return (get64(s, 0) & low_bytes(n)) | (np.uint64(n) << np.uint64(56))
@@ -137,7 +137,8 @@ class Words:
         self._slots = np.zeros((2 * room, 2), np.uint64)
         self._offsets = np.zeros(room + 1, np.int64)
         self._counts = np.zeros(room, np.int64)
-        self._arena = np.zeros(16 * room + 256 * len(targets), np.uint8)
+        n_fixed = sum(map(len, self._fixed))
+        self._arena = np.zeros(16 * room + n_fixed + SLACK, np.uint8)
         self._publish()
         self.intern(self._fixed)
 
