@@ -200,6 +200,7 @@ def test_answers_on_pairs_that_changed_are_dropped(
     assert store.read("word_evidence", corpus="c").num_rows == 1
 
 
+@pytest.mark.slow
 def test_an_added_list_drops_nothing_that_was_made(
     store: Store, shards: tuple[Path, ...], tmp_path: Path
 ) -> None:
@@ -316,6 +317,7 @@ def test_what_cannot_be_added(
     assert associate(store, "c").contrasts == ("she/he",)
 
 
+@pytest.mark.slow
 def test_the_command(
     store: Store, shards: tuple[Path, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

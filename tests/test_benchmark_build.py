@@ -136,6 +136,7 @@ def test_what_is_published(whole: tuple[Store, SentenceCounts, int]) -> None:
     assert statistics(store.root, "demo")["n_pairs"] == counts.n_natural
 
 
+@pytest.mark.slow
 def test_the_card_names_the_model(whole: tuple[Store, SentenceCounts, int], tmp_path: Path) -> None:
     store, counts, n_asked = whole
     text = write_card(store, "demo", tmp_path).paths[0].read_text("utf-8")

@@ -112,6 +112,7 @@ def test_the_published_table(store: Store, data: Path, name: str) -> None:
 
 
 @pytest.mark.reference
+@pytest.mark.slow
 def test_the_table_by_gender_is_that_of_the_page(store: Store, data: Path) -> None:
     """Counted here from the released files alone; docs/benchmarks.md has the same figures."""
     release = data / "unstereo-eval" / "data"

@@ -78,6 +78,7 @@ def figures(store: Store) -> dict[str, Any]:
     return dict(row)
 
 
+@pytest.mark.slow
 def test_a_known_preference_comes_back_whatever_place_is_preferred(tmp_path: Path) -> None:
     """The true p and b are in their intervals, and the figures are those made by hand."""
     worlds = [(0.3, 0.2), (0.5, -0.1), (0.8, 0.15)]

@@ -154,6 +154,7 @@ def test_damaged_chunks_alone_are_computed_again(
     assert len(computed) == 3 and case.rows(store) == whole.rows and nothing_is_left(store)
 
 
+@pytest.mark.slow
 def test_workers_share_the_chunks_and_a_dead_one_s_are_taken_over(
     name: str, case: Computed, store: Store, model: str, whole: Whole, tmp_path: Path
 ) -> None:

@@ -163,6 +163,7 @@ def test_tune_says_losses_leaks_and_where_the_adapter_is(ran: Ran) -> None:
     assert "5 prompts, 0 probed and 0 continued now" in said  # the base was measured before
 
 
+@pytest.mark.slow
 def test_a_second_run_computes_nothing(
     ran: Ran, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

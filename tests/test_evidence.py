@@ -209,6 +209,7 @@ def test_long_names_and_lines(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_parquet(tmp_path: Path) -> None:
     """Sources in a struct, in a dictionary-encoded column, in numbers, and none."""
     texts = ["She sat.", None, "", "The and", *(f"tea{k} he" for k in range(1500))]

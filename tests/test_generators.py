@@ -151,6 +151,7 @@ def test_figures_and_differences_are_those_of_a_loop(built: tuple[Store, Any]) -
             assert row["direction"] == ("rose" if low > 0 else "fell" if high < 0 else "neither")
 
 
+@pytest.mark.slow
 def test_habits_of_the_generators_show(built: tuple[Store, dict[str, SentenceCounts]]) -> None:
     store, counts = built
     rows = rows_of(store, "FROM benchmark_difference() WHERE reference = 'a' AND model_key IS NULL")

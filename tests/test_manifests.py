@@ -80,6 +80,7 @@ def test_every_version_reads_as_the_list_that_it_was(store: Store, seed: int) ->
         assert log.snapshot(store.place, version).files("word_count") == files
 
 
+@pytest.mark.slow
 def test_a_commit_writes_its_change_and_few_manifests_are_read(store: Store) -> None:
     n = 300
     files = [file_of(number) for number in range(n)]
@@ -117,6 +118,7 @@ def test_swapped_files_are_those_of_an_ordinary_list(store: Store, seed: int) ->
             assert listed.keys() == {delta.quoted("word_count", file.path) for file in files}
 
 
+@pytest.mark.slow
 def test_a_commit_looks_at_no_earlier_files(store: Store) -> None:
     """It calls as many functions after 300 commits as after 40."""
 

@@ -360,6 +360,7 @@ def test_a_point_says_what_it_is_to_keys_and_pointer(driven: Browser, index: Pat
     assert driven.ask(f"{tip}.textContent").startswith("PD ")
 
 
+@pytest.mark.slow
 def test_a_site_has_a_page_for_each_model_and_benchmark(facts: Facts, tmp_path: Path) -> None:
     site = tmp_path / "site"
     index = write_report(facts.warehouse, site, is_site=True)

@@ -259,6 +259,7 @@ RIGHT = (
 )
 
 
+@pytest.mark.slow
 def test_a_small_release_comes_back(tmp_path: Path, capsys: Any) -> None:
     where = released(tmp_path, score_rows())
     assert run(where, "--published", printed(where, *RIGHT)) == 0

@@ -378,6 +378,7 @@ def test_an_adapter_with_a_pattern_that_ends_is_read(
     assert scored(base, adapter=str(good))
 
 
+@pytest.mark.slow
 def test_the_evil_pattern_would_never_end() -> None:
     code = "import re, sys; re.fullmatch(*sys.argv[1:])"
     name = "transformer.h.0.attn.c_attn"
@@ -500,7 +501,7 @@ def asked(url: str) -> ServerAnswer | Failure:
         (endless, "more than 16,777,216 bytes"),
         (endless_refusal, "more than 16,777,216 bytes"),
         (too_long, "more than 16,777,216 bytes"),
-        (bomb, "packed (gzip), which was not asked for"),
+        (bomb, "compressed (gzip), which was not requested"),
     ],
 )
 def test_a_reply_without_end_is_no_reply(

@@ -191,6 +191,7 @@ def test_the_init_file_makes_every_view_in_a_plain_duckdb(
     assert plain.execute("SELECT us(0.1)").fetchone() == (1,)
 
 
+@pytest.mark.slow
 def test_a_database_of_views_is_attached_by_the_printed_line(
     kept: Store, capsys: pytest.CaptureFixture[str]
 ) -> None:

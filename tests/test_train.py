@@ -121,6 +121,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     assert resumed.loss_start_nats == whole.loss_start_nats
 
 
+@pytest.mark.slow
 def test_models_kept_during_a_training_stopped_or_not(shards: list[Path], tmp_path: Path) -> None:
     """Evenly spaced from the start to the end, and of no influence on the weights."""
     plain = train_model(shards, "plain", "c", TINY, tmp_path)
@@ -168,6 +169,7 @@ def test_a_window_of_a_training_reads_other_shards(shards: list[Path], tmp_path:
     assert not same(half, made("late", shards, 0.5, 1))
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_other_options_or_a_damaged_one_is_not_used(
     shards: list[Path], tmp_path: Path
 ) -> None:

@@ -140,6 +140,7 @@ def test_the_look_up_finds_what_wordnets_own_index_has() -> None:
 
 
 @needs_wordnet
+@pytest.mark.slow
 def test_nltks_own_copy_comes_first(tmp_path: Path) -> None:
     """A copy as nltk's downloader lays it out, of which nltk wants two files more."""
     copy = tmp_path / "corpora" / "wordnet"
