@@ -222,7 +222,12 @@ def _files_to_keep(store: Store, keep_days: float, *, commits_go: bool) -> set[s
             if commits_go:  # a dropped version loses its commit first: this manifest was lost
                 raise _lost(store, f"{e.filename} of version {state.version}") from e
         with suppress(UsageProblem):  # the version has only its commit left
-            names.update(file.path for file in state.files(table))
+            manifest = state.manifest(table)
+            # The files of a base that is kept are named with the base.
+            files = manifest.files
+            if manifest.difference and (table, manifest.base) in manifests:
+                files = manifest.difference.added
+            names.update(file.path for file in files)
     removed = {table: name for state in states for table, name in state.removed.items()}
     names |= {f"{log.MANIFESTS}/{name}" for state in states for name in state.removed.values()}
     return names | {n for n in (store.place.walk() if removed else ()) if _top(n) in removed}

@@ -32,6 +32,8 @@ from plumbline.warehouse.storage.place import Look, Place, sha256_of, staging
 if TYPE_CHECKING:
     import pyarrow.dataset as ds
 
+#: Bytes of a data file from which on several threads read it: at a small one they only wait.
+_THREADED_BYTES = 1 << 20
 #: Types of rows that can be written.
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
 
@@ -232,7 +234,8 @@ class Store(OpenWarehouse):
         path, schema = self.path(file), TABLES[table].arrow
         with reading(self.place, self.root / file.path):
             if where is None or file.columns != columns_id(TABLES[table]):
-                rows = TABLES[table].with_new_names(pq.ParquetFile(path).read())
+                rows = pq.ParquetFile(path).read(use_threads=file.n_bytes >= _THREADED_BYTES)
+                rows = TABLES[table].with_new_names(rows)
             else:
                 import pyarrow.dataset as ds  # loads pandas where it is installed: half a second
 
