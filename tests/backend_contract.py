@@ -224,6 +224,7 @@ class BackendContract:
         BertForMaskedLM(config).save_pretrained(masked)
         assert "not a causal language model" in refused(masked)
 
+    @pytest.mark.slow
     def test_hub_ids_work_from_the_cache_and_revisions_never_share_a_key(
         self, saved: dict[str, Path], tmp_path: Path
     ) -> None:

@@ -115,6 +115,7 @@ def test_scores_are_those_of_the_model(here: Path, models: tuple[Path, Path]) ->
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "arrow", "rows"])
+@pytest.mark.slow
 def test_frames_of_any_kind_are_the_same_pairs(
     here: Path, models: tuple[Path, Path], kind: str
 ) -> None:

@@ -355,6 +355,7 @@ def test_the_study_imports_its_words_and_wants_the_text_that_it_trains_on(
 
 
 @pytest.mark.reference
+@pytest.mark.slow
 def test_exact_deduplication_of_the_real_text(store: Store, data: Path, tmp_path: Path) -> None:
     """Copies of real documents that are planted and removed leave the leans of the text as it was,
     and the audit's leans before and after are those of `word_delta`'s counts."""

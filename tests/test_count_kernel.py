@@ -94,6 +94,7 @@ def test_many_pairs_outgrow_the_table(rule: str) -> None:
     assert counts == oracle([text], TARGETS, rule, 5)
 
 
+@pytest.mark.slow
 def test_a_wide_window_outgrows_the_table_at_once() -> None:
     # The rows that are set aside for one call are more than the table has slots.
     late = [word for i in range(10_000) for word in (f"v{i}", *TARGETS[: 4 * (i % 380 == 0)])]

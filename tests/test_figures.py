@@ -44,6 +44,7 @@ def on_page(world: Store) -> dict[str, Figure]:
 
 
 @pytest.mark.parametrize("width", ["3.3in", "84mm"])
+@pytest.mark.slow
 def test_a_pdf_is_as_wide_as_asked_with_its_fonts_inside(world: Store, width: str) -> None:
     with drawn_on(Sheet(pixels(inches(width)))):
         panel = Panel("log ratio in nats", "pairs")

@@ -205,6 +205,7 @@ def test_intervals_of_figures(store: Store) -> None:
             assert half == pytest.approx(stats.t.ppf(0.975, len(t) - 1) * se, rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_command_and_the_report(
     built: tuple[Store, dict[str, SentenceCounts]], capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,

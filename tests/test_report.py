@@ -502,6 +502,7 @@ def test_hostile_text_is_escaped(store: Store, tmp_path: Path) -> None:
     assert any("<script>" in (label or "") for label in labels)
 
 
+@pytest.mark.slow
 def test_the_same_warehouse_gives_the_same_page(
     world: Store, written: Path, tmp_path: Path
 ) -> None:

@@ -67,6 +67,7 @@ def test_every_query_gives_what_stands_above_it(facts: Facts, index: Path) -> No
     assert len(names) > 15 and len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_methods_data_and_limits_come_first(page: Page) -> None:
     assert [s.anchor for s in page.sections[:3]] == ["methods", "data", "limits"]
     data, limits = (" ".join(s.intro) for s in page.sections[1:3])

@@ -471,6 +471,7 @@ sys.exit(main(["measure", "--warehouse", sys.argv[1]]))
 """
 
 
+@pytest.mark.slow
 def test_few_file_handles_are_one_line(store: Store) -> None:
     filled(store)
     done = subprocess.run(

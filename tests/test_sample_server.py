@@ -121,6 +121,7 @@ def _has_few_workers(body: dict[str, Any]) -> Say:
         (lambda body: Say(""), 2, "4 different texts for 8 seeds of 4 prompts", 8),
     ],
 )
+@pytest.mark.slow
 def test_a_server_that_ignores_seeds_or_caches_is_told(
     store: Store, sampler: Sampler, n: int, problem: str, n_asked: int
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_step_is_that_of_plain_transformers_and_adamw(
 
 @pytest.mark.parametrize("lora", [None, 4])
 @pytest.mark.parametrize("kind", ["neox", "llama-adds-bos"])
+@pytest.mark.slow
 def test_equal_seeds_give_equal_bytes_also_after_a_stop(
     bases: dict[str, Path], shards: list[Path], tmp_path: Path, kind: str, lora: int | None
 ) -> None:
