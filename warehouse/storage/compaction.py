@@ -221,13 +221,15 @@ def _files_to_keep(store: Store, keep_days: float, *, commits_go: bool) -> set[s
         except FileNotFoundError as e:
             if commits_go:  # a dropped version loses its commit first: this manifest was lost
                 raise _lost(store, f"{e.filename} of version {state.version}") from e
+    done: set[tuple[str, str | None]] = set()
+    for (table, name), state in reversed(manifests.items()):  # a base before those beside it
         with suppress(UsageProblem):  # the version has only its commit left
             manifest = state.manifest(table)
-            # The files of a base that is kept are named with the base.
             files = manifest.files
-            if manifest.difference and (table, manifest.base) in manifests:
-                files = manifest.difference.added
+            if manifest.difference is not None and (table, manifest.base) in done:
+                files = manifest.difference.added  # those of its base are named
             names.update(file.path for file in files)
+            done.add((table, name))
     removed = {table: name for state in states for table, name in state.removed.items()}
     names |= {f"{log.MANIFESTS}/{name}" for state in states for name in state.removed.values()}
     return names | {n for n in (store.place.walk() if removed else ()) if _top(n) in removed}
